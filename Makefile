@@ -1,0 +1,64 @@
+# Draftlight. `make help` lists what there is.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+OUT ?= out
+SCHEME ?= light
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-slow check lint types contracts smoke screenshot bench lock clean
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make the environment and install the locked dependencies
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
+	  echo "Draftlight needs Python 3.11, 3.12 or 3.13; '$(PYTHON)' is not that."; \
+	  echo "Install one and run: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "Python's venv module is missing. On Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing dependencies (about half a minute, once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+run: setup ## Open Draftlight
+	@$(BIN)/draftlight
+
+test: setup ## Run all tests but the slow sweeps
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q
+
+test-slow: setup ## Run the slow sweeps with the real model too
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q -m "slow or not slow"
+
+check: lint types contracts ## Style, types and import contracts
+
+lint: setup
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: setup
+	@$(BIN)/mypy
+
+contracts: setup
+	@$(BIN)/lint-imports --no-cache
+
+smoke: setup ## Open the window off-screen, ask one question, check the answer's tokens
+	@QT_QPA_PLATFORM=offscreen $(BIN)/draftlight --smoke
+
+screenshot: setup ## Save a picture of the window in mid-answer (OUT=dir SCHEME=light|dark)
+	@mkdir -p $(OUT)
+	@QT_QPA_PLATFORM=offscreen $(BIN)/draftlight --screenshot $(OUT)/main-$(SCHEME).png --scheme $(SCHEME)
+
+bench: setup ## Measure decode speed against mlx-lm (about 15 minutes; keep the machine quiet)
+	@$(BIN)/draftlight bench decode --out $(OUT)/bench-decode
+
+lock: ## Resolve the dependencies again (needs uv)
+	@uv pip compile --universal --generate-hashes --no-header --extra dev --extra starter --upgrade \
+	  pyproject.toml -o requirements.lock
+
+clean: ## Remove the environment and everything made here
+	@rm -rf $(VENV) $(OUT) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Measured comparisons and their reports."""

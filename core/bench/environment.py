@@ -1,0 +1,68 @@
+"""What a measurement ran on: recorded with every result, so that figures can be compared."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class Environment(Struct, frozen=True):
+    """`commit` is empty outside a checkout; a `+` marks uncommitted changes."""
+
+    system: str
+    machine: str
+    processor: str
+    cores: int
+    python: str
+    draftlight: str
+    mlx: str
+    mlx_lm: str
+    blas: str
+    commit: str
+
+
+def describe(blas: str) -> Environment:
+    """The environment of this process."""
+    version = importlib.metadata.version
+    return Environment(
+        platform.system(),
+        platform.machine(),
+        _processor(),
+        os.cpu_count() or 0,
+        platform.python_version(),
+        version("draftlight"),
+        version("mlx"),
+        version("mlx-lm"),
+        blas,
+        _commit(),
+    )
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def _commit() -> str:
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", *arguments],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain") else "")
+    except (OSError, subprocess.SubprocessError):
+        return ""

@@ -1,0 +1,158 @@
+"""`draftlight`: the window, and every subcommand on the same engine.
+
+Exit status: 0 done, 1 the work failed (stderr says what and what to do), 2 wrong usage.
+The window is found through the entry point group `draftlight.window`, so that the engine can be
+installed, imported and tested without Qt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.errors import DraftlightError, RequestError, SettingError
+from core.settings import Settings, declared, parse
+
+# Settings common enough to have a flag of their own; all others are reached by --set.
+_FLAGS = {
+    "--drafter": "drafting.drafter",
+    "--max-tokens": "sampling.max_tokens",
+    "--temperature": "sampling.temperature",
+    "--seed": "sampling.seed",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point. `argv` defaults to the process's own arguments."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments == ["--worker"]:
+        from core.worker.main import main as worker
+
+        return worker()
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except (SettingError, _UsageError) as error:
+        print(f"draftlight: {error}", file=sys.stderr)
+        return 2
+    except DraftlightError as error:
+        print(f"draftlight: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+class _UsageError(RequestError):
+    """The command line itself is wrong."""
+
+    code = "usage"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="draftlight", description="Chat with a local model and see why it is fast."
+    )
+    parser.add_argument("--version", action="version", version=importlib.metadata.version("draftlight"))
+    parser.add_argument("--model", default="starter", help="starter, a model folder, or a hub name")
+    parser.add_argument("--smoke", action="store_true", help="open, ask one question, print stats, quit")
+    parser.add_argument("--screenshot", metavar="FILE.png", help="save a picture of the window in mid-answer")
+    parser.add_argument("--scheme", choices=("system", "light", "dark"), default="system")
+    parser.set_defaults(run=_window)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    generate = commands.add_parser("generate", help="answer one prompt in the terminal")
+    _add_model(generate)
+    source = generate.add_mutually_exclusive_group(required=True)
+    source.add_argument("--prompt", help="the question")
+    source.add_argument("--prompt-file", type=Path, metavar="F", help="the question, from a text file")
+    source.add_argument("--messages", type=Path, metavar="F.json", help='[{"role": …, "content": …}, …]')
+    generate.add_argument("--document", type=Path, metavar="F", help="a text to ask about")
+    _add_settings(generate)
+    generate.add_argument("--json", action="store_true", help="one event a line")
+    generate.set_defaults(run=_generate)
+
+    bench = commands.add_parser("bench", help="measure")
+    benches = bench.add_subparsers(title="benches", metavar="BENCH", required=True)
+    decode = benches.add_parser("decode", help="decode speed of the drafters against mlx-lm's own loop")
+    _add_model(decode)
+    decode.add_argument("--prompts", type=Path, metavar="F.jsonl", help="lines with prompt and class")
+    decode.add_argument("--pairs", type=int, default=3, help="measured pairs a configuration (default 3)")
+    decode.add_argument("--drafters", default="off,ngram-simple", help="comma-separated names")
+    decode.add_argument("--k", default="2,7", help="draft lengths of ngram-simple (default 2,7)")
+    decode.add_argument("--n-min", default="2,3", help="shortest matches of ngram-simple (default 2,3)")
+    decode.add_argument("--max-prompt-tokens", type=int, default=800)
+    decode.add_argument("--max-tokens", type=int, default=128)
+    decode.add_argument("--out", type=Path, required=True, metavar="DIR")
+    decode.set_defaults(run=_bench_decode)
+    return parser
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", default="starter", help="starter, a model folder, or a hub name")
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    known = {setting.key: setting for setting in declared()}
+    for flag, key in _FLAGS.items():
+        setting = known[key]
+        parser.add_argument(
+            flag,
+            dest=key,
+            metavar="NAME" if setting.choices else "N",
+            help=f"{setting.title.lower()}: {setting.allowed} (default {setting.default})",
+        )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="GROUP.FIELD=VALUE",
+        help="any setting: " + ", ".join(known),
+    )
+
+
+def settings_from(options: argparse.Namespace) -> Settings:
+    """The settings that the flags ask for. Raises `SettingError`."""
+    pairs: list[tuple[str, str]] = []
+    for text in options.set:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise _UsageError(f"--set {text} has no value.", "Write --set group.field=value.")
+        pairs.append((key, value))
+    pairs += [(key, value) for key in _FLAGS.values() if (value := vars(options)[key]) is not None]
+    settings = Settings()
+    for key, value in pairs:
+        settings = parse(settings, key, value)
+    return settings
+
+
+def _window(options: argparse.Namespace) -> int:
+    entries = importlib.metadata.entry_points(group="draftlight.window")
+    name = "smoke" if options.smoke else "screenshot" if options.screenshot else "window"
+    found = [entry for entry in entries if entry.name == name]
+    if not found:
+        raise _UsageError("This installation has no window.", "Install the whole of Draftlight.")
+    run = found[0].load()
+    if options.smoke:
+        return int(run(options.model))
+    if options.screenshot:
+        return int(run(options.screenshot, options.scheme, options.model))
+    return int(run(options.model, options.scheme))
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from core.generate_command import run
+
+    return run(options, settings_from(options))
+
+
+def _bench_decode(options: argparse.Namespace) -> int:
+    from core.bench.decode import run
+
+    return run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Sampler: the verifier's choice at every row of a block. Main thread; lazy MLX arrays.
+
+At temperature 0 the choice is the arg-max. Above it, each row draws once by the Gumbel-max
+rule, with noise that depends only on (seed, absolute position of the drawn token). With equal
+logits a speculative run therefore equals the plain run token for token, and since one draw is
+made a node, whatever was drafted, the output's distribution is the target's (see `accept`).
+
+The repetition penalty of a row sees the last tokens of the prompt and of the path to that row
+and nothing else. Penalty first, then top-p, min-p, top-k on the untempered distribution, then
+temperature: the order of mlx-lm, whose filters are used (a mask before top-p would shift it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mlx.core as mx
+from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p
+
+from core.settings.sampling import Sampling
+
+# Tokens that the repetition penalty looks back on; the setting's help says so too.
+PENALTY_WINDOW_TOKENS = 64
+# Odd multiplier of a 64-bit mix (Steele, Lea and Flood's SplitMix64 increment): spreads
+# neighbouring (seed, position) pairs over the key space.
+_MIX = 0x9E3779B97F4A7C15
+
+
+class Sampler:
+    """`settings` of one request."""
+
+    def __init__(self, settings: Sampling) -> None:
+        self._settings = settings
+        self.greedy = settings.temperature == 0.0
+        self.penalises = settings.repetition_penalty != 1.0
+
+    def choose(self, logits: mx.array, positions: Sequence[int], windows: mx.array | None) -> mx.array:
+        """Token ids, uint32 [w], for `logits` [w, vocabulary]; lazy.
+
+        `positions[i]` is the absolute position of the token that row i draws. `windows` is
+        int [w, n], the ids the penalty of each row looks at, or None without a penalty.
+        """
+        if windows is not None:
+            logits = self._penalise(logits, windows)
+        if self.greedy:
+            return mx.argmax(logits, axis=-1)
+        settings = self._settings
+        logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
+        if settings.top_p < 1.0:
+            logprobs = apply_top_p(logprobs, settings.top_p)
+        if settings.min_p > 0.0:
+            logprobs = apply_min_p(logprobs, settings.min_p)
+        if 0 < settings.top_k < logits.shape[-1]:
+            logprobs = apply_top_k(logprobs, settings.top_k)
+        scaled = logprobs.astype(mx.float32) * (1.0 / settings.temperature)
+        noise = mx.stack([self._noise(position, logits.shape[-1]) for position in positions])
+        return mx.argmax(scaled + noise, axis=-1)
+
+    def _noise(self, position: int, vocabulary: int) -> mx.array:
+        key = ((self._settings.seed + 1) * _MIX + position * 0xD1342543DE82EF95) & (2**64 - 1)
+        key ^= key >> 31
+        return mx.random.gumbel((vocabulary,), key=mx.random.key(key))
+
+    def _penalise(self, logits: mx.array, windows: mx.array) -> mx.array:
+        penalty = self._settings.repetition_penalty
+        picked = mx.take_along_axis(logits, windows, axis=-1)
+        picked = mx.where(picked < 0, picked * penalty, picked / penalty)
+        return mx.put_along_axis(logits, windows, picked, axis=-1)

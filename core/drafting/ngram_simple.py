@@ -1,0 +1,75 @@
+"""ngram-simple: prompt lookup with an incremental index.
+
+Looks for the most recent earlier occurrence of the last n tokens, for n from n_max down to
+n_min, and proposes the up to k tokens that followed it (Saxena's prompt lookup, seed 000).
+
+Deviation from the seed: it scans the history right to left at every step, O(history · n) a
+token. Here every n-gram's latest end position is kept in one dict per n, keyed by the packed
+ids, which makes both the update and the look-up O(n_max − n_min) a token. Packing keeps the
+full id in 24 bits, so there are no collisions and the result equals the scan's exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.drafting.draft import EMPTY, Draft
+from core.events import Occupancy
+from core.settings.drafting import NgramSimple
+
+# 24 bits hold any id up to 16.7 million; the largest vocabularies have about 260 thousand.
+_ID_BITS = 24
+
+
+class NgramSimpleDrafter:
+    """One request's index. `capacity_tokens` is the context it must hold, for the gauge only."""
+
+    def __init__(self, settings: NgramSimple, capacity_tokens: int) -> None:
+        self._k = settings.k
+        self._orders = tuple(range(settings.n_max, settings.n_min - 1, -1))
+        self._masks = {n: (1 << _ID_BITS * n) - 1 for n in self._orders}
+        self._keep_mask = self._masks[settings.n_max]
+        self._capacity = capacity_tokens * len(self._orders)
+        self._reset()
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        self._reset()
+        self.observe(prompt)
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        history, orders, masks, ends = self._history, self._orders, self._masks, self._ends
+        packed, keep = self._packed, self._keep_mask
+        for token in tokens:
+            length = len(history)
+            # The n-grams that end here get their continuation with this token, so they are
+            # indexed only now: a look-up can never find the suffix itself.
+            for n in orders:
+                if n <= length:
+                    ends[n][packed & masks[n]] = length
+            history.append(token)
+            packed = ((packed << _ID_BITS) | token) & keep
+        self._packed = packed
+
+    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+        """Unused: this drafter knows only what was said."""
+
+    def draft(self, budget: int) -> Draft:
+        length, packed = len(self._history), self._packed
+        for n in self._orders:
+            if n > length:
+                continue
+            end = self._ends[n].get(packed & self._masks[n])
+            if end is not None:
+                return Draft.chain(self._history[end : end + min(self._k, budget)])
+        return EMPTY
+
+    def feedback(self, draft: Draft, accepted: int) -> None:
+        """Unused: nothing is learned from acceptance."""
+
+    def occupancy(self) -> Occupancy:
+        return Occupancy(sum(map(len, self._ends.values())), self._capacity)
+
+    def _reset(self) -> None:
+        self._history: list[int] = []
+        self._packed = 0
+        self._ends: dict[int, dict[int, int]] = {n: {} for n in self._orders}

@@ -1,0 +1,124 @@
+"""Every error Draftlight raises on purpose, in one tree.
+
+Three families, because three different people have to act:
+
+- `RequestError`: what was asked cannot be done. Whoever asked can change it.
+- `WorkerError`: the worker process failed. Restarting it helps.
+- `InternalError`: Draftlight broke its own rules. A bug to report.
+
+A message says what was given and what is allowed; `hint` says what to do.
+`code` is stable, short and never shown: tests and the window branch on it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+Kind = Literal["request", "worker", "internal"]
+
+
+class DraftlightError(Exception):
+    """Base of all errors. Never raised itself."""
+
+    kind: ClassVar[Kind] = "internal"
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".strip()
+
+
+class RequestError(DraftlightError):
+    """What was asked cannot be done as asked."""
+
+    kind: ClassVar[Kind] = "request"
+    code: ClassVar[str] = "bad-request"
+
+
+class SettingError(RequestError):
+    """A setting is unknown, of the wrong type or out of its bounds."""
+
+    code = "bad-setting"
+
+
+class UnknownDrafterError(RequestError):
+    """No drafter of that name is registered."""
+
+    code = "unknown-drafter"
+
+
+class EmptyPromptError(RequestError):
+    """Nothing was asked."""
+
+    code = "empty-prompt"
+
+
+class PromptTooLongError(RequestError):
+    """The prompt leaves no room in the model's context.
+
+    `tokens` is the prompt's length, `limit_tokens` the most it may be.
+    """
+
+    code = "prompt-too-long"
+
+    def __init__(self, tokens: int, limit_tokens: int) -> None:
+        self.tokens = tokens
+        self.limit_tokens = limit_tokens
+        super().__init__(
+            f"The prompt has {tokens:,} tokens, {tokens - limit_tokens:,} more than the"
+            f" {limit_tokens:,} that fit this model.",
+            "Shorten it, start a new chat, or choose a model with a longer context.",
+        )
+
+
+class NoModelError(RequestError):
+    """Something needs a model and none is loaded."""
+
+    code = "no-model"
+
+
+class ModelError(RequestError):
+    """A model cannot be loaded: not there, incomplete, or of a kind that is not supported."""
+
+    code = "bad-model"
+
+
+class BusyError(RequestError):
+    """The worker already answers another request."""
+
+    code = "busy"
+
+
+class MissingLibraryError(RequestError):
+    """A system library or package is not installed. The hint names it."""
+
+    code = "missing-library"
+
+
+class WorkerError(DraftlightError):
+    """The worker process died, hung or could not start."""
+
+    kind: ClassVar[Kind] = "worker"
+    code: ClassVar[str] = "worker-failed"
+
+
+class OutOfMemoryError(WorkerError):
+    """The machine refused memory for the model or its caches."""
+
+    code = "out-of-memory"
+
+
+class ProtocolError(DraftlightError):
+    """A line on the wire is not a message. Our own bug on one of the two sides."""
+
+    code = "bad-message"
+
+
+class InternalError(DraftlightError):
+    """Draftlight broke one of its own invariants."""
+
+    code = "internal"

@@ -1,0 +1,91 @@
+"""`draftlight generate`: one answer in the terminal, as text or as JSON events."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from core.errors import DraftlightError, RequestError
+from core.events import Attachment, Effective, Finished, Generate, Message, Stats, Token, encode, failure
+from core.settings import Settings
+
+
+class FileError(RequestError):
+    """A file that was named cannot be used."""
+
+    code = "bad-file"
+
+
+def run(options: argparse.Namespace, settings: Settings) -> int:
+    """Answer what `options` ask; returns the exit status. Raises `DraftlightError` kinds."""
+    messages = _messages(options)
+    from core.models.runtime import prepare
+
+    prepare()
+    from core.engine import Engine
+
+    engine = Engine()
+    request = Generate("cli", messages, settings)
+    try:
+        engine.load(options.model)
+        for event in engine.generate(request):
+            if options.json:
+                sys.stdout.write(encode(event).decode())
+            elif isinstance(event, Token):
+                sys.stdout.write(event.text)
+            elif isinstance(event, Finished):
+                sys.stdout.write("\n")
+                print(summary(event.stats, event.effective), file=sys.stderr)
+            sys.stdout.flush()
+    except DraftlightError as error:
+        if options.json:
+            sys.stdout.write(encode(failure(error, command="generate", request="cli")).decode())
+        raise
+    return 0
+
+
+def summary(stats: Stats, effective: Effective) -> str:
+    """One line of figures, and one for each thing that was asked for and did not happen."""
+    parts = [
+        f"{stats.tokens_per_s:.1f} tok/s",
+        f"TTFT {stats.ttft_s:.2f} s",
+        f"{stats.tokens:,} tokens",
+    ]
+    if stats.tested:
+        parts.append(f"{stats.accepted}/{stats.tested} drafts accepted ({stats.acceptance:.0%})")
+    parts += [f"mean {stats.mean_per_step:.1f}/step", effective.drafter]
+    lines = [" · ".join(parts)]
+    lines += [f"{c.setting}: {c.used} instead of {c.asked}, because {c.reason}" for c in effective.changes]
+    return "\n".join(lines)
+
+
+def _messages(options: argparse.Namespace) -> tuple[Message, ...]:
+    attachments: tuple[Attachment, ...] = ()
+    if options.document:
+        attachments = (Attachment(options.document.name, _text(options.document)),)
+    if options.messages:
+        try:
+            messages = msgspec.json.decode(options.messages.read_bytes(), type=tuple[Message, ...])
+        except (OSError, msgspec.DecodeError) as error:
+            raise FileError(
+                f"{options.messages} cannot be read as messages: {error}.",
+                'It takes a list like [{"role": "user", "content": "Hello"}].',
+            ) from None
+        if messages and attachments:
+            last = messages[-1]
+            messages = (*messages[:-1], Message(last.role, last.content, (*last.attachments, *attachments)))
+        return messages
+    prompt = options.prompt if options.prompt is not None else _text(options.prompt_file)
+    return (Message("user", prompt, attachments),)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
+    except UnicodeDecodeError:
+        raise FileError(f"{path} is not UTF-8 text.", "Save it as plain UTF-8 text.") from None

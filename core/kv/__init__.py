@@ -1,0 +1,1 @@
+"""KV caches with exact rollback, and the ledger of what they hold."""

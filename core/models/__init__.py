@@ -1,0 +1,1 @@
+"""Models: the starter, loading, tokenizer family, chat template."""

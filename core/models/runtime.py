@@ -1,0 +1,18 @@
+"""Prepares the process for MLX. Call it before anything imports mlx, at every entry point."""
+
+from __future__ import annotations
+
+import os
+
+from core.models.blas import load_openblas
+
+
+def prepare() -> str:
+    """Load a fast BLAS and quiet the tokenizer library; returns the BLAS's name.
+
+    Raises `MissingLibraryError` naming the package to install.
+    """
+    # The tokenizer library warns about forks it will never see, and talks to no hub unasked.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    return load_openblas()

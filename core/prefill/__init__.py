@@ -1,0 +1,1 @@
+"""Reading the prompt: dense, in chunks that can be cancelled."""

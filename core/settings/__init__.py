@@ -1,0 +1,10 @@
+"""Every parameter of Draftlight, declared once. No mlx, no numpy, no Qt.
+
+A setting is one annotated field of one struct: type, default, bounds, unit, title, help.
+The inspector, the command line, the wire's validation and the docs are generated from it.
+"""
+
+from core.settings.declaration import Setting, assign, declared, parse, read
+from core.settings.root import Settings
+
+__all__ = ["Setting", "Settings", "assign", "declared", "parse", "read"]

@@ -1,0 +1,20 @@
+"""Settings of a chat: what the model is told before the conversation starts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class Chat(Struct, frozen=True, forbid_unknown_fields=True):
+    """What comes before the first message."""
+
+    system_prompt: Annotated[
+        str,
+        Meta(
+            max_length=100_000,
+            title="System prompt",
+            description="Told to the model before the chat. Empty leaves the model's own.",
+        ),
+    ] = ""

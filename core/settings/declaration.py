@@ -1,0 +1,157 @@
+"""A setting as data: read from the annotated structs, written back by key.
+
+A key is `group.field` (`ngram_simple.k`); the group may be written with hyphens.
+`declared()` is what the inspector, the command line and the docs are made from.
+"""
+
+from __future__ import annotations
+
+import difflib
+import typing
+from functools import cache
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import fields, replace
+
+from core.errors import SettingError
+from core.settings.root import Settings
+
+SettingKind = Literal["integer", "number", "choice", "switch", "text"]
+_KINDS: dict[type, SettingKind] = {bool: "switch", int: "integer", float: "number", str: "text"}
+
+
+class Setting(Struct, frozen=True):
+    """One declared field. `minimum`/`maximum` are inclusive unless `*_open`; None means unbounded."""
+
+    key: str
+    kind: SettingKind
+    title: str
+    help: str
+    default: Any
+    unit: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    minimum_open: bool = False
+    step: float | None = None
+    choices: tuple[str, ...] = ()
+    labels: dict[str, str] = {}
+    notes: dict[str, str] = {}
+
+    @property
+    def group(self) -> str:
+        return self.key.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        return self.key.partition(".")[2]
+
+    @property
+    def allowed(self) -> str:
+        """What may be given, in words, for error messages and `--help`."""
+        unit = f" {self.unit}" if self.unit else ""
+        if self.kind == "choice":
+            return "one of " + ", ".join(self.choices)
+        if self.kind == "switch":
+            return "true or false"
+        if self.kind == "text":
+            return f"a text of at most {int(self.maximum or 0):,} characters" if self.maximum else "a text"
+        noun = "a whole number" if self.kind == "integer" else "a number"
+        low = f"above {self.minimum:g}" if self.minimum_open else f"from {self.minimum:g}"
+        return f"{noun} {low} to {self.maximum:g}{unit}"
+
+
+@cache
+def declared() -> tuple[Setting, ...]:
+    """All settings, in the order of their declaration."""
+    return tuple(
+        _describe(f"{group.encode_name}.{item.encode_name}", item.type, item.default)
+        for group in fields(Settings)
+        for item in fields(group.type)
+    )
+
+
+def find(key: str) -> Setting:
+    """The setting called `key`. Raises `SettingError` that names the nearest known ones."""
+    group, _, name = key.strip().partition(".")
+    known = {setting.key: setting for setting in declared()}
+    wanted = f"{group.replace('-', '_')}.{name.replace('-', '_')}"
+    if wanted in known:
+        return known[wanted]
+    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.5) or list(known)
+    raise SettingError(f"There is no setting “{key}”.", f"Did you mean {', '.join(near)}?")
+
+
+def read(settings: Settings, key: str) -> Any:
+    """The value that `settings` holds for `key`."""
+    setting = find(key)
+    return getattr(getattr(settings, setting.group), setting.name)
+
+
+def assign(settings: Settings, key: str, value: Any) -> Settings:
+    """A copy of `settings` with `key` set. Raises `SettingError` if `value` is not allowed."""
+    setting = find(key)
+    group = getattr(settings, setting.group)
+    hints = typing.get_type_hints(type(group), include_extras=True)
+    if setting.kind == "number" and type(value) is int:
+        value = float(value)
+    try:
+        checked = msgspec.convert(value, hints[setting.name])
+    except msgspec.ValidationError:
+        raise SettingError(
+            f"“{value}” is not allowed for {setting.key} ({setting.title}).", f"It takes {setting.allowed}."
+        ) from None
+    changed = replace(settings, **{setting.group: replace(group, **{setting.name: checked})})
+    check(changed)
+    return changed
+
+
+def parse(settings: Settings, key: str, text: str) -> Settings:
+    """Like `assign`, from text as typed on a command line (`k=7`, `on=true`)."""
+    setting = find(key)
+    value: Any = text
+    if setting.kind in ("integer", "number", "switch"):
+        try:
+            value = msgspec.json.decode(text.strip().lower().encode())
+        except msgspec.DecodeError:
+            value = text
+    return assign(settings, key, value)
+
+
+def check(settings: Settings) -> None:
+    """Rules that span fields. Raises `SettingError`."""
+    simple = settings.ngram_simple
+    if simple.n_min > simple.n_max:
+        raise SettingError(
+            f"The shortest match ({simple.n_min}) is longer than the longest match ({simple.n_max}).",
+            "Set ngram_simple.n_min to at most ngram_simple.n_max.",
+        )
+
+
+def _describe(key: str, annotation: Any, default: Any) -> Setting:
+    base, meta = annotation, msgspec.Meta()
+    if get_origin(annotation) is typing.Annotated:
+        base, meta = get_args(annotation)
+    if meta.title is None or meta.description is None:
+        raise TypeError(f"{key} is declared without a title or a description")
+    extra = meta.extra or {}
+    choices = get_args(base) if get_origin(base) is Literal else ()
+    low = meta.ge if meta.ge is not None else meta.gt
+    high = meta.le if meta.le is not None else meta.max_length
+    return Setting(
+        key=key,
+        kind="choice" if choices else _KINDS[base if base is not NoneType else str],
+        title=meta.title,
+        help=meta.description,
+        default=default,
+        unit=extra.get("unit", ""),
+        minimum=low,
+        maximum=high,
+        minimum_open=meta.gt is not None,
+        step=extra.get("step"),
+        choices=choices,
+        labels=extra.get("labels", {}),
+        notes=extra.get("notes", {}),
+    )

@@ -1,0 +1,81 @@
+"""Settings of sampling: how the next token is chosen, and when an answer ends."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
+    """How tokens are drawn. Temperature 0 is greedy, and then the filters do nothing."""
+
+    temperature: Annotated[
+        float,
+        Meta(
+            ge=0.0,
+            le=2.0,
+            title="Temperature",
+            description="0 always takes the likeliest token. Higher is more varied.",
+            extra={"step": 0.05},
+        ),
+    ] = 0.0
+    top_p: Annotated[
+        float,
+        Meta(
+            gt=0.0,
+            le=1.0,
+            title="Top-p",
+            description="Draws from the likeliest tokens that together reach this probability.",
+            extra={"step": 0.01},
+        ),
+    ] = 1.0
+    min_p: Annotated[
+        float,
+        Meta(
+            ge=0.0,
+            le=1.0,
+            title="Min-p",
+            description="Drops tokens less likely than this share of the likeliest one.",
+            extra={"step": 0.01},
+        ),
+    ] = 0.0
+    top_k: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1000,
+            title="Top-k",
+            description="Draws from this many likeliest tokens. 0 means all.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 0
+    repetition_penalty: Annotated[
+        float,
+        Meta(
+            ge=0.5,
+            le=2.0,
+            title="Repetition penalty",
+            description="Above 1, tokens of the last 64 become less likely. 1 is off.",
+            extra={"step": 0.05},
+        ),
+    ] = 1.0
+    max_tokens: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=131072,
+            title="Max tokens",
+            description="The longest an answer may be.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 1024
+    seed: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=2**31 - 1,
+            title="Seed",
+            description="The same seed, prompt and settings give the same answer.",
+        ),
+    ] = 42

@@ -1,0 +1,69 @@
+"""The worker's end of the wire: commands in from fd 0, events out on a private copy of fd 1.
+
+fd 1 is copied first and then pointed at stderr, so that no library's print can corrupt the
+protocol. Writing is locked (main thread and heartbeat write); reading happens on one thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+
+from core.errors import DraftlightError
+from core.events import Command, Event, decode_command, encode, failure
+
+
+class Channel:
+    """Take it before anything else may print."""
+
+    def __init__(self) -> None:
+        self._out = os.fdopen(os.dup(1), "wb", buffering=0)
+        os.dup2(2, 1)
+        self._in = os.fdopen(os.dup(0), "rb")
+        devnull = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(devnull, 0)
+        os.close(devnull)
+        sys.stdout = sys.stderr
+        self._lock = threading.Lock()
+
+    def send(self, event: Event) -> None:
+        """Write one event, from any thread. A closed pipe means the window is gone: exit."""
+        line = encode(event)
+        try:
+            with self._lock:
+                view = memoryview(line)
+                while view:
+                    view = view[self._out.write(view) or 0 :]
+        except (BrokenPipeError, OSError):
+            os._exit(0)
+
+    def commands(self) -> Iterator[Command]:
+        """Commands until the other end closes. A bad line is answered with `failed` and skipped."""
+        for line in self._in:
+            if not line.strip():
+                continue
+            try:
+                yield decode_command(line)
+            except DraftlightError as error:
+                self.send(failure(error, command=_type_of(line), request=_request_of(line)))
+
+
+def _type_of(line: bytes) -> str:
+    return _field(line, "type") or "unknown"
+
+
+def _request_of(line: bytes) -> str:
+    return _field(line, "request")
+
+
+def _field(line: bytes, name: str) -> str:
+    """A text field of a line that failed to decode as a command, if it is JSON at all."""
+    import msgspec
+
+    try:
+        value = msgspec.json.decode(line)[name]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError, IndexError):
+        return ""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,178 @@
+"""WorkerClient: one child process, spoken to in typed messages over its stdin and stdout.
+
+Lives on an asyncio loop (qasync's in the window, plain asyncio elsewhere); every method is
+called on that loop. It restarts nothing and interprets nothing: `events()` yields what the
+worker said, and last of all one `WorkerExited`. A worker that falls silent for `silence_s`
+seconds yields one `WorkerSilent`; whoever listens decides whether to kill it.
+Never imports mlx.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+
+from msgspec import Struct
+
+from core.errors import ProtocolError, WorkerError
+from core.events import Command, Event, Shutdown, decode_event, encode
+
+# A generate command carries whole documents: 64 MiB is far above any context.
+_LINE_LIMIT_BYTES = 64 * 1024 * 1024
+_LOG_LINES = 200
+
+
+class WorkerExited(Struct, frozen=True):
+    """The process is gone. `signal_name` is set if a signal ended it; `log` is its last stderr lines."""
+
+    returncode: int
+    signal_name: str
+    log: tuple[str, ...]
+    expected: bool
+
+
+class WorkerSilent(Struct, frozen=True):
+    """Nothing, not even a heartbeat, was heard for `seconds`."""
+
+    seconds: float
+
+
+class BadLine(Struct, frozen=True):
+    """The worker wrote a line that is not an event."""
+
+    message: str
+
+
+Heard = Event | WorkerExited | WorkerSilent | BadLine
+
+
+def worker_command() -> list[str]:
+    """How to start a worker: this interpreter from source, the app's own executable when bundled."""
+    if getattr(sys, "frozen", False):
+        return [sys.executable, "--worker"]
+    return [sys.executable, "-m", "core.cli", "--worker"]
+
+
+class WorkerClient:
+    """Start it, listen to `events()` in one task, `send()` from any, `stop()` at the end."""
+
+    def __init__(self, command: Sequence[str] | None = None, *, silence_s: float = 15.0) -> None:
+        self._command = list(command or worker_command())
+        self._silence_s = silence_s
+        self._process: asyncio.subprocess.Process | None = None
+        self._stderr_task: asyncio.Task[None] | None = None
+        self._log: deque[str] = deque(maxlen=_LOG_LINES)
+        self._stopping = False
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id; None before `start()`."""
+        return self._process.pid if self._process else None
+
+    @property
+    def log(self) -> tuple[str, ...]:
+        """The last lines of the worker's stderr."""
+        return tuple(self._log)
+
+    async def start(self) -> None:
+        """Spawn the process. Raises `WorkerError` if it cannot be spawned."""
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=_LINE_LIMIT_BYTES,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        except OSError as error:
+            raise WorkerError(
+                f"The worker could not be started: {error}.", "Reinstall Draftlight."
+            ) from error
+        self._stderr_task = asyncio.ensure_future(self._read_stderr())
+
+    async def send(self, command: Command) -> None:
+        """Write one command. Raises `WorkerError` if the process is gone."""
+        process = self._process
+        if process is None or process.stdin is None or process.returncode is not None:
+            raise WorkerError("The worker is not running.", "Restart it.")
+        try:
+            process.stdin.write(encode(command))
+            await process.stdin.drain()
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise WorkerError("The worker is not running.", "Restart it.") from error
+
+    async def events(self) -> AsyncIterator[Heard]:
+        """All that is heard, in order, ending with `WorkerExited`. Iterate once."""
+        process = self._process
+        if process is None or process.stdout is None:
+            raise WorkerError("The worker was not started.", "Call start() first.")
+        reading: asyncio.Task[bytes] = asyncio.ensure_future(process.stdout.readline())
+        try:
+            silent = False
+            while True:
+                done, _ = await asyncio.wait({reading}, timeout=None if silent else self._silence_s)
+                if not done:
+                    silent = True
+                    yield WorkerSilent(self._silence_s)
+                    continue
+                silent = False
+                line = reading.result()
+                if not line:
+                    break
+                reading = asyncio.ensure_future(process.stdout.readline())
+                try:
+                    heard: Heard = decode_event(line)
+                except ProtocolError as error:
+                    heard = BadLine(error.message)
+                yield heard
+            returncode = await process.wait()
+            if self._stderr_task:
+                await self._stderr_task
+            yield WorkerExited(returncode, _signal_name(returncode), self.log, self._stopping)
+        finally:
+            reading.cancel()
+
+    async def stop(self, timeout_s: float = 5.0) -> None:
+        """Ask for an orderly end; kill after `timeout_s`. Safe to call twice or before `start()`."""
+        process = self._process
+        if process is None:
+            return
+        self._stopping = True
+        if process.returncode is None:
+            with contextlib.suppress(WorkerError):
+                await self.send(Shutdown())
+            try:
+                await asyncio.wait_for(process.wait(), timeout_s)
+            except TimeoutError:
+                self.kill()
+                await process.wait()
+        if self._stderr_task:
+            await self._stderr_task
+            self._stderr_task = None
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self._process and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def _read_stderr(self) -> None:
+        assert self._process is not None
+        assert self._process.stderr is not None
+        while line := await self._process.stderr.readline():
+            self._log.append(line.decode("utf-8", "replace").rstrip())
+
+
+def _signal_name(returncode: int) -> str:
+    if returncode >= 0:
+        return ""
+    try:
+        return signal.Signals(-returncode).name
+    except ValueError:
+        return f"signal {-returncode}"

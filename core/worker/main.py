@@ -1,0 +1,184 @@
+"""The worker process: owns the engine on its main thread, speaks the protocol on its pipes.
+
+Three threads: the main one runs commands in the order they came; the reader turns lines into
+commands, and marks a cancel at once so that the running answer sees it at its next step; the
+heart says once a second that the process lives and how long the main thread has been at one
+thing. Nobody but the main thread touches MLX.
+
+The process ends when told to, or when its stdin closes because the window is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+import traceback
+
+from core.errors import DraftlightError
+from core.events import (
+    PROTOCOL,
+    Activity,
+    Cancel,
+    Command,
+    CountTokens,
+    Event,
+    Generate,
+    Heartbeat,
+    Hello,
+    LoadModel,
+    LoadProgress,
+    ModelLoaded,
+    ModelUnloaded,
+    PrefillProgress,
+    Shutdown,
+    Token,
+    TokenCount,
+    UnloadModel,
+    failure,
+)
+from core.worker.channel import Channel
+
+_HEARTBEAT_S = 1.0
+# A window that is gone does not wait for a long forward to end.
+_ORPHAN_GRACE_S = 10.0
+
+
+def main() -> int:
+    """Run the worker until its window is done with it; returns the exit status."""
+    channel = Channel()
+    from core.models.runtime import prepare
+
+    try:
+        blas = prepare()
+    except DraftlightError as error:
+        channel.send(failure(error, command="start"))
+        return 1
+    # MLX only now: what it links is decided by what is loaded before it.
+    return _Worker(channel, blas).run()
+
+
+class _Worker:
+    def __init__(self, channel: Channel, blas: str) -> None:
+        from core.engine import Engine
+
+        self._channel = channel
+        self._blas = blas
+        self._engine = Engine()
+        self._queue: queue.SimpleQueue[Command] = queue.SimpleQueue()
+        self._cancelled: set[str] = set()
+        self._closing = threading.Event()
+        self._activity: Activity = "empty"
+        self._moved_at = time.monotonic()
+
+    def run(self) -> int:
+        self._channel.send(self._hello())
+        threading.Thread(target=self._read, name="reader", daemon=True).start()
+        heart = threading.Thread(target=self._beat, name="heart", daemon=True)
+        heart.start()
+        while not self._closing.is_set():
+            command = self._queue.get()
+            if isinstance(command, Shutdown):
+                break
+            self._run(command)
+        self._closing.set()
+        heart.join()
+        return 0
+
+    # ---- main thread
+
+    def _run(self, command: Command) -> None:
+        request = command.request if isinstance(command, Generate | CountTokens) else ""
+        try:
+            match command:
+                case LoadModel(model):
+                    self._load(model)
+                case UnloadModel():
+                    self._engine.unload()
+                    self._channel.send(ModelUnloaded())
+                case Generate():
+                    self._generate(command)
+                case CountTokens(_, text):
+                    self._channel.send(TokenCount(request, self._engine.count_tokens(text)))
+                case _:
+                    pass
+        except Exception as error:  # the boundary: whatever went wrong, the window is told
+            if not isinstance(error, DraftlightError) or error.kind == "internal":
+                traceback.print_exc()
+            name = str(type(command).__struct_config__.tag)
+            self._channel.send(failure(error, command=name, request=request))
+        finally:
+            self._cancelled.discard(request)
+            self._set(self._resting())
+
+    def _load(self, model: str) -> None:
+        self._set("loading")
+
+        def progress(stage: str, fraction: float | None) -> None:
+            self._moved_at = time.monotonic()
+            self._channel.send(LoadProgress(model, stage, fraction))
+
+        self._channel.send(ModelLoaded(self._engine.load(model, progress)))
+
+    def _generate(self, command: Generate) -> None:
+        self._set("prefilling")
+        for event in self._engine.generate(command, lambda: self._is_cancelled(command.request)):
+            if isinstance(event, Token):
+                self._activity = "decoding"
+            if isinstance(event, Token | PrefillProgress):
+                self._moved_at = time.monotonic()
+            self._channel.send(event)
+
+    def _is_cancelled(self, request: str) -> bool:
+        return request in self._cancelled or self._closing.is_set()
+
+    def _resting(self) -> Activity:
+        return "ready" if self._engine.is_loaded else "empty"
+
+    def _set(self, activity: Activity) -> None:
+        self._activity = activity
+        self._moved_at = time.monotonic()
+
+    # ---- reader thread
+
+    def _read(self) -> None:
+        for command in self._channel.commands():
+            if isinstance(command, Cancel):
+                self._cancelled.add(command.request)
+            else:
+                if isinstance(command, Shutdown):
+                    self._closing.set()
+                self._queue.put(command)
+        self._closing.set()
+        self._queue.put(Shutdown())
+        time.sleep(_ORPHAN_GRACE_S)
+        os._exit(0)
+
+    # ---- heart thread
+
+    def _beat(self) -> None:
+        while not self._closing.wait(_HEARTBEAT_S):
+            self._channel.send(self._heartbeat())
+
+    def _heartbeat(self) -> Event:
+        from core.models import memory
+
+        busy = self._activity in ("loading", "prefilling", "decoding")
+        stalled_s = time.monotonic() - self._moved_at if busy else 0.0
+        return Heartbeat(self._activity, stalled_s, memory.used_bytes(), memory.limit_bytes())
+
+    def _hello(self) -> Hello:
+        import importlib.metadata
+
+        import mlx.core as mx
+
+        return Hello(
+            os.getpid(),
+            PROTOCOL,
+            importlib.metadata.version("draftlight"),
+            importlib.metadata.version("mlx"),
+            importlib.metadata.version("mlx-lm"),
+            "Metal" if mx.default_device() == mx.gpu else "CPU",
+            self._blas,
+        )

@@ -1,0 +1,47 @@
+"""Shared by all tests: MLX is prepared before anything imports it, and nothing touches the user's folders."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+_home = tempfile.TemporaryDirectory(prefix="draftlight-tests-")
+os.environ["DRAFTLIGHT_HOME"] = _home.name
+
+from core.models.runtime import prepare  # noqa: E402
+
+prepare()
+
+from core.engine import Engine  # noqa: E402
+from tests.core.toy import write_toy_model  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def toy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete MLX model folder with a tiny random llama; loads in milliseconds."""
+    folder = tmp_path_factory.mktemp("models") / "toy"
+    write_toy_model(folder)
+    return folder
+
+
+@pytest.fixture
+def toy_engine(toy_folder: Path) -> Iterator[Engine]:
+    """An engine with the toy model, nothing in its cache."""
+    engine = Engine()
+    engine.load(str(toy_folder))
+    yield engine
+    engine.unload()
+
+
+@pytest.fixture(scope="session")
+def starter_engine() -> Iterator[Engine]:
+    """An engine with the real starter model, loaded once. Tests call `forget()` for a cold start."""
+    engine = Engine()
+    engine.load("starter")
+    yield engine
+    engine.unload()

@@ -1,0 +1,242 @@
+"""The decode loop equals plain decoding, whatever is drafted, and leaves an exact cache."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx_lm.generate import generate_step
+from mlx_lm.models.cache import make_prompt_cache
+
+from core.decoding.loop import DecodeLoop, Step
+from core.decoding.sampling import Sampler
+from core.drafting.draft import EMPTY, Draft
+from core.drafting.drafter import Drafter
+from core.drafting.off import OffDrafter
+from core.drafting.registry import DRAFTERS, DrafterSpec
+from core.kv.ledger import Ledger
+from core.prefill.dense import read_prompt
+from core.settings import Settings, parse
+from core.settings.sampling import Sampling
+from tests.core.toy import CONTEXT_TOKENS, toy_ledger, toy_model
+
+VOCABULARY = 260
+NEW_TOKENS = 120
+
+
+class Scripted(OffDrafter):
+    """Drafts what a test tells it to."""
+
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        self._drafts = list(drafts)
+
+    def draft(self, budget: int) -> Draft:
+        return self._drafts.pop(0) if self._drafts else EMPTY
+
+
+class Oracle(OffDrafter):
+    """Knows the answer and spoils some of its guesses."""
+
+    def __init__(self, answer: Sequence[int], spoil: float, rng: random.Random) -> None:
+        self._answer, self._spoil, self._rng = list(answer), spoil, rng
+        self._done = 0
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        self._done += len(tokens)
+
+    def draft(self, budget: int) -> Draft:
+        ahead = self._answer[self._done : self._done + self._rng.randint(0, 9)]
+        return Draft.chain([t if self._rng.random() > self._spoil else (t + 1) % VOCABULARY for t in ahead])
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return toy_model()
+
+
+def prompt_with_repetition(rng: random.Random, length: int = 60) -> list[int]:
+    phrases = [[rng.randrange(4, VOCABULARY) for _ in range(rng.randint(2, 8))] for _ in range(4)]
+    prompt: list[int] = []
+    while len(prompt) < length:
+        prompt += rng.choice(phrases)
+    return prompt
+
+
+def plain(model: Any, prompt: Sequence[int], count: int) -> list[int]:
+    """mlx-lm's own loop."""
+    return [int(t) for t, _ in generate_step(mx.array(list(prompt)), model, max_tokens=count)]
+
+
+def decode(
+    model: Any,
+    prompt: Sequence[int],
+    drafter: Drafter,
+    sampling: Sampling | None = None,
+    *,
+    count: int = NEW_TOKENS,
+    drafts: bool = True,
+    ledger: Ledger | None = None,
+) -> tuple[list[Step], Ledger]:
+    ledger = ledger or toy_ledger(model)
+    ledger.reuse(prompt)
+    for _ in read_prompt(model, ledger, prompt, chunk_tokens=32):
+        pass
+    drafter.begin(prompt)
+    loop = DecodeLoop(
+        model, ledger, prompt[-1], drafter, Sampler(sampling or Sampling()), vocabulary=VOCABULARY, drafts=drafts
+    )
+    return list(loop.steps(count)), ledger
+
+
+def tokens_of(steps: Sequence[Step]) -> list[int]:
+    return [token for step in steps for token in step.tokens]
+
+
+def build(spec: DrafterSpec, **values: str) -> Drafter:
+    settings = Settings()
+    for key, value in values.items():
+        settings = parse(settings, key.replace("__", "."), value)
+    return spec.build(settings, CONTEXT_TOKENS)
+
+
+@pytest.mark.parametrize("spec", DRAFTERS.values(), ids=list(DRAFTERS))
+@pytest.mark.parametrize("seed", range(4))
+def test_every_registered_drafter_equals_plain_decoding(model: Any, spec: DrafterSpec, seed: int) -> None:
+    prompt = prompt_with_repetition(random.Random(seed))
+    steps, _ = decode(model, prompt, build(spec), drafts=spec.drafts)
+    assert tokens_of(steps) == plain(model, prompt, NEW_TOKENS)
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 30])
+def test_every_draft_length_equals_plain_decoding(model: Any, k: int) -> None:
+    prompt = prompt_with_repetition(random.Random(k))
+    drafter = build(DRAFTERS["ngram-simple"], ngram_simple__n_min="1", ngram_simple__k=str(k))
+    steps, _ = decode(model, prompt, drafter)
+    assert tokens_of(steps) == plain(model, prompt, NEW_TOKENS)
+    assert sum(step.accepted for step in steps) > 0, "the toy's loops must give something to accept"
+
+
+@pytest.mark.parametrize("spoil", [0.0, 0.2, 1.0])
+def test_mixed_good_and_bad_drafts_equal_plain_decoding(model: Any, spoil: float) -> None:
+    rng = random.Random(5)
+    prompt = prompt_with_repetition(rng)
+    answer = plain(model, prompt, NEW_TOKENS)
+    steps, ledger = decode(model, prompt, Oracle(answer, spoil, rng))
+    assert tokens_of(steps) == answer
+    assert_cache_equals_cold_start(model, ledger)
+    if spoil == 0.0:
+        assert all(step.accepted == step.drafted for step in steps)
+
+
+def test_poisoned_drafts_never_change_the_output(model: Any) -> None:
+    prompt = prompt_with_repetition(random.Random(9))
+    answer = plain(model, prompt, 40)
+    poison = [
+        Draft.chain([999_999, 3]),
+        Draft.chain([-1]),
+        Draft((1, 2), (-1,)),
+        Draft((1, 2), (1, 0)),
+        Draft((5, 5), (-1, -1)),
+        Draft.chain(list(range(4, 104))),
+    ]
+    steps, ledger = decode(model, prompt, Scripted(poison), count=40)
+    assert tokens_of(steps) == answer
+    assert_cache_equals_cold_start(model, ledger)
+
+
+@pytest.mark.parametrize("spec", DRAFTERS.values(), ids=list(DRAFTERS))
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        Sampling(temperature=0.9, seed=3),
+        Sampling(temperature=1.2, top_p=0.9, top_k=20, min_p=0.01, seed=11),
+        Sampling(temperature=0.8, repetition_penalty=1.3, seed=5),
+        Sampling(temperature=0.0, repetition_penalty=1.2),
+    ],
+    ids=["plain", "filters", "penalty", "greedy-penalty"],
+)
+def test_a_seeded_run_equals_its_plain_run(model: Any, spec: DrafterSpec, sampling: Sampling) -> None:
+    prompt = prompt_with_repetition(random.Random(1))
+    expected, _ = decode(model, prompt, OffDrafter(), sampling, drafts=False)
+    drafted, ledger = decode(model, prompt, build(spec), sampling, drafts=spec.drafts)
+    assert tokens_of(drafted) == tokens_of(expected)
+    perfect, _ = decode(model, prompt, Oracle(tokens_of(expected), 0.3, random.Random(2)), sampling)
+    assert tokens_of(perfect) == tokens_of(expected)
+    assert sum(step.accepted for step in perfect) > 20
+    assert_cache_equals_cold_start(model, ledger)
+
+
+def test_seeds_and_positions_matter(model: Any) -> None:
+    prompt = prompt_with_repetition(random.Random(1))
+    runs = [
+        tokens_of(decode(model, prompt, OffDrafter(), Sampling(temperature=1.5, seed=s), drafts=False)[0])
+        for s in (1, 1, 2)
+    ]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+    assert len(set(runs[0])) > 10
+
+
+def test_the_penalty_sees_the_prompt() -> None:
+    logits = mx.array([[0.0, 2.0, 1.9, -1.0]])
+    sampler = Sampler(Sampling(repetition_penalty=1.5))
+    assert sampler.choose(logits, [0], None).tolist() == [1]
+    assert sampler.choose(logits, [0], mx.array([[1]], dtype=mx.uint32)).tolist() == [2]
+
+
+def test_sampling_follows_the_distribution() -> None:
+    """20,000 position-seeded draws from four tokens: each frequency within 4 standard errors."""
+    probabilities = np.array([0.5, 0.3, 0.15, 0.05])
+    draws = 20_000
+    logits = mx.broadcast_to(mx.log(mx.array(probabilities)), (draws, 4))
+    chosen = Sampler(Sampling(temperature=1.0, seed=7)).choose(logits, range(draws), None)
+    counts = np.bincount(np.array(chosen), minlength=4) / draws
+    assert np.all(np.abs(counts - probabilities) < 4 * np.sqrt(probabilities * (1 - probabilities) / draws))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 17])
+def test_never_more_than_asked_for(model: Any, count: int) -> None:
+    prompt = prompt_with_repetition(random.Random(3))
+    answer = plain(model, prompt, 40)
+    steps, ledger = decode(model, prompt, Oracle(answer, 0.0, random.Random(0)), count=count)
+    assert tokens_of(steps) == answer[:count]
+    assert len(ledger.tokens) <= len(prompt) + count
+    assert_cache_equals_cold_start(model, ledger)
+
+
+def test_stopping_anywhere_leaves_an_exact_cache(model: Any) -> None:
+    rng = random.Random(4)
+    prompt = prompt_with_repetition(rng)
+    answer = plain(model, prompt, 60)
+    for stop_after in (1, 2, 5, 9):
+        ledger = toy_ledger(model)
+        for _ in read_prompt(model, ledger, prompt, chunk_tokens=16):
+            pass
+        drafter = Oracle(answer, 0.3, random.Random(stop_after))
+        loop = DecodeLoop(
+            model, ledger, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
+        )
+        shown: list[int] = []
+        for number, step in enumerate(loop.steps(60), 1):
+            shown += step.tokens
+            if number == stop_after:
+                break
+        assert ledger.tokens == (prompt + shown)[: len(ledger.tokens)]
+        assert len(ledger.tokens) >= len(prompt) + len(shown) - 1
+        assert_cache_equals_cold_start(model, ledger)
+
+
+def assert_cache_equals_cold_start(model: Any, ledger: Ledger) -> None:
+    """Every layer's keys and values are those of reading the ledger's tokens from nothing."""
+    cold = make_prompt_cache(model)
+    model(mx.array(ledger.tokens)[None], cache=cold)
+    for warm_layer, cold_layer in zip(ledger.cache, cold):
+        assert warm_layer.offset == cold_layer.offset == len(ledger.tokens)
+        length = cold_layer.offset
+        for warm, expected in ((warm_layer.keys, cold_layer.keys), (warm_layer.values, cold_layer.values)):
+            difference = mx.abs(warm[..., :length, :] - expected[..., :length, :]).max()
+            assert float(difference) < 1e-4

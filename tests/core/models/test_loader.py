@@ -1,0 +1,127 @@
+"""Loading: good folders in, bad folders refused with the name of what is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.errors import ModelError
+from core.models.family import fingerprint
+from core.models.loader import load
+from tests.core.toy import write_toy_model
+
+
+@pytest.fixture
+def folder(toy_folder: Path, tmp_path: Path) -> Path:
+    copy = tmp_path / "model"
+    shutil.copytree(toy_folder, copy)
+    return copy
+
+
+def test_a_folder_loads(folder: Path) -> None:
+    stages: list[str] = []
+    loaded = load(str(folder), lambda stage, fraction: stages.append(stage))
+    info = loaded.info
+    assert (info.name, info.architecture, info.dtype) == ("model", "llama", "float32")
+    assert (info.context_tokens, info.vocabulary, info.layers) == (512, 260, 2)
+    assert info.speculates
+    assert not info.why_not
+    assert len(info.family) == 64
+    assert loaded.eos == {0}
+    assert stages
+
+
+def without_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def with_an_index_of_missing_weights(folder: Path) -> None:
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors"}})
+    )
+
+
+def with_half_the_weights(folder: Path) -> None:
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
+
+
+def with_weights_of_another_model(folder: Path) -> None:
+    other = folder.parent / "other"
+    write_toy_model(other, hidden_size=64)
+    shutil.copy(other / "model.safetensors", folder / "model.safetensors")
+
+
+def without_a_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+
+
+def with_a_broken_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{")
+
+
+def with_a_foreign_tokenizer(folder: Path) -> None:
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["foreign"] = 5000
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+
+def without_a_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+
+
+def with_a_broken_config(folder: Path) -> None:
+    (folder / "config.json").write_text("not json")
+
+
+def of_an_unknown_architecture(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "abacus"}))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (without_weights, "holds no weights"),
+        (with_an_index_of_missing_weights, "lacks model-00001-of-00002"),
+        (with_half_the_weights, "cannot be loaded"),
+        (with_weights_of_another_model, "cannot be loaded"),
+        (without_a_tokenizer, "holds no tokenizer"),
+        (with_a_broken_tokenizer, "tokenizer .* cannot be read"),
+        (with_a_foreign_tokenizer, "does not belong to the model"),
+        (without_a_config, "config.json is missing"),
+        (with_a_broken_config, "config.json cannot be read"),
+        (of_an_unknown_architecture, "abacus"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_bad_folder_is_refused_by_name(folder: Path, spoil: Callable[[Path], None], words: str) -> None:
+    spoil(folder)
+    with pytest.raises(ModelError, match=words) as caught:
+        load(str(folder))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("reference", ["/no/such/folder", "./nowhere", "word", "a/b/c"])
+def test_something_that_is_no_model(reference: str) -> None:
+    with pytest.raises(ModelError, match="no model folder"):
+        load(reference)
+
+
+def test_a_hub_name_that_cannot_be_reached_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ModelError, match="could not be downloaded"):
+        load("nobody/no-such-model-for-tests")
+
+
+def test_fingerprint_is_of_the_map_alone() -> None:
+    vocabulary = {"a": 1, "b": 2, "ünï": 3}
+    assert fingerprint(vocabulary) == fingerprint(dict(reversed(vocabulary.items())))
+    assert fingerprint(vocabulary) != fingerprint({**vocabulary, "a": 4})
+    assert fingerprint(vocabulary) != fingerprint({**vocabulary, "c": 4})
+    assert fingerprint({"a": 12}) != fingerprint({"a1": 2})

@@ -1,0 +1,76 @@
+"""Settings are declared once; everything else reads the declaration."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.drafting.registry import DRAFTERS
+from core.errors import SettingError
+from core.settings import Setting, Settings, assign, declared, parse, read
+from core.settings.drafting import DrafterName
+
+NUMBERS = [s for s in declared() if s.kind in ("integer", "number")]
+
+
+@pytest.mark.parametrize("setting", declared(), ids=lambda s: s.key)
+def test_each_says_what_it_is(setting: Setting) -> None:
+    assert setting.title
+    assert setting.help.endswith(".")
+    assert setting.allowed
+    assert read(Settings(), setting.key) == setting.default
+    assert read(assign(Settings(), setting.key, setting.default), setting.key) == setting.default
+    assert read(parse(Settings(), setting.key, str(setting.default)), setting.key) == setting.default
+
+
+@pytest.mark.parametrize("setting", NUMBERS, ids=lambda s: s.key)
+def test_bounds_are_kept(setting: Setting) -> None:
+    assert setting.minimum is not None
+    assert setting.maximum is not None
+    below = setting.minimum - 1
+    for value in (below, setting.maximum + 1, "seven", None, True):
+        with pytest.raises(SettingError) as caught:
+            assign(Settings(), setting.key, value)
+        assert setting.key in caught.value.message
+        assert setting.allowed in caught.value.hint
+
+
+@given(st.sampled_from(NUMBERS), st.floats(allow_nan=True, allow_infinity=True))
+def test_a_number_is_kept_or_refused(setting: Setting, value: float) -> None:
+    try:
+        kept = read(assign(Settings(), setting.key, value), setting.key)
+    except SettingError:
+        return
+    assert kept == value
+    assert setting.minimum <= kept <= setting.maximum
+
+
+@pytest.mark.parametrize("key", ["", "k", "ngram_simple", "ngram_simple.q", "nothing.k", "a.b.c"])
+def test_unknown_keys_are_refused_with_known_ones(key: str) -> None:
+    with pytest.raises(SettingError, match="Did you mean"):
+        assign(Settings(), key, 1)
+
+
+def test_hyphens_and_text_are_taken_on_the_command_line() -> None:
+    assert parse(Settings(), "ngram-simple.n-max", "6").ngram_simple.n_max == 6
+    assert parse(Settings(), "sampling.temperature", "1").sampling.temperature == 1.0
+    assert parse(Settings(), "chat.system-prompt", "12").chat.system_prompt == "12"
+
+
+def test_fields_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(SettingError, match="longer than"):
+        parse(Settings(), "ngram_simple.n_min", "9")
+
+
+def test_drafter_names_are_the_registry() -> None:
+    assert get_args(DrafterName) == tuple(DRAFTERS)
+
+
+def test_every_group_named_like_a_drafter_belongs_to_one() -> None:
+    groups = {field.name for field in msgspec.structs.fields(Settings)}
+    parameterised = {name.replace("-", "_") for name in DRAFTERS} & groups
+    assert parameterised == groups - {"drafting", "sampling", "prefill", "chat"}

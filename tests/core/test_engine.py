@@ -1,0 +1,267 @@
+"""The engine on the toy model: endings, the next turn, bad requests, and what the figures add up to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from core.engine import Engine, never
+from core.errors import EmptyPromptError, ModelError, NoModelError, PromptTooLongError, SettingError
+from core.events import Finished, Gauges, Generate, Message, PrefillProgress, Token
+from core.settings import Settings, assign
+from tests.core.decoding.test_loop import assert_cache_equals_cold_start, prompt_with_repetition
+from tests.core.toy import CONTEXT_TOKENS
+
+
+def settings(**values: object) -> Settings:
+    result = Settings()
+    for key, value in {"sampling.max_tokens": 60, "ngram_simple.n_min": 1, **values}.items():
+        result = assign(result, key, value)
+    return result
+
+
+def run(
+    engine: Engine, prompt: Sequence[int], chosen: Settings, cancelled: Callable[[], bool] = never
+) -> tuple[list[Token], Finished]:
+    events = list(engine.generate_ids(prompt, chosen, cancelled))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    return [event for event in events if isinstance(event, Token)], finished
+
+
+def ids(tokens: Sequence[Token]) -> list[int]:
+    return [token.id for token in tokens]
+
+
+def test_figures_add_up(toy_engine: Engine) -> None:
+    prompt = prompt_with_repetition(random.Random(0))
+    tokens, finished = run(toy_engine, prompt, settings())
+    stats = finished.stats
+    assert finished.reason == "length"
+    assert stats.tokens == len(tokens) == 60
+    assert stats.tokens == stats.accepted + stats.bonus + stats.normal
+    assert stats.steps == stats.bonus + stats.normal == tokens[-1].step
+    assert stats.accepted == sum(t.origin == "accepted" for t in tokens) > 0
+    assert stats.accepted == sum(p.accepted for p in stats.positions)
+    assert stats.tested == sum(p.tested for p in stats.positions)
+    assert stats.accepted <= stats.tested <= stats.drafted
+    assert stats.mean_per_step == pytest.approx(stats.tokens / stats.steps)
+    assert stats.acceptance == pytest.approx(stats.accepted / stats.tested)
+    assert [t.position for t in tokens] == list(range(60))
+    assert stats.prompt_tokens == stats.reused_tokens + stats.read_tokens == len(prompt)
+    assert 0 < stats.occupancy.used < stats.occupancy.capacity
+    assert finished.effective.changes == ()
+    for step in range(1, stats.steps + 1):
+        origins = [t.origin for t in tokens if t.step == step]
+        assert set(origins[:-1]) <= {"accepted"}
+        assert origins[-1] in ("bonus", "normal")
+
+
+def test_second_turn_reuses_and_equals_a_cold_start(toy_engine: Engine) -> None:
+    rng = random.Random(1)
+    first = prompt_with_repetition(rng)
+    answer, _ = run(toy_engine, first, settings())
+    second = [*first, *ids(answer), *prompt_with_repetition(rng, 20)]
+    warm, finished = run(toy_engine, second, settings())
+    assert finished.stats.reused_tokens >= len(first) + len(answer) - 1
+    toy_engine.forget()
+    cold, finished = run(toy_engine, second, settings())
+    assert finished.stats.reused_tokens == 0
+    assert ids(warm) == ids(cold)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_stop_token_inside_a_draft_leaves_what_was_shown(toy_engine: Engine, seed: int) -> None:
+    """Any token of the answer is made the stop token: the shown text ends before it, exactly."""
+    rng = random.Random(seed)
+    prompt = prompt_with_repetition(rng)
+    full, _ = run(toy_engine, prompt, settings())
+    stop = rng.choice(ids(full)[3:])
+    cut = ids(full).index(stop)
+    toy_engine.forget()
+    toy_engine.loaded.eos = frozenset({stop})
+    try:
+        tokens, finished = run(toy_engine, prompt, settings())
+    finally:
+        toy_engine.loaded.eos = frozenset({0})
+    assert finished.reason == "stop"
+    assert ids(tokens) == ids(full)[: cut + 1]
+    assert tokens[-1].text == ""
+    assert tokens[-1].origin in ("bonus", "normal")
+    stats = finished.stats
+    assert stats.tokens == stats.accepted + stats.bonus + stats.normal == cut + 1
+    assert stats.steps == stats.bonus + stats.normal
+    shown = prompt + ids(full)[:cut]
+    ledger = toy_engine.ledger
+    assert ledger.tokens == shown[: len(ledger.tokens)]
+    assert len(ledger.tokens) >= len(shown) - 1
+    assert_cache_equals_cold_start(toy_engine.loaded.model, ledger)
+    follow = [*shown, *prompt_with_repetition(rng, 12)]
+    warm, finished = run(toy_engine, follow, settings())
+    assert finished.stats.reused_tokens >= len(shown) - 1
+    toy_engine.forget()
+    assert ids(warm) == ids(run(toy_engine, follow, settings())[0])
+
+
+@pytest.mark.parametrize("drafter", ["off", "ngram-simple"])
+@pytest.mark.parametrize("after", [1, 2, 5, 11])
+def test_cancel_leaves_what_was_shown(toy_engine: Engine, drafter: str, after: int) -> None:
+    rng = random.Random(after)
+    prompt = prompt_with_repetition(rng)
+    chosen = settings(**{"drafting.drafter": drafter})
+    calls = 0
+
+    def cancelled() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls > after
+
+    tokens, finished = run(toy_engine, prompt, chosen, cancelled)
+    assert finished.reason == "cancelled"
+    assert finished.stats.tokens == len(tokens)
+    ledger = toy_engine.ledger
+    shown = prompt + ids(tokens)
+    assert ledger.tokens == shown[: len(ledger.tokens)]
+    assert_cache_equals_cold_start(toy_engine.loaded.model, ledger)
+    follow = [*shown, 7, 8, 9]
+    warm, _ = run(toy_engine, follow, chosen)
+    toy_engine.forget()
+    assert ids(warm) == ids(run(toy_engine, follow, chosen)[0])
+
+
+def test_cancel_between_prefill_chunks(toy_engine: Engine) -> None:
+    prompt = prompt_with_repetition(random.Random(2), 300)[:300]
+    calls = 0
+
+    def cancelled() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls > 3
+
+    chosen = settings(**{"prefill.chunk_tokens": 32})
+    tokens, finished = run(toy_engine, prompt, chosen, cancelled)
+    assert (tokens, finished.reason) == ([], "cancelled")
+    assert toy_engine.ledger.tokens == prompt[: 3 * 32]
+    warm, finished = run(toy_engine, prompt, chosen)
+    assert finished.stats.reused_tokens == 96
+    toy_engine.forget()
+    assert ids(warm) == ids(run(toy_engine, prompt, chosen)[0])
+
+
+def test_an_abandoned_iterator_counts_as_cancelled(toy_engine: Engine) -> None:
+    prompt = prompt_with_repetition(random.Random(3))
+    events = toy_engine.generate_ids(prompt, settings())
+    seen = [event for event, _ in zip(events, range(20)) if isinstance(event, Token)]
+    events.close()  # type: ignore[attr-defined]
+    ledger = toy_engine.ledger
+    assert ledger.tokens[: len(prompt)] == prompt[: len(ledger.tokens)]
+    assert len(ledger.tokens) <= len(prompt) + len(seen) + 32
+    assert_cache_equals_cold_start(toy_engine.loaded.model, ledger)
+
+
+def test_prefill_progress_is_monotonic_and_complete(toy_engine: Engine) -> None:
+    prompt = prompt_with_repetition(random.Random(4), 200)
+    events = toy_engine.generate_ids(prompt, settings(**{"prefill.chunk_tokens": 32}))
+    seen = [event for event in events if isinstance(event, PrefillProgress)]
+    done = [event.done_tokens for event in seen]
+    assert done == sorted(done)
+    assert done[0] == 0
+    assert done[-1] == seen[-1].total_tokens == len(prompt) - 1
+
+
+def test_gauges_follow_the_tokens(toy_engine: Engine) -> None:
+    events = list(toy_engine.generate_ids(prompt_with_repetition(random.Random(5)), settings()))
+    gauges = [event for event in events if isinstance(event, Gauges)]
+    assert gauges[-1].tokens == 60
+    assert gauges[-1].occupancy.used > 0
+
+
+def test_max_tokens_beyond_the_context_is_cut_and_said(toy_engine: Engine) -> None:
+    prompt = prompt_with_repetition(random.Random(6), CONTEXT_TOKENS - 20)[: CONTEXT_TOKENS - 20]
+    tokens, finished = run(toy_engine, prompt, settings(**{"sampling.max_tokens": 5000}))
+    assert len(tokens) == 20
+    (change,) = finished.effective.changes
+    assert (change.setting, change.asked, change.used) == ("sampling.max_tokens", "5000", "20")
+    assert "context" in change.reason
+    assert finished.effective.settings.sampling.max_tokens == 20
+
+
+def test_prompt_over_the_context_says_by_how_much(toy_engine: Engine) -> None:
+    first, _ = run(toy_engine, [5, 6, 7, 8], settings())
+    with pytest.raises(PromptTooLongError, match=r"8 more than the 511") as caught:
+        run(toy_engine, [5] * (CONTEXT_TOKENS + 7), settings())
+    assert (caught.value.tokens, caught.value.limit_tokens) == (CONTEXT_TOKENS + 7, CONTEXT_TOKENS - 1)
+    assert ids(run(toy_engine, [5, 6, 7, 8], settings())[0]) == ids(first)
+
+
+@pytest.mark.parametrize("messages", [(), (Message("user", "  \n"),), (Message("assistant", "hello"),)])
+def test_nothing_to_answer(toy_engine: Engine, messages: tuple[Message, ...]) -> None:
+    with pytest.raises(EmptyPromptError):
+        list(toy_engine.generate(Generate("r", messages)))
+    with pytest.raises(EmptyPromptError):
+        list(toy_engine.generate_ids([], settings()))
+
+
+def test_settings_that_contradict_each_other(toy_engine: Engine) -> None:
+    from core.settings.drafting import NgramSimple
+
+    bad = Settings(ngram_simple=NgramSimple(n_max=2, n_min=3))
+    with pytest.raises(SettingError, match="n_min"):
+        list(toy_engine.generate(Generate("r", (Message("user", "hi"),), bad)))
+
+
+def test_no_model() -> None:
+    engine = Engine()
+    with pytest.raises(NoModelError):
+        list(engine.generate(Generate("r", (Message("user", "hi"),))))
+    with pytest.raises(NoModelError):
+        engine.count_tokens("hi")
+
+
+def test_a_failed_load_keeps_the_model_in_use(toy_engine: Engine, tmp_path: Path) -> None:
+    before, _ = run(toy_engine, [5, 6, 7, 8], settings())
+    with pytest.raises(ModelError):
+        toy_engine.load(str(tmp_path))
+    assert ids(run(toy_engine, [5, 6, 7, 8], settings())[0]) == ids(before)
+
+
+def test_a_forward_that_fails_leaves_a_clean_cache(toy_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt = prompt_with_repetition(random.Random(8))
+    expected, _ = run(toy_engine, prompt, settings())
+    toy_engine.forget()
+    events = toy_engine.generate_ids(prompt, settings())
+    for _ in range(5):
+        next(events)
+    layer = type(toy_engine.loaded.model.model.layers[1])
+
+    def fail(*arguments: object, **named: object) -> None:
+        raise ValueError("half-way")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(layer, "__call__", fail)
+        with pytest.raises(ValueError, match="half-way"):
+            list(events)
+    assert toy_engine.ledger.tokens == []
+    assert ids(run(toy_engine, prompt, settings())[0]) == ids(expected)
+
+
+def test_a_cache_that_cannot_roll_back_is_not_speculated_on(tmp_path: Path) -> None:
+    from tests.core.toy import write_toy_model
+
+    write_toy_model(tmp_path, layer_types=["full_attention", "sliding_attention"], sliding_window=16)
+    engine = Engine()
+    info = engine.load(str(tmp_path))
+    assert not info.speculates
+    assert "RotatingKVCache" in info.why_not
+    prompt = prompt_with_repetition(random.Random(9))
+    tokens, finished = run(engine, prompt, settings())
+    assert {t.origin for t in tokens} == {"normal"}
+    assert finished.effective.drafter == "off"
+    assert "RotatingKVCache" in finished.effective.changes[0].reason
+    follow = [*prompt, *ids(tokens), 9, 10]
+    warm, _ = run(engine, follow, settings())
+    engine.forget()
+    assert ids(warm) == ids(run(engine, follow, settings())[0])
