@@ -228,7 +228,9 @@ def test_a_failed_load_keeps_the_model_in_use(toy_engine: Engine, tmp_path: Path
     assert ids(run(toy_engine, [5, 6, 7, 8], settings())[0]) == ids(before)
 
 
-def test_a_forward_that_fails_leaves_a_clean_cache(toy_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forward_that_fails_leaves_a_clean_cache(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prompt = prompt_with_repetition(random.Random(8))
     expected, _ = run(toy_engine, prompt, settings())
     toy_engine.forget()

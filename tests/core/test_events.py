@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import typing
 
 import msgspec
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import events
-from core.errors import DraftlightError, ProtocolError, PromptTooLongError, SettingError
+from core.errors import DraftlightError, PromptTooLongError, ProtocolError, SettingError
 from core.events import Attachment, Generate, Message, decode_command, decode_event, encode, failure
 from core.settings import Settings
 
@@ -92,10 +93,8 @@ def test_malformed_commands_are_refused(line: bytes) -> None:
 @given(st.binary(max_size=200))
 def test_no_bytes_crash_the_decoders(line: bytes) -> None:
     for decode in (decode_command, decode_event):
-        try:
+        with contextlib.suppress(DraftlightError):
             decode(line)
-        except DraftlightError as error:
-            assert error.message
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+"""The decode bench measures what it says, writes both files, and fails when outputs differ."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.bench.decode import read_prompts
+from core.cli import main
+from core.decoding import loop
+from core.drafting.draft import Draft
+from core.errors import RequestError
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    path = tmp_path / "prompts.jsonl"
+    lines = [
+        {"class": "list", "prompt": "one two one two one two"},
+        {"class": "tale", "prompt": "once upon a time"},
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def bench(toy_folder: Path, prompts: Path, out: Path) -> int:
+    return main(
+        [
+            *("bench", "decode", "--model", str(toy_folder), "--prompts", str(prompts), "--out", str(out)),
+            *(
+                "--pairs",
+                "2",
+                "--k",
+                "2,5",
+                "--n-min",
+                "2",
+                "--max-tokens",
+                "24",
+                "--max-prompt-tokens",
+                "20",
+            ),
+        ]
+    )
+
+
+def test_results_and_report(
+    toy_folder: Path, prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench(toy_folder, prompts, tmp_path / "out") == 0
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert len(results["cells"]) == 2 * 3
+    for cell in results["cells"]:
+        assert cell["equal"]
+        assert len(cell["pairs"]) == 2
+        assert cell["tokens"] == 24
+        assert cell["prompt_tokens"] <= 20
+        assert cell["ratio_median"] > 0
+        assert cell["ttft_s_median"] > 0
+    assert results["environment"]["mlx"]
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert report == capsys.readouterr().out.rstrip("\n") + "\n"
+    assert report.count("| equal |") == 6
+    assert "ngram-simple k=5 n_min=2" in report
+
+
+def test_a_difference_is_reported_and_fails(
+    toy_folder: Path, prompts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = loop.walk
+
+    def gullible(draft: Draft, choices: list[int]) -> object:
+        """Accepts every draft."""
+        return honest(draft, [*draft.tokens, choices[-1]]) if draft.tokens else honest(draft, choices)
+
+    monkeypatch.setattr(loop, "walk", gullible)
+    assert bench(toy_folder, prompts, tmp_path / "out") == 1
+    assert "**different**" in (tmp_path / "out" / "report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("", "no prompts"), ('{"class": "a"}', "line 1"), ('{"prompt": "a"}\nnot json', "line 2")],
+)
+def test_bad_prompt_files(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text(content)
+    with pytest.raises(RequestError, match=words):
+        read_prompts(path)
+
+
+def test_a_missing_prompt_file(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="cannot be read"):
+        read_prompts(tmp_path / "none.jsonl")

@@ -1,0 +1,119 @@
+"""`draftlight` as a person calls it: output, exit status, words on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def draftlight(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "core.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_generate_prints_the_answer_and_figures(toy_folder: Path) -> None:
+    done = draftlight("generate", "--model", str(toy_folder), "--prompt", "hello", "--max-tokens", "8")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert "8 tokens" in done.stderr
+    assert "tok/s" in done.stderr
+
+
+def test_generate_json_is_one_event_a_line(toy_folder: Path, tmp_path: Path) -> None:
+    document = tmp_path / "notes.txt"
+    document.write_text("abc abc abc abc")
+    done = draftlight(
+        *("generate", "--model", str(toy_folder), "--prompt", "again", "--document", str(document)),
+        *("--set", "ngram-simple.n-min=1", "--drafter", "ngram-simple", "--max-tokens", "30", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    tokens = [event for event in events if event["type"] == "token"]
+    assert len(tokens) == 30
+    assert all({"id", "text", "origin", "step", "position"} <= token.keys() for token in tokens)
+    last = events[-1]
+    assert last["type"] == "finished"
+    assert last["stats"]["tokens"] == 30
+    assert last["effective"]["drafter"] == "ngram-simple"
+    assert last["effective"]["settings"]["ngram_simple"]["n_min"] == 1
+    assert last["stats"]["prompt_tokens"] > len("abc abc abc abc")
+
+
+def test_generate_from_a_messages_file(toy_folder: Path, tmp_path: Path) -> None:
+    messages = tmp_path / "chat.json"
+    messages.write_text(
+        json.dumps(
+            [
+                {"role": "user", "content": "a"},
+                {"role": "assistant", "content": "b"},
+                {"role": "user", "content": "c"},
+            ]
+        )
+    )
+    done = draftlight(
+        "generate", "--model", str(toy_folder), "--messages", str(messages), "--max-tokens", "3"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--prompt", "x", "--drafter", "dowsing"], 2, "off, ngram-simple"),
+        (["--prompt", "x", "--set", "ngram_simple.k=65"], 2, "from 1 to 64"),
+        (["--prompt", "x", "--set", "ngram_simple.k"], 2, "group.field=value"),
+        (["--prompt", "x", "--set", "nothing.here=1"], 2, "Did you mean"),
+        (["--prompt", "x", "--temperature", "hot"], 2, "from 0 to 2"),
+        ([], 2, "required"),
+        (["--prompt", "  "], 1, "nothing to answer"),
+        (["--prompt", "x" * 600], 1, "more than the 511"),
+        (["--prompt-file", "/no/such/file"], 1, "cannot be read"),
+        (["--messages", "/no/such/file"], 1, "cannot be read as messages"),
+    ],
+)
+def test_what_goes_wrong_is_said(toy_folder: Path, arguments: list[str], status: int, words: str) -> None:
+    done = draftlight("generate", "--model", str(toy_folder), *arguments)
+    assert done.returncode == status
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_bad_model_is_said() -> None:
+    done = draftlight("generate", "--model", "/no/such/folder", "--prompt", "x", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["code"] == "bad-model"
+    assert "no model folder" in done.stderr
+
+
+def test_help_and_version() -> None:
+    assert "generate" in draftlight("--help").stdout
+    assert draftlight("--version").stdout.strip()
+    assert "ngram_simple.k" in draftlight("generate", "--help").stdout
+    assert draftlight("divine").returncode == 2
+
+
+def test_without_a_display_the_window_names_the_packages() -> None:
+    environment = {
+        k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "core.cli"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+        check=False,
+    )
+    if sys.platform == "linux":
+        assert done.returncode == 1
+        assert "DISPLAY" in done.stderr or "display" in done.stderr

@@ -1,0 +1,292 @@
+"""The worker process for real: started, spoken to, cancelled, killed, orphaned."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from core.errors import WorkerError
+from core.events import (
+    Cancel,
+    CountTokens,
+    Failed,
+    Finished,
+    Generate,
+    Heartbeat,
+    Hello,
+    LoadModel,
+    LoadProgress,
+    Message,
+    ModelLoaded,
+    ModelUnloaded,
+    PrefillProgress,
+    Token,
+    TokenCount,
+    UnloadModel,
+)
+from core.settings import Settings, assign
+from core.worker.client import BadLine, Heard, WorkerClient, WorkerExited, WorkerSilent
+
+T = TypeVar("T")
+
+
+class Conversation:
+    """A client and what it heard so far."""
+
+    def __init__(self, client: WorkerClient) -> None:
+        self.client = client
+        self.heard: list[Heard] = []
+        self._events = client.events()
+
+    async def until(self, kind: type[T], timeout_s: float = 60.0) -> T:
+        """Listen until something of `kind` is heard."""
+
+        async def listen() -> T:
+            async for heard in self._events:
+                self.heard.append(heard)
+                if isinstance(heard, kind):
+                    return heard
+            raise AssertionError(f"the worker ended before {kind.__name__}: {self.heard[-3:]}")
+
+        return await asyncio.wait_for(listen(), timeout_s)
+
+    def of(self, kind: type[T]) -> list[T]:
+        return [heard for heard in self.heard if isinstance(heard, kind)]
+
+
+@asynccontextmanager
+async def worker(**options: Any) -> AsyncIterator[Conversation]:
+    client = WorkerClient(**options)
+    await client.start()
+    try:
+        yield Conversation(client)
+    finally:
+        await client.stop()
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(test(), 120))
+
+
+def ask(request: str, text: str = "hello", **values: object) -> Generate:
+    settings = Settings()
+    for key, value in {"sampling.max_tokens": 40, "ngram_simple.n_min": 1, **values}.items():
+        settings = assign(settings, key, value)
+    return Generate(request, (Message("user", text),), settings)
+
+
+def test_a_whole_life(toy_folder: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            hello = await talk.until(Hello)
+            assert hello.pid == talk.client.pid
+            await talk.client.send(LoadModel(str(toy_folder)))
+            loaded = await talk.until(ModelLoaded)
+            assert talk.of(LoadProgress)
+            assert loaded.info.context_tokens == 512
+            await talk.client.send(CountTokens("c", "four"))
+            assert (await talk.until(TokenCount)).tokens == 4
+            await talk.client.send(ask("r1"))
+            finished = await talk.until(Finished)
+            assert finished.request == "r1"
+            assert finished.reason == "length"
+            assert len(talk.of(Token)) == finished.stats.tokens == 40
+            assert talk.of(PrefillProgress)
+            await talk.client.send(UnloadModel())
+            await talk.until(ModelUnloaded)
+            await talk.client.send(ask("r2"))
+            assert (await talk.until(Failed)).code == "no-model"
+            assert (await talk.until(Heartbeat, 5)).activity == "empty"
+            await talk.client.stop()
+            exited = await talk.until(WorkerExited)
+            assert (exited.returncode, exited.expected) == (0, True)
+            assert talk.of(BadLine) == []
+
+    run(life)
+
+
+def test_cancel_acts_within_a_step(toy_folder: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            await talk.client.send(ask("long", **{"sampling.max_tokens": 480, "drafting.drafter": "off"}))
+            await talk.until(Token)
+            await talk.client.send(Cancel("other"))
+            await talk.client.send(Cancel("long"))
+            finished = await talk.until(Finished)
+            assert finished.reason == "cancelled"
+            assert len(talk.of(Token)) == finished.stats.tokens < 480
+            await talk.client.send(ask("next"))
+            assert (await talk.until(Finished)).reason == "length"
+
+    run(life)
+
+
+def test_a_request_cancelled_before_its_turn_does_nothing(toy_folder: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.client.send(ask("early"))
+            await talk.client.send(Cancel("early"))
+            finished = await talk.until(Finished)
+            assert finished.reason == "cancelled"
+            assert talk.of(Token) == []
+
+    run(life)
+
+
+def test_bad_lines_are_answered_and_survived(toy_folder: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            process = talk.client._process
+            assert process is not None
+            assert process.stdin is not None
+            for line, code in (
+                (b"nonsense\n", "bad-message"),
+                (b"\xff\xfe\n", "bad-message"),
+                (b'{"type":"generate","request":"x"}\n', "bad-message"),
+                (
+                    b'{"type":"generate","request":"y","messages":[],"settings":{"ngram_simple":{"k":0}}}\n',
+                    "bad-setting",
+                ),
+                (
+                    b'{"type":"generate","request":"z","messages":[],"settings":{"drafting":{"drafter":"q"}}}\n',
+                    "bad-setting",
+                ),
+            ):
+                process.stdin.write(line)
+                failed = await talk.until(Failed)
+                assert failed.code == code
+                assert failed.message
+            for request, text, code in (("e", "  ", "empty-prompt"), ("l", "x" * 600, "prompt-too-long")):
+                await talk.client.send(ask(request, text))
+                failed = await talk.until(Failed)
+                assert (failed.request, failed.code, failed.kind) == (request, code, "request")
+            await talk.client.send(ask("good"))
+            assert (await talk.until(Finished)).request == "good"
+
+    run(life)
+
+
+def test_a_bad_model_leaves_the_one_in_use(toy_folder: Path, tmp_path: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            await talk.client.send(LoadModel(str(tmp_path)))
+            failed = await talk.until(Failed)
+            assert (failed.command, failed.code) == ("load_model", "bad-model")
+            await talk.client.send(ask("still"))
+            assert (await talk.until(Finished)).request == "still"
+
+    run(life)
+
+
+def test_killed_in_mid_answer(toy_folder: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            await talk.client.send(ask("r", **{"sampling.max_tokens": 480, "drafting.drafter": "off"}))
+            await talk.until(Token)
+            assert talk.client.pid is not None
+            os.kill(talk.client.pid, signal.SIGKILL)
+            exited = await talk.until(WorkerExited)
+            assert (exited.signal_name, exited.expected) == ("SIGKILL", False)
+            with pytest.raises(WorkerError, match="not running"):
+                await talk.client.send(ask("r2"))
+
+    run(life)
+
+
+def test_the_worker_ends_when_its_window_is_gone(toy_folder: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            await talk.client.send(ask("r", **{"sampling.max_tokens": 480}))
+            await talk.until(Token)
+            process = talk.client._process
+            assert process is not None
+            assert process.stdin is not None
+            process.stdin.close()
+            exited = await talk.until(WorkerExited, 20)
+            assert exited.returncode == 0
+
+    run(life)
+
+
+def test_a_worker_that_hangs_is_noticed_and_killed() -> None:
+    async def life() -> None:
+        sleeper = [
+            sys.executable,
+            "-c",
+            "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)",
+        ]
+        async with worker(command=sleeper, silence_s=0.3) as talk:
+            assert (await talk.until(WorkerSilent, 5)).seconds == 0.3
+            started = time.monotonic()
+            await talk.client.stop(timeout_s=0.5)
+            assert time.monotonic() - started < 5
+            assert (await talk.until(WorkerExited)).signal_name == "SIGKILL"
+
+    run(life)
+
+
+def test_foreign_output_is_a_bad_line_and_stderr_is_kept() -> None:
+    async def life() -> None:
+        noisy = [
+            sys.executable,
+            "-c",
+            "import sys; print('hi'); print('trouble', file=sys.stderr); sys.exit(3)",
+        ]
+        async with worker(command=noisy) as talk:
+            assert "hi" in (await talk.until(BadLine)).message
+            exited = await talk.until(WorkerExited)
+            assert exited.returncode == 3
+            assert exited.log == ("trouble",)
+
+    run(life)
+
+
+def test_a_worker_that_cannot_start() -> None:
+    async def life() -> None:
+        client = WorkerClient(["/no/such/program"])
+        with pytest.raises(WorkerError, match="could not be started"):
+            await client.start()
+        await client.stop()
+
+    run(life)
+
+
+def test_prints_of_libraries_do_not_reach_the_wire(toy_folder: Path) -> None:
+    """Whatever writes to fd 1 inside the worker ends up on stderr."""
+    code = (
+        "import os, sys\n"
+        "from core.worker.channel import Channel\n"
+        "from core.events import ModelUnloaded\n"
+        "c = Channel()\n"
+        "print('a print'); os.write(1, b'a write\\n'); os.system('echo a child')\n"
+        "sys.stdout.flush(); c.send(ModelUnloaded())\n"
+    )
+
+    async def life() -> None:
+        async with worker(command=[sys.executable, "-c", code]) as talk:
+            await talk.until(WorkerExited)
+            assert talk.of(BadLine) == []
+            assert len(talk.of(ModelUnloaded)) == 1
+            assert set(talk.client.log) == {"a print", "a write", "a child"}
+
+    run(life)

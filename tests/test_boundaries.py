@@ -1,0 +1,44 @@
+"""Who loads what: the window no MLX, the engine no Qt; and importing prints nothing."""
+
+from __future__ import annotations
+
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+
+def modules(package: str) -> list[str]:
+    module = __import__(package)
+    return [package, *(info.name for info in pkgutil.walk_packages(module.__path__, f"{package}."))]
+
+
+def loaded_after_importing(names: list[str]) -> set[str]:
+    code = (
+        "import importlib, sys\n"
+        f"for name in {names!r}: importlib.import_module(name)\n"
+        "print('\\n'.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+def test_importing_the_window_loads_no_mlx() -> None:
+    loaded = loaded_after_importing(modules("app"))
+    assert "app.main" in loaded
+    assert not {"mlx", "mlx.core", "mlx_lm", "numpy", "transformers"} & loaded
+
+
+def test_importing_the_engine_loads_no_qt() -> None:
+    loaded = loaded_after_importing(modules("core"))
+    assert "core.engine" in loaded
+    assert not {"PySide6", "qasync", "app"} & loaded
+
+
+@pytest.mark.parametrize(
+    "name", ["core.events", "core.errors", "core.settings", "core.worker.client", "core.cli"]
+)
+def test_the_words_load_no_machinery(name: str) -> None:
+    assert not {"mlx", "mlx.core", "numpy", "transformers"} & loaded_after_importing([name])
