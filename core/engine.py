@@ -1,9 +1,9 @@
 """Engine: composes models, kv, prefill, drafting and decoding into answers.
 
-One request's way: render → reuse the longest prefix → read the rest in chunks → decode with
-the drafter → one Finished. The engine owns the model and the conversation's ledger; it lives
-on one thread (MLX streams are thread-local), the worker's main thread. It starts no thread,
-knows no process and no wire.
+One request's way: render → plan → reuse the longest prefix → read the rest in chunks → decode
+with the drafter → one Finished. The engine owns the model, the draft model, the conversation's
+ledger and the tables that requests share; it lives on one thread (MLX streams are thread-local),
+the worker's main thread. It starts no thread, knows no process and no wire.
 
 After any end of an answer (stop token, length, cancel, error) the ledger holds a prefix of the
 prompt and the shown tokens, so the next turn reuses it and gives what a cold start gives.
@@ -12,41 +12,30 @@ prompt and the shown tokens, so the next turn reuses it and gives what a cold st
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import mlx.core as mx
-from msgspec.structs import replace
 
-from core.decoding.detokenise import TokenTexts
-from core.decoding.loop import DecodeLoop, Step
-from core.decoding.sampling import Sampler
-from core.decoding.tally import Tally
-from core.drafting.drafter import Drafter
-from core.drafting.registry import DrafterSpec, drafter_spec
-from core.errors import EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
-from core.events import (
-    Change,
-    Effective,
-    Event,
-    Finished,
-    FinishReason,
-    Gauges,
-    Generate,
-    ModelInfo,
-    Origin,
-    PrefillProgress,
-    Stats,
-    Token,
+from core.answer import Answer, Plan
+from core.decoding.exactness import Profile, exactness, profile
+from core.decoding.proposer import ModelProposer
+from core.decoding.tree_probe import why_no_trees
+from core.drafting.cacheback import CachebackDrafter
+from core.drafting.ngram_table import NgramTables
+from core.drafting.registry import DrafterSpec, Resources, drafter_spec
+from core.errors import (
+    DraftModelError,
+    EmptyPromptError,
+    NoModelError,
+    OutOfMemoryError,
+    PromptTooLongError,
 )
+from core.events import Change, Event, Generate, ModelInfo
 from core.kv.ledger import Ledger
-from core.models import memory
 from core.models.loader import LoadedModel, Progress, load
 from core.models.prompt import render
-from core.prefill.dense import read_prompt
 from core.settings import Settings, assign
 from core.settings.declaration import check
-
-_GAUGE_EVERY_S = 0.25
 
 
 def never() -> bool:
@@ -60,6 +49,10 @@ class Engine:
     def __init__(self) -> None:
         self._loaded: LoadedModel | None = None
         self._ledger: Ledger | None = None
+        self._proposer: tuple[str, ModelProposer] | None = None
+        self._tables = NgramTables()
+        self._why_no_trees: str | None = None
+        self._profile: Profile | None = None
 
     # ---- the model
 
@@ -75,27 +68,6 @@ class Engine:
             raise NoModelError("No model is loaded.", "Load one first.")
         return self._loaded
 
-    def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
-        """Load `reference`; the model in use stays if that fails with `ModelError`."""
-        self.use(load(reference, progress))
-        return self.loaded.info
-
-    def use(self, loaded: LoadedModel) -> None:
-        """Take a model that is already in memory."""
-        self._loaded = loaded
-        self._ledger = Ledger(loaded.new_cache)
-        mx.clear_cache()
-
-    def unload(self) -> None:
-        """Free the model and the cache."""
-        self._loaded = self._ledger = None
-        mx.clear_cache()
-
-    def forget(self) -> None:
-        """Drop the reusable prefix, so that the next answer starts cold."""
-        if self._ledger is not None:
-            self._ledger.clear()
-
     @property
     def ledger(self) -> Ledger:
         """The conversation's cache and the tokens it holds. Raises `NoModelError`."""
@@ -103,9 +75,44 @@ class Engine:
             raise NoModelError("No model is loaded.", "Load one first.")
         return self._ledger
 
+    @property
+    def tables(self) -> NgramTables:
+        """The tables that requests share; they outlive models."""
+        return self._tables
+
+    def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
+        """Load `reference`; the model in use stays if that fails with `ModelError`."""
+        self.use(load(reference, progress))
+        return self.loaded.info
+
+    def use(self, loaded: LoadedModel) -> None:
+        """Take a model that is already in memory."""
+        self.unload()
+        self._loaded = loaded
+        self._ledger = Ledger(loaded.new_cache)
+
+    def unload(self) -> None:
+        """Free the model, the draft model and their caches."""
+        self._loaded = self._ledger = self._proposer = None
+        self._why_no_trees = self._profile = None
+        mx.clear_cache()
+
+    def forget(self) -> None:
+        """Drop the reusable prefixes, so that the next answer starts cold. Tables stay."""
+        if self._ledger is not None:
+            self._ledger.clear()
+        if self._proposer is not None:
+            self._proposer[1].ledger.clear()
+
     def count_tokens(self, text: str) -> int:
         """Tokens of `text`, without any template. Raises `NoModelError`."""
         return len(self.loaded.tokenizer.encode(text, add_special_tokens=False))
+
+    def exactness_profile(self) -> Profile:
+        """How this model's logits depend on the block's width here; measured at first use."""
+        if self._profile is None:
+            self._profile = profile(self.loaded.model, self.loaded.new_cache, self.loaded.info)
+        return self._profile
 
     # ---- answers
 
@@ -116,7 +123,6 @@ class Engine:
         is asked between steps and prefill chunks; an abandoned iterator counts as cancelled.
         """
         settings = request.settings
-        check(settings)
         prompt = render(self.loaded.tokenizer, request.messages, settings.chat.system_prompt)
         yield from self.generate_ids(prompt, settings, cancelled, request=request.request)
 
@@ -129,234 +135,101 @@ class Engine:
         request: str = "",
     ) -> Iterator[Event]:
         """Like `generate`, from token ids instead of messages."""
+        started = time.perf_counter()
+        check(settings)
+        limit = self.loaded.info.context_tokens - 1
+        if not prompt:
+            raise EmptyPromptError("There is nothing to answer: the prompt is empty.", "Type a question.")
+        if len(prompt) > limit:
+            raise PromptTooLongError(len(prompt), limit)
         try:
-            yield from _Answer(self.loaded, self.ledger, prompt, settings, cancelled, request).events()
+            plan = self._plan(len(prompt), settings)
+            yield from Answer(self.loaded, self.ledger, prompt, plan, cancelled, request, started).events()
         except (MemoryError, RuntimeError) as error:
             if _is_memory(error):
-                self.ledger.clear()
+                self.forget()
                 raise OutOfMemoryError(
                     f"There was not enough memory for this answer ({error}).",
                     "Use a shorter prompt or a smaller model.",
                 ) from error
             raise
 
+    # ---- plans
 
-class _Answer:
-    """One answer in the making."""
-
-    def __init__(
-        self,
-        loaded: LoadedModel,
-        ledger: Ledger,
-        prompt: Sequence[int],
-        settings: Settings,
-        cancelled: Callable[[], bool],
-        request: str,
-    ) -> None:
-        self._started = time.perf_counter()
-        info = loaded.info
-        limit = info.context_tokens - 1
-        if not prompt:
-            raise EmptyPromptError("There is nothing to answer: the prompt is empty.", "Type a question.")
-        if len(prompt) > limit:
-            raise PromptTooLongError(len(prompt), limit)
-        self._loaded = loaded
-        self._ledger = ledger
-        self._prompt = list(prompt)
-        self._cancelled = cancelled
-        self._request = request
-        self._changes: list[Change] = []
-        self._settings = self._fit(settings)
-        self._spec: DrafterSpec = drafter_spec(self._settings.drafting.drafter)
-        self._drafter: Drafter = self._spec.build(self._settings, info.context_tokens)
-        self._tally = Tally()
-        self._shown: list[int] = []
-        self._reused = 0
-        self._read = 0
-        self._prefill_s = 0.0
-
-    def events(self) -> Iterator[Event]:
-        """All events, Finished last. The ledger is truthful however this ends."""
-        self._reused = self._ledger.reuse(self._prompt)
-        try:
-            cancelled = yield from self._read_prompt()
-            reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
-        except Exception:
-            # A forward that failed half-way has moved some layers' caches and not others.
-            self._ledger.clear()
-            raise
-        finally:
-            self._drop_unshown()
-        yield Finished(self._request, reason, self._stats(), self._effective())
-
-    def _fit(self, settings: Settings) -> Settings:
-        """`settings` as they can be done, with a Change for each that cannot."""
-        info = self._loaded.info
-        room = info.context_tokens - len(self._prompt)
+    def _plan(self, prompt_tokens: int, settings: Settings) -> Plan:
+        """What can be done of `settings`, with a change for each part that cannot."""
+        info = self.loaded.info
+        changes: list[Change] = []
+        room = info.context_tokens - prompt_tokens
         wanted = settings.sampling.max_tokens
         if wanted > room:
-            self._change("sampling.max_tokens", wanted, room, "the context is full after that")
+            reason = "the context is full after that"
+            changes.append(Change("sampling.max_tokens", str(wanted), str(room), reason))
             settings = assign(settings, "sampling.max_tokens", room)
-        drafter = settings.drafting.drafter
-        if drafter != "off" and not info.speculates:
-            self._change("drafting.drafter", drafter, "off", f"{info.name} cannot speculate: {info.why_not}")
+        name, why_not = settings.drafting.drafter, self.ledger.why_no_rollback
+        if name != "off" and why_not:
+            reason = f"{info.name} cannot speculate: {why_not}"
+            changes.append(Change("drafting.drafter", name, "off", reason))
             settings = assign(settings, "drafting.drafter", "off")
-        return settings
+        spec = drafter_spec(settings.drafting.drafter)
+        exact = exactness(settings.decoding.exactness if spec.drafts else "fast", self.exactness_profile)
+        if spec.drafts and exact.width_limit == 1:
+            reason = "no width above one gives the same bits on this machine"
+            changes.append(Change("drafting.drafter", spec.name, "off", reason))
+            settings = assign(settings, "drafting.drafter", "off")
+            spec = drafter_spec("off")
+        resources = self._resources(settings, spec, changes)
+        drafter = spec.build(settings, resources)
+        if isinstance(drafter, CachebackDrafter) and drafter.mode != settings.cacheback.mode:
+            reason = "there is no table learned beforehand for this family"
+            used = drafter.mode or "none"
+            changes.append(Change("cacheback.mode", settings.cacheback.mode, used, reason))
+        proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
+        return Plan(settings, spec, drafter, exact, proposer, tuple(changes))
 
-    def _change(self, setting: str, asked: object, used: object, reason: str) -> None:
-        self._changes.append(Change(setting, str(asked), str(used), reason))
+    def _resources(self, settings: Settings, spec: DrafterSpec, changes: list[Change]) -> Resources:
+        info = self.loaded.info
+        trees = False
+        if spec.trees:
+            why_not = self._trees_refused(settings)
+            trees = not why_not
+            if why_not:
+                changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
+        proposer = self._draft_model(settings.draft_model.model) if spec.needs_proposer else None
+        return Resources(info.context_tokens, info.family, self._tables, trees, None, proposer)
 
-    def _read_prompt(self) -> Generator[Event, None, bool]:
-        """Prefill. Returns whether it was cancelled."""
-        for progress in read_prompt(
-            self._loaded.model, self._ledger, self._prompt, chunk_tokens=self._settings.prefill.chunk_tokens
-        ):
-            self._read = progress.done_tokens - self._reused
-            self._prefill_s = self._now()
-            yield PrefillProgress(
-                self._request,
-                progress.done_tokens,
-                progress.total_tokens,
-                self._reused,
-                progress.seconds_left,
+    def _trees_refused(self, settings: Settings) -> str:
+        """Why trees are not verified, in words; empty if they are."""
+        if settings.decoding.exactness != "fast":
+            return f"exactness “{settings.decoding.exactness}” was measured on chains"
+        if self._why_no_trees is None:
+            self._why_no_trees = why_no_trees(self.loaded.model, self.ledger.cache)
+        return self._why_no_trees
+
+    def _draft_model(self, reference: str) -> ModelProposer:
+        """The draft model, loaded at first use. Raises `DraftModelError`, `ModelError`."""
+        if not reference:
+            raise DraftModelError(
+                "The drafter “draft-model” needs a second model, and none was chosen.",
+                "Set draft_model.model to a folder or hub name, or choose another drafter.",
             )
-            if self._cancelled():
-                return True
-        return False
-
-    def _write(self) -> Generator[Event, None, FinishReason]:
-        """Decode. Returns why the answer ended."""
-        loaded, settings = self._loaded, self._settings
-        self._drafter.begin(self._prompt)
-        self._read += 1  # the prompt's last token, read by the first step
-        loop = DecodeLoop(
-            loaded.model,
-            self._ledger,
-            self._prompt[-1],
-            self._drafter,
-            Sampler(settings.sampling),
-            vocabulary=loaded.info.vocabulary,
-            drafts=self._spec.drafts,
-        )
-        texts = TokenTexts(loaded.tokenizer)
-        waiting: list[Token] = []
-        reason: FinishReason = "length"
-        gauge_due_s = 0.0
-        for step in loop.steps(settings.sampling.max_tokens):
-            now_s = self._now()
-            shown, stopped = self._until_stop(step)
-            self._tally.add(step, now_s, shown)
-            for index in range(shown):
-                token = step.tokens[index]
-                waiting.append(self._token(step, index, shown, now_s))
-                if stopped and index == shown - 1:
-                    break
-                self._shown.append(token)
-                for text in texts.add(token):
-                    yield replace(waiting.pop(0), text=text)
-            if stopped:
-                reason = "stop"
-                break
-            if self._cancelled():
-                reason = "cancelled"
-                break
-            if now_s >= gauge_due_s:
-                gauge_due_s = now_s + _GAUGE_EVERY_S
-                yield self._gauges()
-        for text in texts.finish():
-            yield replace(waiting.pop(0), text=text)
-        yield from waiting
-        yield self._gauges()
-        return reason
-
-    def _until_stop(self, step: Step) -> tuple[int, bool]:
-        """How many of the step's tokens count, and whether the last of them is a stop token."""
-        for index, token in enumerate(step.tokens):
-            if token in self._loaded.eos:
-                return index + 1, True
-        return len(step.tokens), False
-
-    def _token(self, step: Step, index: int, shown: int, now_s: float) -> Token:
-        origin: Origin = "accepted"
-        if index == shown - 1:
-            origin = "bonus" if step.drafted else "normal"
-        drafted = origin == "accepted"
-        return Token(
-            self._request,
-            step.tokens[index],
-            "",
-            origin,
-            self._tally.steps,
-            self._tally.tokens - shown + index,
-            index + 1 if drafted else 0,
-            step.drafted if drafted else 0,
-            now_s,
-        )
-
-    def _gauges(self) -> Gauges:
-        tally = self._tally
-        return Gauges(
-            self._request,
-            tally.live_tokens_per_s,
-            tally.first_s,
-            tally.tokens,
-            tally.accepted,
-            tally.tested,
-            tally.acceptance,
-            tally.mean_per_step,
-            tally.positions,
-            self._drafter.occupancy(),
-            memory.used_bytes(),
-            len(self._prompt) + len(self._shown),
-            self._loaded.info.context_tokens,
-        )
-
-    def _stats(self) -> Stats:
-        tally = self._tally
-        return Stats(
-            prompt_tokens=len(self._prompt),
-            reused_tokens=self._reused,
-            read_tokens=self._read,
-            tokens=tally.tokens,
-            accepted=tally.accepted,
-            bonus=tally.bonus,
-            normal=tally.normal,
-            steps=tally.steps,
-            drafted=tally.drafted,
-            tested=tally.tested,
-            acceptance=tally.acceptance,
-            mean_per_step=tally.mean_per_step,
-            ttft_s=tally.first_s,
-            prefill_s=self._prefill_s,
-            decode_s=tally.last_s - tally.first_s,
-            total_s=self._now(),
-            tokens_per_s=tally.tokens_per_s,
-            positions=tally.positions,
-            occupancy=self._drafter.occupancy(),
-            draft_us_median=tally.draft_us_median,
-            draft_us_p99=tally.draft_us_p99,
-            context_used_tokens=len(self._prompt) + len(self._shown),
-            context_tokens=self._loaded.info.context_tokens,
-            memory_bytes=memory.used_bytes(),
-            memory_peak_bytes=int(mx.get_peak_memory()),
-        )
-
-    def _effective(self) -> Effective:
-        info = self._loaded.info
-        return Effective(info.name, info.dtype, self._spec.name, self._settings, tuple(self._changes))
-
-    def _drop_unshown(self) -> None:
-        """Leave nothing in the ledger that was not shown.
-
-        A cache that cannot be trimmed was never speculated on; at most it also holds the stop
-        token that ended the answer, and its ledger says so.
-        """
-        shown = len(self._prompt) + len(self._shown)
-        if self._ledger.trimmable and len(self._ledger.tokens) > shown:
-            self._ledger.truncate(shown)
-
-    def _now(self) -> float:
-        return time.perf_counter() - self._started
+        if self._proposer is not None and self._proposer[0] == reference:
+            return self._proposer[1]
+        draft, target = load(reference), self.loaded.info
+        if draft.info.family != target.family:
+            raise DraftModelError(
+                f"{draft.info.name} ({draft.info.family_name}) and {target.name} ({target.family_name})"
+                " have different tokenizers.",
+                f"Choose a draft model of the {target.family_name} family.",
+            )
+        proposer = ModelProposer(draft)
+        if not proposer.ledger.keeps_all:
+            raise DraftModelError(
+                f"{draft.info.name} cannot take back guesses, so it cannot draft.",
+                "Choose a draft model with plain full attention.",
+            )
+        self._proposer = (reference, proposer)
+        return proposer
 
 
 def _is_memory(error: Exception) -> bool:

@@ -87,10 +87,10 @@ class ModelError(RequestError):
     code = "bad-model"
 
 
-class BusyError(RequestError):
-    """The worker already answers another request."""
+class DraftModelError(RequestError):
+    """The draft model is missing, of another tokenizer family, or cannot draft."""
 
-    code = "busy"
+    code = "bad-draft-model"
 
 
 class MissingLibraryError(RequestError):

@@ -145,7 +145,8 @@ class Stats(Struct, frozen=True):
 
     Always: tokens = accepted + bonus + normal, steps = bonus + normal. The stop token counts
     as a token (with empty text). `tested` counts drafted tokens that the walk reached: the
-    accepted ones and the first rejected one of each step; `drafted` counts all proposed.
+    accepted ones and the first rejected one of each step; `drafted` counts all proposed;
+    `rechecked` counts close calls that a pass of width 1 decided.
     `mean_per_step` is MAT: tokens ÷ steps. `tokens_per_s` is decode speed: the tokens after
     the first, over the time from the first to the last. `read_tokens` is what prefill ran
     through the model now, `reused_tokens` what the cache already held.
@@ -161,6 +162,7 @@ class Stats(Struct, frozen=True):
     steps: int = 0
     drafted: int = 0
     tested: int = 0
+    rechecked: int = 0
     acceptance: float = 0.0
     mean_per_step: float = 0.0
     ttft_s: float = 0.0
@@ -188,12 +190,16 @@ class Change(Struct, frozen=True):
 
 
 class Effective(Struct, frozen=True):
-    """What really ran. `changes` is empty when everything was done as asked."""
+    """What really ran. `changes` is empty when everything was done as asked.
+
+    `gate` says whether drafting went on to the end, and why; empty if nothing drafts.
+    """
 
     model: str
     dtype: str
     drafter: str
     settings: Settings
+    gate: str = ""
     changes: tuple[Change, ...] = ()
 
 

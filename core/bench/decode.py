@@ -155,6 +155,8 @@ def _configurations(options: argparse.Namespace) -> Iterator[tuple[str, Settings
     for name in options.drafters.split(","):
         drafter_spec(name)
         settings = assign(Settings(), "drafting.drafter", name)
+        # The drafter itself is measured, not the gate's opinion of it.
+        settings = assign(settings, "gate.mode", "always")
         if name != "ngram-simple":
             yield name, settings
             continue

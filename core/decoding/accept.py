@@ -20,16 +20,27 @@ class Walk(Struct, frozen=True):
     """`path`: accepted node indices, in order. `last`: the verifier's own token after them.
 
     `tested`: nodes whose fate the walk decided: the accepted ones, and one rejected guess if
-    the walk ended where the draft had a different one.
+    the walk ended where the draft had a different one. `last` is None if the walk ended at a
+    row whose choice is too close to call.
     """
 
     path: tuple[int, ...]
-    last: int
+    last: int | None
     tested: int
 
 
-def walk(draft: Draft, choices: Sequence[int]) -> Walk:
-    """Walk `draft` by `choices`, which has one entry more than the draft has nodes."""
+def walk(
+    draft: Draft,
+    choices: Sequence[int],
+    stops: frozenset[int] = frozenset(),
+    close: Sequence[bool] | None = None,
+) -> Walk:
+    """Walk `draft` by `choices`, which has one entry more than the draft has nodes.
+
+    A choice that is one of `stops` ends the walk even where it was guessed: nothing follows it,
+    and the step's last token is the verifier's own. So does a choice marked in `close`, which
+    then is nobody's.
+    """
     path: list[int] = []
     node = -1
     tested = 0
@@ -37,10 +48,13 @@ def walk(draft: Draft, choices: Sequence[int]) -> Walk:
     for index, (token, parent) in enumerate(zip(draft.tokens, draft.parents)):
         if parent != node:
             continue
+        if choices[node + 1] in stops or (close and close[node + 1]):
+            break
         if token == choices[node + 1]:
             path.append(index)
             node = index
             tested = len(path)
         else:
             tested = len(path) + 1
-    return Walk(tuple(path), choices[node + 1], tested)
+    undecided = bool(close and close[node + 1])
+    return Walk(tuple(path), None if undecided else choices[node + 1], tested)

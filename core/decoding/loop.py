@@ -1,60 +1,78 @@
 """The decode loop: propose, verify in one forward, accept, roll back.
 
-One step is one forward pass of the target over a block: the last token, which is not in the
-cache yet, and the draft. It emits the accepted path and one token of the verifier's own. A step
-without a draft is a block of width 1.
+One step is one forward pass of the target over a block: the pending tokens, which are known but
+not in the cache yet, and the draft. It emits the accepted path and one token of the verifier's
+own. A step without a draft emits that one token only.
+
+Usually one token is pending: the newest. On recurrent models a partly accepted block leaves the
+cache as it was, and its accepted tokens stay pending: they are folded into the next block, so
+that partial acceptance costs rows but never a forward of its own.
 
 Steps without a draft are pipelined like mlx-lm's `generate_step`: the next forward is built on
 the token that is still being computed, so the interpreter's work hides behind the model's. Such
-a forward commits the next step to width 1, so it is started only where no draft is to be
-expected: always for a drafter that never drafts, else after `_DRY_STEPS` fruitless look-ups.
+a forward commits the next step to no draft, so it is started only where none is to be expected:
+always for a drafter that never drafts, else after `_DRY_STEPS` fruitless look-ups.
 
-Invariant after every step: the ledger holds the prompt and the emitted tokens, without the
-newest one (or with it, while a forward is running ahead), and the cache holds the same.
+Invariant after every step: ledger plus pending is the prompt and all emitted tokens; while a
+forward is running ahead the ledger holds them all.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import mlx.core as mx
+import mlx.nn as nn
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.decoding.accept import walk
+from core.decoding.exactness import FAST, Exactness
 from core.decoding.sampling import PENALTY_WINDOW_TOKENS, Sampler
+from core.decoding.tree_pass import tree_pass
 from core.drafting.draft import EMPTY, Draft, sanitise
 from core.drafting.drafter import Drafter
+from core.drafting.gate import Gate
+from core.kv.block import Block
 from core.kv.ledger import Ledger
 
-# Look-ups in a row that found nothing before the loop runs ahead. Measured on the three-class
-# prompts: 1 loses drafts right after a dry token, above 3 novel text loses pipelining.
+# Look-ups in a row that found nothing before the loop runs ahead.
 _DRY_STEPS = 2
+# Folded tokens make every block wider; past this many a step without a draft settles them.
+_FOLD_LIMIT_TOKENS = 8
 # mlx-lm gives MLX's buffer cache back this often while it generates.
 _CLEAR_EVERY_STEPS = 256
 
 
 class Step(Struct, frozen=True):
-    """What one forward gave. `tokens`: the `accepted` drafted ones, then the verifier's own."""
+    """What one forward gave. `tokens`: the `accepted` drafted ones, then the verifier's own.
+
+    `drafted` counts the nodes that were verified, `tested` those that the walk reached.
+    `rechecked`: the verifier's own token was a close call and was made again at width 1.
+    """
 
     tokens: tuple[int, ...]
     drafted: int
     accepted: int
     tested: int
     draft_s: float
+    rechecked: bool = False
 
 
 class DecodeLoop:
     """Continues `ledger`, which holds all of the context but its last token, `pending`.
 
     `model(ids[1, w], cache=…)` returns logits [1, w, vocabulary]. `vocabulary` bounds drafted
-    ids. Worker's main thread.
+    ids. `gate` says whether to ask the drafter at all; without one it is always asked. A step
+    never goes on after one of `stops`. Worker's main thread.
     """
 
     def __init__(
         self,
-        model: Callable[..., Any],
+        model: nn.Module,
         ledger: Ledger,
         pending: int,
         drafter: Drafter,
@@ -62,14 +80,20 @@ class DecodeLoop:
         *,
         vocabulary: int,
         drafts: bool,
+        gate: Gate | None = None,
+        exactness: Exactness = FAST,
+        stops: frozenset[int] = frozenset(),
     ) -> None:
         self._model = model
         self._ledger = ledger
-        self._pending = pending
+        self._pending = [pending]
         self._drafter = drafter
         self._sampler = sampler
         self._vocabulary = vocabulary
-        self._drafts = drafts and ledger.trimmable
+        self._drafts = drafts and not ledger.why_no_rollback
+        self._gate = gate
+        self._exactness = exactness
+        self._stops = stops
         self._running: mx.array | None = None
         self._dry = 0
         self._steps = 0
@@ -77,7 +101,7 @@ class DecodeLoop:
     def steps(self, max_tokens: int) -> Iterator[Step]:
         """Step after step until `max_tokens` are emitted; never more. Close it to stop early.
 
-        The caller decides about stop tokens and truncates the ledger to what was shown.
+        The caller ends the iteration at a stop token, which is always the last of its step.
         """
         left = max_tokens
         while left > 0:
@@ -93,70 +117,128 @@ class DecodeLoop:
         # One place is kept for the verifier's own token, so an accepted draft never overshoots.
         draft = self._propose(left - 1)
         draft_s = time.perf_counter() - started
-        if len(draft) and self._running is None:
+        if len(draft) and self._running is None and len(self._pending) <= _FOLD_LIMIT_TOKENS:
             step = self._verify(draft, draft_s)
         else:
             step = self._run(left, draft_s)
         started = time.perf_counter()
         self._drafter.observe(step.tokens)
         observe_s = time.perf_counter() - started
-        return Step(step.tokens, step.drafted, step.accepted, step.tested, step.draft_s + observe_s)
+        if self._gate is not None:
+            self._gate.record(1 + step.drafted, step.accepted)
+        return replace(step, draft_s=step.draft_s + observe_s)
 
     def _propose(self, budget: int) -> Draft:
+        if self._exactness.width_limit is not None:
+            budget = min(budget, self._exactness.width_limit - len(self._pending))
         if not self._drafts or budget < 1:
+            return EMPTY
+        if self._gate is not None and not self._gate.should_draft():
+            self._dry += 1
             return EMPTY
         draft = sanitise(self._drafter.draft(budget), vocabulary=self._vocabulary, budget=budget)
         self._dry = 0 if len(draft) else self._dry + 1
         return draft
 
     def _verify(self, draft: Draft, draft_s: float) -> Step:
-        ledger = self._ledger
-        block = [self._pending, *draft.tokens]
-        start = len(ledger.tokens)
-        choices: Any = self._forward(mx.array(block), start, draft).tolist()
-        found = walk(draft, choices)
+        ledger, pending = self._ledger, self._pending
+        lead = len(pending)
+        block = Block(ledger.cache)
+        choices, close = self._choices(mx.array([*pending, *draft.tokens]), draft)
+        found = walk(draft, choices, self._stops, close)
         accepted = [draft.tokens[node] for node in found.path]
-        ledger.append([self._pending, *accepted])
-        ledger.take_back(len(draft) - len(accepted))
-        self._pending = found.last
+        rows = [*range(lead), *(lead + node for node in found.path)]
+        known = [*pending, *accepted]
+        if found.last is None:
+            # The row that was too close is run again by itself, so it must leave the cache.
+            kept = rows[:-1] if block.keep(lead + len(draft), rows[:-1]) else []
+            ledger.append(known[: len(kept)])
+            last = self._alone(known[len(kept) :])
+        else:
+            last = found.last
+            kept = rows if block.keep(lead + len(draft), rows) else []
+            ledger.append(known[: len(kept)])
+            self._pending = [*known[len(kept) :], last]
         self._drafter.feedback(draft, len(accepted))
-        return Step((*accepted, found.last), len(draft), len(accepted), found.tested, draft_s)
+        return Step((*accepted, last), len(draft), len(accepted), found.tested, draft_s, found.last is None)
+
+    def _choices(self, block: mx.array, draft: Draft) -> tuple[list[int], list[bool] | None]:
+        """The verifier's choices, and which of them are too close to call at this width."""
+        logits, positions, windows = self._rows(block, draft)
+        if not self._exactness.noise:
+            chosen: Any = self._sampler.choose(logits, positions, windows).tolist()
+            return chosen, None
+        choices, margins = self._sampler.choose_with_margins(logits, positions, windows)
+        mx.eval(choices, margins)
+        ids: Any = choices.tolist()
+        won_by: Any = margins.tolist()
+        return ids, [margin <= self._exactness.noise for margin in won_by]
+
+    def _alone(self, tokens: list[int]) -> int:
+        """Feed known `tokens` one at a time; the choice after the last of them, which becomes pending."""
+        token = -1
+        for known in tokens:
+            chosen: Any = self._forward(mx.array([known]), EMPTY).tolist()
+            self._ledger.append([known])
+            token = int(chosen[0])
+        self._pending = [token]
+        return token
 
     def _run(self, left: int, draft_s: float) -> Step:
         ledger = self._ledger
         running = self._running
         if running is None:
-            running = self._forward(mx.array([self._pending]), len(ledger.tokens), EMPTY)
+            running = self._forward(mx.array(self._pending), EMPTY)
             _start(running)
-            ledger.append([self._pending])
+            ledger.append(self._pending)
+            self._pending = []
         ahead: mx.array | None = None
         if left > 1 and (not self._drafts or self._dry >= _DRY_STEPS):
-            ahead = self._forward(running, len(ledger.tokens), EMPTY, unknown=running)
+            ahead = self._forward(running, EMPTY, unknown=running)
             _start(ahead)
-        tokens: Any = running.tolist()
-        token = int(tokens[0])
-        if ahead is not None:
+        chosen: Any = running.tolist()
+        token = int(chosen[0])
+        if ahead is None:
+            self._pending = [token]
+        else:
             ledger.append([token])
         self._running = ahead
-        self._pending = token
         return Step((token,), 0, 0, 0, draft_s)
 
-    def _forward(
-        self, block: mx.array, start: int, draft: Draft, unknown: mx.array | None = None
-    ) -> mx.array:
-        """The verifier's choices, uint32 [w], for `block` at positions start … start+w−1; lazy."""
-        logits = self._model(block[None], cache=self._ledger.cache)[0]
-        positions = range(start + 1, start + 1 + block.shape[0])
-        windows = self._windows(draft, unknown) if self._sampler.penalises else None
+    def _forward(self, block: mx.array, draft: Draft, unknown: mx.array | None = None) -> mx.array:
+        """The verifier's choices, uint32 [1 + len(draft)]; lazy. See `_rows`."""
+        logits, positions, windows = self._rows(block, draft, unknown)
         return self._sampler.choose(logits, positions, windows)
 
-    def _windows(self, draft: Draft, unknown: mx.array | None) -> mx.array:
+    def _rows(
+        self, block: mx.array, draft: Draft, unknown: mx.array | None = None
+    ) -> tuple[mx.array, list[int], mx.array | None]:
+        """One forward: logits of the last known token and of each node, their positions and windows.
+
+        `block` holds known tokens (or `unknown`, one that is still being computed) and the draft.
+        """
+        lead = block.shape[0] - len(draft)
+        cache = self._ledger.cache
+        hooks: Any = nullcontext()
+        if not draft.is_chain:
+            hooks = tree_pass(self._model, cache, draft.parents, lead)
+        with hooks:
+            logits = self._model(block[None], cache=cache)[0, lead - 1 :]
+        start = len(self._ledger.tokens) + lead
+        depths = [0]
+        for parent in draft.parents:
+            depths.append(depths[parent + 1] + 1)
+        windows = self._windows(block, draft, unknown) if self._sampler.penalises else None
+        return logits, [start + depth for depth in depths], windows
+
+    def _windows(self, block: mx.array, draft: Draft, unknown: mx.array | None) -> mx.array:
         """For each row the last ids of its own path; `unknown` is a token still being computed."""
         context = self._ledger.tokens[-PENALTY_WINDOW_TOKENS:]
         if unknown is not None:
             known = mx.array(context[-(PENALTY_WINDOW_TOKENS - 1) :], dtype=mx.uint32)
             return mx.concatenate([known, unknown.astype(mx.uint32)])[None]
-        paths: list[list[int]] = [[*context, self._pending]]
+        lead: Any = block[: block.shape[0] - len(draft)].tolist()
+        paths: list[list[int]] = [[*context, *lead]]
         for token, parent in zip(draft.tokens, draft.parents):
             paths.append([*paths[parent + 1], token])
         size = min(PENALTY_WINDOW_TOKENS, len(paths[0]))

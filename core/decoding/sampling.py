@@ -40,10 +40,23 @@ class Sampler:
         `positions[i]` is the absolute position of the token that row i draws. `windows` is
         int [w, n], the ids the penalty of each row looks at, or None without a penalty.
         """
+        return mx.argmax(self._scores(logits, positions, windows), axis=-1)
+
+    def choose_with_margins(
+        self, logits: mx.array, positions: Sequence[int], windows: mx.array | None
+    ) -> tuple[mx.array, mx.array]:
+        """Like `choose`, and by how much each choice won, float32 [w], in units of the logits."""
+        scores = self._scores(logits, positions, windows).astype(mx.float32)
+        best = mx.topk(scores, 2, axis=-1)
+        scale = 1.0 if self.greedy else self._settings.temperature
+        return mx.argmax(scores, axis=-1), mx.abs(best[:, 1] - best[:, 0]) * scale
+
+    def _scores(self, logits: mx.array, positions: Sequence[int], windows: mx.array | None) -> mx.array:
+        """What the choice is the arg-max of."""
         if windows is not None:
             logits = self._penalise(logits, windows)
         if self.greedy:
-            return mx.argmax(logits, axis=-1)
+            return logits
         settings = self._settings
         logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
         if settings.top_p < 1.0:
@@ -54,7 +67,7 @@ class Sampler:
             logprobs = apply_top_k(logprobs, settings.top_k)
         scaled = logprobs.astype(mx.float32) * (1.0 / settings.temperature)
         noise = mx.stack([self._noise(position, logits.shape[-1]) for position in positions])
-        return mx.argmax(scaled + noise, axis=-1)
+        return scaled + noise
 
     def _noise(self, position: int, vocabulary: int) -> mx.array:
         key = ((self._settings.seed + 1) * _MIX + position * 0xD1342543DE82EF95) & (2**64 - 1)

@@ -16,40 +16,35 @@ class Tally:
 
     def __init__(self) -> None:
         self.tokens = self.accepted = self.bonus = self.normal = 0
-        self.drafted = self.tested = self.steps = 0
+        self.drafted = self.tested = self.steps = self.rechecked = 0
         self.first_s = self.last_s = 0.0
         self._first_step_tokens = 0
         self._positions: list[list[int]] = []
         self._draft_us: list[float] = []
         self._recent: deque[tuple[float, int]] = deque()
 
-    def add(self, step: Step, now_s: float, shown: int) -> None:
-        """`shown` of the step's tokens count: all of them, or those up to a stop token.
-
-        The last token that counts is the step's own, whichever it is: a stop token that was
-        drafted is what the verifier chose to end with.
-        """
-        accepted = min(step.accepted, shown - 1)
-        tested = step.tested if shown == len(step.tokens) else accepted
+    def add(self, step: Step, now_s: float) -> None:
+        """Count `step`, which was done at `now_s`."""
         if self.steps == 0:
-            self.first_s, self._first_step_tokens = now_s, shown
+            self.first_s, self._first_step_tokens = now_s, len(step.tokens)
         self.last_s = now_s
         self.steps += 1
-        self.tokens += shown
-        self.accepted += accepted
+        self.tokens += len(step.tokens)
+        self.accepted += step.accepted
         self.drafted += step.drafted
-        self.tested += tested
+        self.tested += step.tested
+        self.rechecked += step.rechecked
         if step.drafted:
             self.bonus += 1
         else:
             self.normal += 1
-        for index in range(tested):
+        for index in range(step.tested):
             if index == len(self._positions):
                 self._positions.append([0, 0])
             self._positions[index][0] += 1
-            self._positions[index][1] += index < accepted
+            self._positions[index][1] += index < step.accepted
         self._draft_us.append(step.draft_s * 1e6)
-        self._recent.append((now_s, shown))
+        self._recent.append((now_s, len(step.tokens)))
         while now_s - self._recent[0][0] > _LIVE_WINDOW_S and len(self._recent) > 1:
             self._recent.popleft()
 

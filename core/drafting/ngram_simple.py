@@ -30,6 +30,9 @@ class NgramSimpleDrafter:
         self._masks = {n: (1 << _ID_BITS * n) - 1 for n in self._orders}
         self._keep_mask = self._masks[settings.n_max]
         self._capacity = capacity_tokens * len(self._orders)
+        self._history: list[int] = []
+        self._packed = 0
+        self._ends: dict[int, dict[int, int]] = {}
         self._reset()
 
     def begin(self, prompt: Sequence[int]) -> None:
@@ -70,6 +73,6 @@ class NgramSimpleDrafter:
         return Occupancy(sum(map(len, self._ends.values())), self._capacity)
 
     def _reset(self) -> None:
-        self._history: list[int] = []
+        self._history = []
         self._packed = 0
-        self._ends: dict[int, dict[int, int]] = {n: {} for n in self._orders}
+        self._ends = {n: {} for n in self._orders}

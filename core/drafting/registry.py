@@ -9,34 +9,82 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from core.drafting.cacheback import CachebackDrafter
+from core.drafting.draft_model import DraftModelDrafter, Proposer
 from core.drafting.drafter import Drafter
+from core.drafting.frequency import FrequencyDrafter
+from core.drafting.frozen_table import FrozenTable
+from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.ngram_simple import NgramSimpleDrafter
+from core.drafting.ngram_table import NgramTables
 from core.drafting.off import OffDrafter
-from core.errors import UnknownDrafterError
+from core.errors import InternalError, UnknownDrafterError
 from core.settings import Settings
 
 
-class DrafterSpec(Struct, frozen=True):
-    """`build(settings, capacity_tokens)` makes a drafter for a context of that many tokens.
+class Resources(Struct, frozen=True):
+    """What a drafter may be built from, beside its settings.
 
-    `drafts` is False for the one that never proposes: its loop may run ahead freely.
+    `capacity_tokens` is the model's context, `family` the tokenizer's fingerprint. `tables` are
+    shared by all requests. `trees` says whether trees can be verified exactly. `frozen` and
+    `proposer` are None where there is none.
+    """
+
+    capacity_tokens: int
+    family: str
+    tables: NgramTables
+    trees: bool = False
+    frozen: FrozenTable | None = None
+    proposer: Proposer | None = None
+
+
+class DrafterSpec(Struct, frozen=True):
+    """`build` makes a drafter for one request.
+
+    `drafts` is False for the one that never proposes: its loop may run ahead freely. `trees`:
+    it proposes trees where they can be verified. `needs_proposer`: it cannot be built without.
     """
 
     name: str
     summary: str
-    build: Callable[[Settings, int], Drafter]
+    build: Callable[[Settings, Resources], Drafter]
     drafts: bool = True
+    trees: bool = False
+    needs_proposer: bool = False
+
+
+def _ngram_simple(settings: Settings, resources: Resources) -> Drafter:
+    return NgramSimpleDrafter(settings.ngram_simple, resources.capacity_tokens)
+
+
+def _ngram_mod(settings: Settings, resources: Resources) -> Drafter:
+    chosen = settings.ngram_mod
+    return NgramModDrafter(chosen, resources.tables.table(resources.family, chosen.n, chosen.slots))
+
+
+def _cacheback(settings: Settings, resources: Resources) -> Drafter:
+    return CachebackDrafter(settings.cacheback, resources.frozen, tree=resources.trees)
+
+
+def _draft_model(settings: Settings, resources: Resources) -> Drafter:
+    if resources.proposer is None:
+        raise InternalError("The draft-model drafter was built without its model.")
+    return DraftModelDrafter(settings.draft_model, resources.proposer)
 
 
 DRAFTERS: dict[str, DrafterSpec] = {
     spec.name: spec
     for spec in (
-        DrafterSpec("off", "plain decoding", lambda settings, capacity: OffDrafter(), drafts=False),
+        DrafterSpec("off", "plain decoding", lambda settings, resources: OffDrafter(), drafts=False),
+        DrafterSpec("ngram-simple", "longest recent match of the last tokens", _ngram_simple),
+        DrafterSpec("ngram-mod", "rolling hash into a table shared by all chats", _ngram_mod),
         DrafterSpec(
-            "ngram-simple",
-            "longest recent match of the last tokens",
-            lambda settings, capacity: NgramSimpleDrafter(settings.ngram_simple, capacity),
+            "frequency",
+            "most frequent continuation, longest context first",
+            lambda settings, resources: FrequencyDrafter(settings.frequency),
         ),
+        DrafterSpec("cacheback", "tree of recent continuations from LRU tables", _cacheback, trees=True),
+        DrafterSpec("draft-model", "a smaller model of the family", _draft_model, needs_proposer=True),
     )
 }
 

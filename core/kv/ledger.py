@@ -1,8 +1,8 @@
 """Ledger: the KV cache of one conversation and the token ids it holds, kept equal.
 
-Invariant: for every layer the cache's positions 0 … len(tokens)−1 are those of `tokens`, and
-after `settle()` there are no others. Everything that puts tokens into the cache or takes them
-out goes through here. Owned by the worker's main thread.
+Invariant: the cache is what reading `tokens` from nothing would leave. Everything that puts
+tokens into the cache or takes them out goes through here or through a `Block` whose outcome is
+recorded here. Owned by the worker's main thread.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 import mlx.core as mx
 
-from core.kv.rollback import rollback, why_not_trimmable
+from core.errors import InternalError
+from core.kv.entries import keeps_all, leaves, why_no_rollback
 
 
 class Ledger:
@@ -22,13 +23,14 @@ class Ledger:
         self._new_cache = new_cache
         self.cache = new_cache()
         self.tokens: list[int] = []
-        self.trimmable = not why_not_trimmable(self.cache)
+        self.why_no_rollback = why_no_rollback(self.cache)
+        self.keeps_all = keeps_all(self.cache)
 
     def reuse(self, prompt: Sequence[int]) -> int:
         """Keep the longest prefix shared with `prompt`, drop the rest; returns its length.
 
         At most len(prompt) − 1: the last token is always run, because its logits are needed.
-        A cache that cannot be trimmed is reused only if it is itself such a prefix.
+        A cache that does not keep all positions is reused only if it is itself such a prefix.
         """
         shared = 0
         for held, wanted in zip(self.tokens, prompt[:-1]):
@@ -37,7 +39,7 @@ class Ledger:
             shared += 1
         if shared == len(self.tokens):
             return shared
-        if not self.trimmable:
+        if not self.keeps_all:
             self.clear()
             return 0
         self.truncate(shared)
@@ -48,13 +50,12 @@ class Ledger:
         self.tokens.extend(tokens)
 
     def truncate(self, length: int) -> None:
-        """Take back everything from position `length` on."""
-        rollback(self.cache, len(self.tokens) - length)
+        """Take back everything from position `length` on. Only where `keeps_all`."""
+        excess = len(self.tokens) - length
+        for entry in leaves(self.cache):
+            if excess and entry.trim(excess) != excess:
+                raise InternalError(f"A {type(entry).__name__} did not take back {excess} tokens.")
         del self.tokens[length:]
-
-    def take_back(self, unrecorded: int) -> None:
-        """Take back positions that a forward pass wrote but `append` never recorded."""
-        rollback(self.cache, unrecorded)
 
     def settle(self) -> None:
         """Wait until the cache's arrays are computed."""

@@ -25,7 +25,7 @@ from mlx_lm.utils import dequantize_model, load_model, load_tokenizer
 
 from core.errors import ModelError
 from core.events import ModelInfo
-from core.kv.rollback import why_not_trimmable
+from core.kv.entries import why_no_rollback
 from core.models.family import fingerprint
 from core.models.starter import STARTER, ensure_starter
 
@@ -162,7 +162,7 @@ def _describe(
     floats = [value.dtype for _, value in parameters if mx.issubdtype(value.dtype, mx.floating)]
     quantisation = config.get("quantization") or config.get("quantization_config") or {}
     stored = f"{quantisation['bits']}-bit" if "bits" in quantisation else ""
-    why_not = why_not_trimmable(make_prompt_cache(model))
+    why_not = why_no_rollback(make_prompt_cache(model))
     return ModelInfo(
         name=config.get("draftlight_name") or folder.name,
         path=str(folder),

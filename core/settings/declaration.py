@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from core.errors import SettingError
+from core.settings.drafting import check_cacheback, check_slots
 from core.settings.root import Settings
 
 SettingKind = Literal["integer", "number", "choice", "switch", "text"]
@@ -128,6 +129,8 @@ def check(settings: Settings) -> None:
             f"The shortest match ({simple.n_min}) is longer than the longest match ({simple.n_max}).",
             "Set ngram_simple.n_min to at most ngram_simple.n_max.",
         )
+    check_slots(settings.ngram_mod.slots)
+    check_cacheback(settings.cacheback)
 
 
 def _describe(key: str, annotation: Any, default: Any) -> Setting:

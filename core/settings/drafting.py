@@ -1,4 +1,7 @@
-"""Settings of the drafters: which one guesses, and each one's parameters (one struct a drafter)."""
+"""Settings of the drafters: which one guesses, each one's parameters (one struct a drafter), the gate.
+
+Rules that span fields are functions here that raise `SettingError`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-DrafterName = Literal["off", "ngram-simple"]
+from core.errors import SettingError
+
+DrafterName = Literal["off", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model"]
+CachebackMode = Literal["dual", "dynamic", "frozen"]
+GateMode = Literal["auto", "always"]
 
 
 class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
@@ -19,10 +26,21 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
             description="Who guesses the next tokens. Every guess is checked by the model,"
             " so the answer stays the same.",
             extra={
-                "labels": {"off": "Off", "ngram-simple": "N-gram simple"},
+                "labels": {
+                    "off": "Off",
+                    "ngram-simple": "N-gram simple",
+                    "ngram-mod": "N-gram mod",
+                    "frequency": "Frequency",
+                    "cacheback": "Cacheback",
+                    "draft-model": "Draft model",
+                },
                 "notes": {
                     "off": "Plain decoding, one token at a time.",
                     "ngram-simple": "Looks for the same words earlier in this chat.",
+                    "ngram-mod": "Uses the table, which grows across chats.",
+                    "frequency": "Picks the most common continuation.",
+                    "cacheback": "Keeps the latest continuations, drops the oldest.",
+                    "draft-model": "A small model of the same family guesses ahead.",
                 },
             },
         ),
@@ -52,6 +70,8 @@ class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"unit": "tokens"},
         ),
     ] = 2
+    # 7 makes a verify block of 8: the widest that Metal's fast attention kernel takes, and the best
+    # of 2 … 31 on the CPU's cost table.
     k: Annotated[
         int,
         Meta(
@@ -61,4 +81,279 @@ class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):
             description="How many tokens are guessed at once.",
             extra={"unit": "tokens"},
         ),
+    ] = 7
+
+
+class NgramMod(Struct, frozen=True, forbid_unknown_fields=True):
+    """A table from the hash of the last n tokens to the next one, shared by all chats (seed 001)."""
+
+    n: Annotated[
+        int,
+        Meta(
+            ge=2,
+            le=32,
+            title="Context length",
+            description="How many tokens in a row decide what is guessed next.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 16
+    k: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            title="Draft length",
+            description="How many tokens are guessed at once. 4, 6 and 8 are good values.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 6
+    slots: Annotated[
+        int,
+        Meta(
+            ge=2**12,
+            le=2**22,
+            title="Table size",
+            description="How many guesses the table can hold, a power of two. Each takes 4 bytes.",
+            extra={"unit": "slots"},
+        ),
+    ] = 4 * 1024 * 1024
+    low_acceptance: Annotated[
+        float,
+        Meta(
+            ge=0.0,
+            le=1.0,
+            title="Low acceptance",
+            description="A draft of which a smaller share is accepted counts as a poor one.",
+            extra={"step": 0.05},
+        ),
+    ] = 0.5
+    low_streak: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            title="Poor drafts in a row",
+            description="After this many the answer goes on without drafts for a while.",
+            extra={"unit": "drafts"},
+        ),
+    ] = 3
+    pause_tokens: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=4096,
+            title="Pause",
+            description="How long it stops drafting after poor drafts. It doubles if they stay poor.",
+            extra={"unit": "tokens"},
+        ),
     ] = 8
+
+
+class Frequency(Struct, frozen=True, forbid_unknown_fields=True):
+    """The most frequent continuation of the last few tokens (seed 004)."""
+
+    order_max: Annotated[
+        int,
+        Meta(
+            ge=2,
+            le=8,
+            title="Longest sequence",
+            description="The longest run of tokens that is counted, the guessed one included.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 4
+    k: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            title="Draft length",
+            description="How many tokens are guessed at once.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 4
+    window_tokens: Annotated[
+        int,
+        Meta(
+            ge=16,
+            le=65536,
+            title="Window",
+            description="Only this many of the latest tokens are counted.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 512
+
+
+class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
+    """What recently followed what, grown into a tree of guesses (seed 003)."""
+
+    mode: Annotated[
+        CachebackMode,
+        Meta(
+            title="Tables",
+            description="Which tables are asked: this chat's, the one learned beforehand, or both.",
+            extra={
+                "labels": {"dual": "Both", "dynamic": "This chat", "frozen": "Learned beforehand"},
+                "notes": {
+                    "dual": "Asks this chat's table first, then the one learned beforehand.",
+                    "dynamic": "Asks only the table of this chat.",
+                    "frozen": "Asks only the table learned beforehand.",
+                },
+            },
+        ),
+    ] = "dual"
+    leader_tokens: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=8,
+            title="Leader length",
+            description="How many last tokens are looked up (LL).",
+            extra={"unit": "tokens"},
+        ),
+    ] = 1
+    follower_tokens: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=16,
+            title="Follower length",
+            description="How many tokens are remembered after each leader (FL).",
+            extra={"unit": "tokens"},
+        ),
+    ] = 3
+    leader_capacity: Annotated[
+        int,
+        Meta(
+            ge=16,
+            le=2**22,
+            title="Leaders kept",
+            description="The least recently used leader leaves when there are more (LC).",
+            extra={"unit": "leaders"},
+        ),
+    ] = 2**20
+    follower_capacity: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1024,
+            title="Followers kept",
+            description="Of each leader; the least recently seen one leaves when there are more (FC).",
+            extra={"unit": "followers"},
+        ),
+    ] = 128
+    tree_tokens: Annotated[
+        int,
+        Meta(
+            ge=2,
+            le=256,
+            title="Tree size",
+            description="The most tokens checked in one step, the last known one included (TDL).",
+            extra={"unit": "tokens"},
+        ),
+    ] = 96
+    reserved_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=255,
+            title="Kept for depth",
+            description="Tokens of the tree kept for its second and deeper levels (CRT).",
+            extra={"unit": "tokens"},
+        ),
+    ] = 16
+
+
+class DraftModel(Struct, frozen=True, forbid_unknown_fields=True):
+    """A second, smaller model of the same tokenizer family guesses a chain (seed 001's comparison)."""
+
+    model: Annotated[
+        str,
+        Meta(
+            max_length=4096,
+            title="Model",
+            description="A model folder or hub name with the same tokenizer.",
+        ),
+    ] = ""
+    k: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=32,
+            title="Draft length",
+            description="How many tokens are guessed at once.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 6
+    stop_below: Annotated[
+        float,
+        Meta(
+            ge=0.0,
+            le=1.0,
+            title="Stop below",
+            description="A guess the draft model finds less likely than this ends the draft.",
+            extra={"step": 0.05},
+        ),
+    ] = 0.4
+
+
+class Gate(Struct, frozen=True, forbid_unknown_fields=True):
+    """When drafting is worth trying at all."""
+
+    mode: Annotated[
+        GateMode,
+        Meta(
+            title="Draft when",
+            description="Whether drafting stops where it does not pay.",
+            extra={
+                "labels": {"auto": "It pays", "always": "Always"},
+                "notes": {
+                    "auto": "Stops drafting where few guesses are accepted, and looks again later.",
+                    "always": "Drafts at every step, even where it is slower.",
+                },
+            },
+        ),
+    ] = "auto"
+    repetition: Annotated[
+        float,
+        Meta(
+            ge=0.0,
+            le=1.0,
+            title="Least repetition",
+            description="Drafting waits if a smaller share of the prompt's three-token runs repeats.",
+            extra={"step": 0.01},
+        ),
+    ] = 0.02
+    rest_tokens: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=4096,
+            title="Look again after",
+            description="Tokens written before drafting is tried again. It grows while that fails.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 8
+
+
+def check_slots(slots: int) -> None:
+    """Raises `SettingError` unless `slots` is a power of two from 2^12 to 2^22."""
+    if not 2**12 <= slots <= 2**22 or slots & (slots - 1):
+        raise SettingError(
+            f"A table of {slots:,} slots is not possible.",
+            "Use a power of two from 4,096 to 4,194,304 for ngram_mod.slots.",
+        )
+
+
+def check_cacheback(settings: Cacheback) -> None:
+    """Raises `SettingError` if the tokens kept for depth leave no room for a first level.
+
+    The tree's own root takes one token, a first level needs at least one more.
+    """
+    if settings.reserved_tokens > settings.tree_tokens - 2:
+        raise SettingError(
+            f"Keeping {settings.reserved_tokens} tokens for depth leaves no room in a tree"
+            f" of {settings.tree_tokens}.",
+            f"Set cacheback.reserved_tokens to at most {settings.tree_tokens - 2}, or enlarge"
+            " cacheback.tree_tokens.",
+        )

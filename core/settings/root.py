@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from core.settings.chat import Chat
-from core.settings.drafting import Drafting, NgramSimple
+from core.settings.decoding import Decoding
+from core.settings.drafting import Cacheback, Drafting, DraftModel, Frequency, Gate, NgramMod, NgramSimple
 from core.settings.prefill import Prefill
 from core.settings.sampling import Sampling
 
@@ -15,6 +16,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
     drafting: Drafting = field(default_factory=Drafting)
     ngram_simple: NgramSimple = field(default_factory=NgramSimple)
+    ngram_mod: NgramMod = field(default_factory=NgramMod)
+    frequency: Frequency = field(default_factory=Frequency)
+    cacheback: Cacheback = field(default_factory=Cacheback)
+    draft_model: DraftModel = field(default_factory=DraftModel)
+    gate: Gate = field(default_factory=Gate)
+    decoding: Decoding = field(default_factory=Decoding)
     sampling: Sampling = field(default_factory=Sampling)
     prefill: Prefill = field(default_factory=Prefill)
     chat: Chat = field(default_factory=Chat)

@@ -6,19 +6,28 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import mlx.core as mx
 import pytest
+from mlx_lm.generate import generate_step
+from mlx_lm.models.cache import ChunkedKVCache, KVCache
 
 from core.engine import Engine, never
 from core.errors import EmptyPromptError, ModelError, NoModelError, PromptTooLongError, SettingError
 from core.events import Finished, Gauges, Generate, Message, PrefillProgress, Token
+from core.models.loader import LoadedModel
 from core.settings import Settings, assign
 from tests.core.decoding.test_loop import assert_cache_equals_cold_start, prompt_with_repetition
-from tests.core.toy import CONTEXT_TOKENS
+from tests.core.toy import CONTEXT_TOKENS, write_toy_model
 
 
 def settings(**values: object) -> Settings:
     result = Settings()
-    for key, value in {"sampling.max_tokens": 60, "ngram_simple.n_min": 1, **values}.items():
+    for key, value in {
+        "sampling.max_tokens": 60,
+        "ngram_simple.n_min": 1,
+        "gate.mode": "always",
+        **values,
+    }.items():
         result = assign(result, key, value)
     return result
 
@@ -250,20 +259,33 @@ def test_a_forward_that_fails_leaves_a_clean_cache(
     assert ids(run(toy_engine, prompt, settings())[0]) == ids(expected)
 
 
-def test_a_cache_that_cannot_roll_back_is_not_speculated_on(tmp_path: Path) -> None:
-    from tests.core.toy import write_toy_model
-
+@pytest.mark.parametrize("drafter", ["off", "ngram-simple"])
+def test_a_sliding_window_past_its_wrap(tmp_path: Path, drafter: str) -> None:
     write_toy_model(tmp_path, layer_types=["full_attention", "sliding_attention"], sliding_window=16)
     engine = Engine()
-    info = engine.load(str(tmp_path))
-    assert not info.speculates
-    assert "RotatingKVCache" in info.why_not
+    assert engine.load(str(tmp_path)).speculates
+    prompt = prompt_with_repetition(random.Random(9))
+    expected = [int(t) for t, _ in generate_step(mx.array(prompt), engine.loaded.model, max_tokens=60)]
+    chosen = settings(**{"drafting.drafter": drafter})
+    tokens, finished = run(engine, prompt, chosen)
+    assert ids(tokens) == expected
+    assert (finished.stats.accepted > 0) == (drafter != "off")
+    follow = [*prompt, *ids(tokens), 9, 10]
+    warm, finished = run(engine, follow, chosen)
+    assert finished.stats.reused_tokens >= len(prompt) + 59
+    engine.forget()
+    assert ids(warm) == ids(run(engine, follow, chosen)[0])
+
+
+def test_a_cache_that_cannot_roll_back_is_not_speculated_on(toy_folder: Path) -> None:
+    engine = Engine()
+    engine.load(str(toy_folder))
+    model = engine.loaded.model
+    model.make_cache = lambda: [ChunkedKVCache(CONTEXT_TOKENS), KVCache()]
+    loaded = LoadedModel(model, engine.loaded.tokenizer, engine.loaded.info)
+    engine.use(loaded)
     prompt = prompt_with_repetition(random.Random(9))
     tokens, finished = run(engine, prompt, settings())
     assert {t.origin for t in tokens} == {"normal"}
     assert finished.effective.drafter == "off"
-    assert "RotatingKVCache" in finished.effective.changes[0].reason
-    follow = [*prompt, *ids(tokens), 9, 10]
-    warm, _ = run(engine, follow, settings())
-    engine.forget()
-    assert ids(warm) == ids(run(engine, follow, settings())[0])
+    assert "ChunkedKVCache" in finished.effective.changes[0].reason

@@ -70,9 +70,9 @@ def test_a_difference_is_reported_and_fails(
 ) -> None:
     honest = loop.walk
 
-    def gullible(draft: Draft, choices: list[int]) -> object:
+    def gullible(draft: Draft, choices: list[int], *rest: object) -> object:
         """Accepts every draft."""
-        return honest(draft, [*draft.tokens, choices[-1]]) if draft.tokens else honest(draft, choices)
+        return honest(draft, [*draft.tokens, choices[-1]])
 
     monkeypatch.setattr(loop, "walk", gullible)
     assert bench(toy_folder, prompts, tmp_path / "out") == 1

@@ -33,7 +33,16 @@ def texts(tokenizer: TokenizerWrapper, text: str) -> tuple[list[int], list[str]]
 
 @pytest.mark.parametrize(
     "text",
-    ["plain words", "x 🎉 y", "👩‍👩‍👧‍👦 family", "日本語のテキスト", "naïve café", "a\n\n  b\tc", "1 234", "def f():\n    return 1\n"],
+    [
+        "plain words",
+        "x 🎉 y",
+        "👩‍👩‍👧‍👦 family",
+        "日本語のテキスト",
+        "naïve café",
+        "a\n\n  b\tc",
+        "1 234",
+        "def f():\n    return 1\n",
+    ],
 )
 def test_texts_concatenate_to_the_answer(starter: TokenizerWrapper, toy: TokenizerWrapper, text: str) -> None:
     for tokenizer in (starter, toy):

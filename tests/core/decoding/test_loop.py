@@ -20,9 +20,9 @@ from core.drafting.off import OffDrafter
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.kv.ledger import Ledger
 from core.prefill.dense import read_prompt
-from core.settings import Settings, parse
 from core.settings.sampling import Sampling
-from tests.core.toy import CONTEXT_TOKENS, toy_ledger, toy_model
+from tests.core.drafters import build
+from tests.core.toy import toy_ledger, toy_model
 
 VOCABULARY = 260
 NEW_TOKENS = 120
@@ -87,20 +87,19 @@ def decode(
         pass
     drafter.begin(prompt)
     loop = DecodeLoop(
-        model, ledger, prompt[-1], drafter, Sampler(sampling or Sampling()), vocabulary=VOCABULARY, drafts=drafts
+        model,
+        ledger,
+        prompt[-1],
+        drafter,
+        Sampler(sampling or Sampling()),
+        vocabulary=VOCABULARY,
+        drafts=drafts,
     )
     return list(loop.steps(count)), ledger
 
 
 def tokens_of(steps: Sequence[Step]) -> list[int]:
     return [token for step in steps for token in step.tokens]
-
-
-def build(spec: DrafterSpec, **values: str) -> Drafter:
-    settings = Settings()
-    for key, value in values.items():
-        settings = parse(settings, key.replace("__", "."), value)
-    return spec.build(settings, CONTEXT_TOKENS)
 
 
 @pytest.mark.parametrize("spec", DRAFTERS.values(), ids=list(DRAFTERS))

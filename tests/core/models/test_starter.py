@@ -97,7 +97,9 @@ def test_a_crash_half_way_leaves_no_folder(home: Path, monkeypatch: pytest.Monke
     assert damage(ensure_starter()) == ""
 
 
-def test_without_the_package_the_error_says_how_to_get_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_says_how_to_get_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def missing(name: str) -> None:
         raise importlib.metadata.PackageNotFoundError(name)
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from core.errors import SettingError
-from core.settings.drafters_more import Cacheback, Frequency, Gate, NgramMod, check_cacheback, check_slots
+from core.settings.drafting import Cacheback, Frequency, Gate, NgramMod, check_cacheback, check_slots
 
 
 def test_the_seeds_constants_are_the_defaults() -> None:

@@ -1,0 +1,260 @@
+"""Answer: one request on its way from prompt ids to Finished.
+
+Plans what can be done of what was asked, reads the prompt, decodes, and keeps the ledger
+truthful however it ends: a prefix of the prompt and the shown tokens. Everything it needs is
+given to it; it loads nothing. Worker's main thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+
+import mlx.core as mx
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.decoding.detokenise import TokenTexts
+from core.decoding.exactness import Exactness
+from core.decoding.loop import DecodeLoop, Step
+from core.decoding.proposer import ModelProposer
+from core.decoding.sampling import Sampler
+from core.decoding.tally import Tally
+from core.drafting.drafter import Drafter
+from core.drafting.gate import Gate
+from core.drafting.registry import DrafterSpec
+from core.events import (
+    Change,
+    Effective,
+    Event,
+    Finished,
+    FinishReason,
+    Gauges,
+    Origin,
+    PrefillProgress,
+    Stats,
+    Token,
+)
+from core.kv.ledger import Ledger
+from core.models import memory
+from core.models.loader import LoadedModel
+from core.prefill.dense import read_prompt
+from core.settings import Settings
+
+_GAUGE_EVERY_S = 0.25
+
+
+class Plan(Struct, frozen=True):
+    """What will be done: `settings` as they can be, and a change for each that cannot be as asked."""
+
+    settings: Settings
+    spec: DrafterSpec
+    drafter: Drafter
+    exactness: Exactness
+    proposer: ModelProposer | None = None
+    changes: tuple[Change, ...] = ()
+
+
+class Answer:
+    """`prompt` fits the context. `cancelled` is asked between steps and prefill chunks."""
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        ledger: Ledger,
+        prompt: Sequence[int],
+        plan: Plan,
+        cancelled: Callable[[], bool],
+        request: str,
+        started: float,
+    ) -> None:
+        self._loaded = loaded
+        self._ledger = ledger
+        self._prompt = list(prompt)
+        self._plan = plan
+        self._cancelled = cancelled
+        self._request = request
+        self._started = started
+        self._gate = Gate(plan.settings.gate)
+        self._tally = Tally()
+        self._shown: list[int] = []
+        self._reused = 0
+        self._read = 0
+        self._prefill_s = 0.0
+
+    def events(self) -> Iterator[Event]:
+        """All events, Finished last."""
+        self._reused = self._ledger.reuse(self._prompt)
+        try:
+            cancelled = yield from self._read_prompt()
+            reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
+        except Exception:
+            # A forward that failed half-way has moved some layers' caches and not others.
+            self._ledger.clear()
+            if self._plan.proposer is not None:
+                self._plan.proposer.ledger.clear()
+            raise
+        finally:
+            self._drop_unshown()
+        yield Finished(self._request, reason, self._stats(), self._effective())
+
+    def _read_prompt(self) -> Generator[Event, None, bool]:
+        """Prefill of the model and of the draft model, if there is one. Returns whether it was cancelled."""
+        readers = [(self._loaded, self._ledger)]
+        proposer = self._plan.proposer
+        if proposer is not None:
+            proposer.ledger.reuse(self._prompt)
+            readers.append((proposer.loaded, proposer.ledger))
+        chunk_tokens = self._plan.settings.prefill.chunk_tokens
+        each = len(self._prompt) - 1
+        for index, (loaded, ledger) in enumerate(readers):
+            for progress in read_prompt(loaded.model, ledger, self._prompt, chunk_tokens=chunk_tokens):
+                if index == 0:
+                    self._read = progress.done_tokens - self._reused
+                self._prefill_s = self._now()
+                yield PrefillProgress(
+                    self._request,
+                    index * each + progress.done_tokens,
+                    len(readers) * each,
+                    self._reused,
+                    progress.seconds_left,
+                )
+                if self._cancelled():
+                    return True
+        return False
+
+    def _write(self) -> Generator[Event, None, FinishReason]:
+        """Decode. Returns why the answer ended."""
+        loaded, plan = self._loaded, self._plan
+        plan.drafter.begin(self._prompt)
+        self._gate.begin(self._prompt)
+        self._read += 1  # the prompt's last token, read by the first step
+        loop = DecodeLoop(
+            loaded.model,
+            self._ledger,
+            self._prompt[-1],
+            plan.drafter,
+            Sampler(plan.settings.sampling),
+            vocabulary=loaded.info.vocabulary,
+            drafts=plan.spec.drafts,
+            gate=self._gate,
+            exactness=plan.exactness,
+            stops=loaded.eos,
+        )
+        texts = TokenTexts(loaded.tokenizer)
+        waiting: list[Token] = []
+        reason: FinishReason = "length"
+        gauge_due_s = 0.0
+        for step in loop.steps(plan.settings.sampling.max_tokens):
+            now_s = self._now()
+            self._tally.add(step, now_s)
+            for index, token in enumerate(step.tokens):
+                waiting.append(self._token(step, index, now_s))
+                if token not in loaded.eos:
+                    self._shown.append(token)
+                    for text in texts.add(token):
+                        yield replace(waiting.pop(0), text=text)
+            if step.tokens[-1] in loaded.eos:
+                reason = "stop"
+                break
+            if self._cancelled():
+                reason = "cancelled"
+                break
+            if now_s >= gauge_due_s:
+                gauge_due_s = now_s + _GAUGE_EVERY_S
+                yield self._gauges()
+        for text in texts.finish():
+            yield replace(waiting.pop(0), text=text)
+        yield from waiting
+        yield self._gauges()
+        return reason
+
+    def _token(self, step: Step, index: int, now_s: float) -> Token:
+        drafted = index < step.accepted
+        origin: Origin = "accepted" if drafted else "bonus" if step.drafted else "normal"
+        return Token(
+            self._request,
+            step.tokens[index],
+            "",
+            origin,
+            self._tally.steps,
+            self._tally.tokens - len(step.tokens) + index,
+            index + 1 if drafted else 0,
+            step.drafted if drafted else 0,
+            now_s,
+        )
+
+    def _gauges(self) -> Gauges:
+        tally = self._tally
+        return Gauges(
+            self._request,
+            tally.live_tokens_per_s,
+            tally.first_s,
+            tally.tokens,
+            tally.accepted,
+            tally.tested,
+            tally.acceptance,
+            tally.mean_per_step,
+            tally.positions,
+            self._plan.drafter.occupancy(),
+            memory.used_bytes(),
+            len(self._prompt) + len(self._shown),
+            self._loaded.info.context_tokens,
+        )
+
+    def _stats(self) -> Stats:
+        tally = self._tally
+        return Stats(
+            prompt_tokens=len(self._prompt),
+            reused_tokens=self._reused,
+            read_tokens=self._read,
+            tokens=tally.tokens,
+            accepted=tally.accepted,
+            bonus=tally.bonus,
+            normal=tally.normal,
+            steps=tally.steps,
+            drafted=tally.drafted,
+            tested=tally.tested,
+            rechecked=tally.rechecked,
+            acceptance=tally.acceptance,
+            mean_per_step=tally.mean_per_step,
+            ttft_s=tally.first_s,
+            prefill_s=self._prefill_s,
+            decode_s=tally.last_s - tally.first_s,
+            total_s=self._now(),
+            tokens_per_s=tally.tokens_per_s,
+            positions=tally.positions,
+            occupancy=self._plan.drafter.occupancy(),
+            draft_us_median=tally.draft_us_median,
+            draft_us_p99=tally.draft_us_p99,
+            context_used_tokens=len(self._prompt) + len(self._shown),
+            context_tokens=self._loaded.info.context_tokens,
+            memory_bytes=memory.used_bytes(),
+            memory_peak_bytes=int(mx.get_peak_memory()),
+        )
+
+    def _effective(self) -> Effective:
+        info, plan = self._loaded.info, self._plan
+        gate = self._gate.decision
+        return Effective(
+            info.name,
+            info.dtype,
+            plan.spec.name,
+            plan.settings,
+            f"{gate.state}: {gate.reason}" if plan.spec.drafts else "",
+            plan.changes,
+        )
+
+    def _drop_unshown(self) -> None:
+        """Leave nothing in the ledger that was not shown.
+
+        Only a stop token can be in it that was not: the pipelined forward had already begun with
+        it. A cache that does not keep all positions cannot take it back; its ledger says so, and
+        a chat template puts it there in the next turn anyway.
+        """
+        shown = len(self._prompt) + len(self._shown)
+        if self._ledger.keeps_all and len(self._ledger.tokens) > shown:
+            self._ledger.truncate(shown)
+
+    def _now(self) -> float:
+        return time.perf_counter() - self._started

@@ -1,0 +1,46 @@
+"""ModelProposer: the draft model at work: its own ledger, brought to the context, then run ahead.
+
+Its cache follows the context by longest common prefix: tokens that the target rejected are
+trimmed, those it chose instead are read in the next proposal's first forward. So nothing has to
+be told to it, and its cache is exact after any stop. Worker's main thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+
+from core.kv.ledger import Ledger
+from core.models.loader import LoadedModel
+
+
+class ModelProposer:
+    """`loaded` must keep every position in its cache (`Ledger.keeps_all`)."""
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.loaded = loaded
+        self.ledger = Ledger(loaded.new_cache)
+
+    def propose(self, context: Sequence[int], count: int) -> tuple[list[int], list[float]]:
+        """`count` greedy ids after `context` and their probabilities; one evaluation for all."""
+        room = self.loaded.info.context_tokens - len(context)
+        count = min(count, room)
+        if count < 1:
+            return [], []
+        ledger = self.ledger
+        ledger.reuse(context)
+        block = mx.array(list(context[len(ledger.tokens) :]))
+        ids: list[mx.array] = []
+        probabilities: list[mx.array] = []
+        for _ in range(count):
+            logits = self.loaded.model(block[None], cache=ledger.cache)[0, -1]
+            block = mx.argmax(logits, keepdims=True)
+            ids.append(block)
+            probabilities.append(mx.exp(logits[block] - mx.logsumexp(logits)).astype(mx.float32))
+        found: Any = mx.concatenate(ids).tolist()
+        likely: Any = mx.concatenate(probabilities).tolist()
+        # The newest guess was never fed; all before it were.
+        ledger.append([*context[len(ledger.tokens) :], *found[:-1]])
+        return found, likely

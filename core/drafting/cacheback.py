@@ -1,0 +1,179 @@
+"""cacheback: what recently followed, grown into a tree (Ma, Gim, Zhong: Cacheback, seed 003).
+
+A dynamic `LruTable`, filled from the prompt and then from each step's tokens by a sliding window
+of LL + FL tokens, and an optional `FrozenTable`. The tree grows breadth first: the last LL tokens
+of a branch are looked up and each follower, FL tokens, becomes a branch below it. First the
+dynamic table until it has no more to say, then the frozen one at the same places and at the ends
+of what it adds. CRT of the TDL tokens are kept from the first level.
+
+Invariants: parents before children, no two equal siblings, at most min(budget, TDL − 1) nodes.
+Knows no model, no cache and no machine: whether so wide a tree pays is the planner's question.
+
+Where the paper leaves something open or this differs, and how it was decided:
+- TDL counts tokens without KV, too. Here the accepted path is always in the KV cache, so that is
+  one token, the root: a tree has at most TDL − 1 nodes. Whoever verifies more passes a smaller budget.
+- A budget below TDL − 1 shrinks CRT in proportion, else a small block would keep everything for
+  a second level that has no first.
+- "First level" is read as the followers of the root, FL tokens deep, not the root's children:
+  these are what can exhaust TDL in one query (FC · FL = 384 > 96). Both tables share it.
+- Followers with a common beginning share nodes. The paper does not say; equal siblings could not
+  both be walked to and would only widen the block.
+- Where a follower does not fit, its beginning is still drafted, for a branch may end anywhere.
+  Such a stump is not looked up further.
+- Followers of the dynamic table come most recent first, of the frozen one most frequent first.
+  The paper names no order; this is the order in which each table would keep them.
+- A branch the frozen table added is not looked up in the dynamic table again, which follows the
+  paper's sentence that the frozen table grows the tree further after the dynamic one formed it.
+- Where only chains can be verified (`tree=False`), each look-up takes the first follower of the
+  dynamic table, or of the frozen one where that has none.
+- The table starts empty with each request, as in the paper's evaluation, and is filled from
+  the whole prompt, which in a chat holds the earlier turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Protocol
+
+from core.drafting.draft import EMPTY, Draft
+from core.drafting.frozen_table import FrozenTable, pairs
+from core.drafting.lru_table import Gram, LruTable
+from core.events import Occupancy
+from core.settings.drafting import Cacheback, CachebackMode, check_cacheback
+
+
+class _Source(Protocol):
+    def followers(self, leader: Gram) -> Iterator[Gram]: ...
+
+
+class _Tree:
+    """A draft while it grows. `first_level` counts the nodes that were added by looking up the root."""
+
+    __slots__ = ("_index", "ends", "first_level", "parents", "size_limit", "tokens")
+
+    def __init__(self, size_limit: int, root_leader: Gram) -> None:
+        self.size_limit = size_limit
+        self.tokens: list[int] = []
+        self.parents: list[int] = []
+        # Where look-ups happen: node → its last tokens, in the order of growth. −1 is the root.
+        self.ends: dict[int, Gram] = {-1: root_leader}
+        self.first_level = 0
+        self._index: dict[tuple[int, int], int] = {}
+
+    def room(self) -> int:
+        return self.size_limit - len(self.tokens)
+
+    def add(self, node: int, follower: Iterable[int], room: int) -> int | None:
+        """Add a branch below `node` with at most `room` new nodes. Its last node, or None if it was cut."""
+        index, tokens, parents = self._index, self.tokens, self.parents
+        for token in follower:
+            key = (node, token)
+            child = index.get(key)
+            if child is None:
+                if not room:
+                    return None
+                room -= 1
+                child = index[key] = len(tokens)
+                tokens.append(token)
+                parents.append(node)
+            node = child
+        return node
+
+
+class CachebackDrafter:
+    """One request's dynamic table beside an optional frozen one of the same tokenizer family.
+
+    Raises `SettingError` if CRT leaves no first level.
+    """
+
+    def __init__(self, settings: Cacheback, frozen: FrozenTable | None = None, *, tree: bool = True) -> None:
+        check_cacheback(settings)
+        self._settings = settings
+        self._frozen = frozen if settings.mode != "dynamic" else None
+        self._branches = tree
+        self._tail: list[int] = []
+        self._reset()
+
+    @property
+    def mode(self) -> CachebackMode | None:
+        """What really answers: `dynamic` where `dual` has no frozen table; None where nothing does."""
+        mode = self._settings.mode
+        if self._frozen is not None:
+            return mode
+        return None if mode == "frozen" else "dynamic"
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        self._reset()
+        self.observe(prompt)
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        leader, follower = self._settings.leader_tokens, self._settings.follower_tokens
+        joined = [*self._tail, *tokens]
+        if self._settings.mode != "frozen":
+            insert = self._table.insert
+            for gram, next_gram in pairs(joined, leader, follower):
+                insert(gram, next_gram)
+        # One token short of a window: the next token completes exactly the first new pair.
+        self._tail = joined[-(leader + follower - 1) :]
+
+    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+        """Unused: the table holds only what was said."""
+
+    def draft(self, budget: int) -> Draft:
+        settings = self._settings
+        total = min(budget, settings.tree_tokens - 1)
+        if total <= 0 or len(self._tail) < settings.leader_tokens:
+            return EMPTY
+        tree = _Tree(total, tuple(self._tail[-settings.leader_tokens :]))
+        if self._branches:
+            first_level = total - settings.reserved_tokens * total // (settings.tree_tokens - 1)
+            for source in self._sources():
+                self._grow(tree, source, first_level)
+        else:
+            self._grow_chain(tree)
+        return Draft(tuple(tree.tokens), tuple(tree.parents))
+
+    def feedback(self, draft: Draft, accepted: int) -> None:
+        """Unused: what was accepted enters the table when it is observed."""
+
+    def occupancy(self) -> Occupancy:
+        """Leaders in the dynamic table."""
+        return Occupancy(len(self._table), self._table.leader_capacity)
+
+    def _sources(self) -> list[_Source]:
+        dynamic: list[_Source] = [self._table] if self._settings.mode != "frozen" else []
+        return dynamic if self._frozen is None else [*dynamic, self._frozen]
+
+    def _grow(self, tree: _Tree, source: _Source, first_level: int) -> None:
+        """Breadth first over all branch ends, those found on the way included."""
+        queue = list(tree.ends.items())
+        for node, leader in queue:
+            if not tree.room():
+                return
+            for follower in source.followers(leader):
+                room = tree.room() if node >= 0 else min(tree.room(), first_level - tree.first_level)
+                if room <= 0:
+                    break
+                before = len(tree.tokens)
+                end = tree.add(node, follower, room)
+                if node < 0:
+                    tree.first_level += len(tree.tokens) - before
+                if end is not None and end not in tree.ends:
+                    tree.ends[end] = last = (leader + follower)[-len(leader) :]
+                    queue.append((end, last))
+
+    def _grow_chain(self, tree: _Tree) -> None:
+        sources = self._sources()
+        node: int | None = -1
+        leader = tree.ends[-1]
+        while node is not None and tree.room():
+            follower = next(chain.from_iterable(source.followers(leader) for source in sources), None)
+            if follower is None:
+                return
+            node = tree.add(node, follower, tree.room())
+            leader = (leader + follower)[-len(leader) :]
+
+    def _reset(self) -> None:
+        self._table = LruTable(self._settings.leader_capacity, self._settings.follower_capacity)
+        self._tail = []

@@ -1,0 +1,153 @@
+"""frequency: the most frequent continuation of the last tokens, longest context first (seed 004).
+
+Counts every run of 2 … order_max tokens inside a window of the latest 512. To guess, the last
+order_max − 1 tokens are looked up, then one fewer, down to one; the most frequent follower is
+taken, the more recent of two equally frequent ones, and appended to the context for the next
+guess, up to k.
+
+Invariant: the counts are those of a recount of the window, always. Work a token is O(orders);
+the best follower is kept as counts rise and looked for again only after it lost one.
+
+Deviations from the seed:
+- It keeps counting what has left its window. Here such counts leave too, so memory is bounded
+  and old text cannot outvote new text, which is what the seed says its window is for.
+- Keys are the ids themselves, not their FNV-1a hash: exact, and as fast in Python.
+- Ties, which the seed leaves open, go to the more recent follower.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+
+from core.drafting.draft import Draft
+from core.events import Occupancy
+from core.settings.drafting import Frequency
+
+
+class _Followers:
+    """How often each token followed one context, and when last. `_best` is None when unknown."""
+
+    __slots__ = ("_best", "_counts", "_latest")
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._latest: dict[int, int] = {}
+        self._best: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def add(self, token: int, time: int) -> bool:
+        """Count one more `token`, seen now. Whether it is a new follower."""
+        counts = self._counts
+        before = counts.get(token, 0)
+        counts[token] = before + 1
+        self._latest[token] = time
+        # The newest wins ties, so reaching the best count is enough.
+        best = self._best
+        if len(counts) == 1 or (best is not None and before + 1 >= counts[best]):
+            self._best = token
+        return not before
+
+    def remove(self, token: int) -> bool:
+        """Count one fewer. Whether the follower is gone."""
+        if token == self._best:
+            self._best = None
+        self._counts[token] -= 1
+        if self._counts[token]:
+            return False
+        del self._counts[token], self._latest[token]
+        return True
+
+    def best(self) -> int:
+        """The most frequent follower, the most recent one among equals."""
+        if self._best is None:
+            counts, latest = self._counts, self._latest
+            self._best = max(counts, key=lambda token: (counts[token], latest[token]))
+        return self._best
+
+
+class FrequencyDrafter:
+    """One request's counts."""
+
+    def __init__(self, settings: Frequency) -> None:
+        self._k = settings.k
+        self._window_tokens = settings.window_tokens
+        self._contexts = tuple(range(settings.order_max - 1, 0, -1))
+        self._capacity = sum(max(0, self._window_tokens - length) for length in self._contexts)
+        self._reset()
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        self._reset()
+        self.observe(prompt)
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        # What has already left the window when the last token arrives need not be counted.
+        skipped = max(0, len(tokens) - self._window_tokens)
+        if skipped:
+            self._reset(time=self._time + skipped)
+        for token in islice(tokens, skipped, None):
+            if len(self._window) == self._window_tokens:
+                self._forget_oldest()
+            self._count(token)
+
+    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+        """Unused: only what was said is counted."""
+
+    def draft(self, budget: int) -> Draft:
+        longest = self._contexts[0]
+        tail = list(islice(reversed(self._window), longest))[::-1]
+        known = len(tail)
+        for _ in range(min(self._k, budget)):
+            guess = self._guess(tail)
+            if guess is None:
+                break
+            tail.append(guess)
+        return Draft.chain(tail[known:])
+
+    def feedback(self, draft: Draft, accepted: int) -> None:
+        """Unused: what was accepted is counted when it is observed."""
+
+    def occupancy(self) -> Occupancy:
+        """Different runs of tokens that are counted, of the most that the window has room for."""
+        return Occupancy(self._runs, self._capacity)
+
+    def _guess(self, tail: list[int]) -> int | None:
+        for length in self._contexts:
+            if length <= len(tail):
+                followers = self._tables[length].get(tuple(tail[-length:]))
+                if followers is not None:
+                    return followers.best()
+        return None
+
+    def _count(self, token: int) -> None:
+        tail = tuple(islice(reversed(self._window), self._contexts[0]))[::-1]
+        self._time += 1
+        for length in self._contexts:
+            if length <= len(tail):
+                table, context = self._tables[length], tail[-length:]
+                followers = table.get(context)
+                if followers is None:
+                    followers = table[context] = _Followers()
+                self._runs += followers.add(token, self._time)
+        self._window.append(token)
+
+    def _forget_oldest(self) -> None:
+        """Take back the runs that start at the window's oldest token, then the token itself."""
+        head = tuple(islice(self._window, self._contexts[0] + 1))
+        for length in self._contexts:
+            if length < len(head):
+                context = head[:length]
+                followers = self._tables[length][context]
+                self._runs -= followers.remove(head[length])
+                if not len(followers):
+                    del self._tables[length][context]
+        self._window.popleft()
+
+    def _reset(self, time: int = 0) -> None:
+        self._window: deque[int] = deque()
+        self._tables: dict[int, dict[tuple[int, ...], _Followers]] = {n: {} for n in self._contexts}
+        self._runs = 0
+        self._time = time

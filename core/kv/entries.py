@@ -1,0 +1,53 @@
+"""What mlx-lm's cache entries are, for rollback: which kinds there are and what each allows.
+
+- appending (`KVCache`, `QuantizedKVCache`): holds every position; any tail can be taken back.
+- window (`RotatingKVCache`): past its size a single-token update overwrites the oldest entry in
+  place, so a tail cannot be taken back later; `trim_prompt_cache` then silently does nothing.
+  A block of several tokens, though, is appended to a fresh array: until the next update its
+  tail can be cut off exactly.
+- recurrent (`ArraysCache`: gated delta nets, Mamba-2, short convolutions): only the state after
+  the last token exists. It is rebound, never mutated, so the state before a block can be put back.
+- anything else is never speculated on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from mlx_lm.models.cache import ArraysCache, CacheList, KVCache, QuantizedKVCache, RotatingKVCache
+
+EntryKind = Literal["appending", "window", "recurrent", "unknown"]
+
+
+def leaves(cache: Sequence[Any]) -> Iterator[Any]:
+    """The entries of `cache`, those inside a `CacheList` included."""
+    for entry in cache:
+        if isinstance(entry, CacheList):
+            yield from leaves(entry.caches)
+        else:
+            yield entry
+
+
+def kind_of(entry: Any) -> EntryKind:
+    """By exact type: a subclass may have other rules."""
+    if type(entry) in (KVCache, QuantizedKVCache):
+        return "appending"
+    if type(entry) is RotatingKVCache:
+        return "window"
+    if type(entry) is ArraysCache:
+        return "recurrent"
+    return "unknown"
+
+
+def why_no_rollback(cache: Sequence[Any]) -> str:
+    """Why a rejected draft could not be taken back exactly, in words; empty if it can."""
+    for entry in leaves(cache):
+        if kind_of(entry) == "unknown":
+            return f"its cache ({type(entry).__name__}) cannot take back tokens exactly"
+    return ""
+
+
+def keeps_all(cache: Sequence[Any]) -> bool:
+    """Whether every entry holds every position, so that any prefix can be gone back to."""
+    return all(kind_of(entry) == "appending" for entry in leaves(cache))

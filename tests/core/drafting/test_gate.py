@@ -1,0 +1,165 @@
+"""The gate: its score, when it rests, when it looks again, and what forcing means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.drafting.gate import Gate, default_cost, repetition
+from core.settings.drafting import Gate as GateSettings
+from tests.core.drafting.support import PASSAGE, any_ids, few_ids
+
+REPETITIVE = [*PASSAGE, *PASSAGE]
+
+
+@given(few_ids)
+def test_the_score_is_the_share_of_runs_that_came_before(prompt: list[int]) -> None:
+    runs = [tuple(prompt[i : i + 3]) for i in range(len(prompt) - 2)]
+    repeats = sum(run in runs[:i] for i, run in enumerate(runs))
+    assert repetition(prompt) == pytest.approx(repeats / len(runs) if runs else 0.0)
+
+
+def test_a_repetitive_prompt_starts_drafting_and_others_wait() -> None:
+    gate = Gate(GateSettings())
+    gate.begin(REPETITIVE)
+    assert gate.should_draft()
+    assert gate.decision.reason == "49% of the prompt repeats"
+    gate.begin(PASSAGE)
+    assert not gate.should_draft()
+    assert gate.decision.reason == "only 0% of the prompt repeats; looking again after 8 tokens"
+
+
+def _steps_until(gate: Gate, drafting: bool, width: int, accepted: int, limit: int = 200) -> int:
+    for step in range(limit):
+        if gate.should_draft() == drafting:
+            return step
+        gate.record(width, accepted)
+    raise AssertionError(f"still {gate.decision}")
+
+
+def test_it_looks_again_after_the_rest_counted_in_tokens() -> None:
+    gate = Gate(GateSettings(rest_tokens=10))
+    gate.begin(PASSAGE)
+    assert _steps_until(gate, True, 1, 0) == 10
+    assert "looking again" in gate.decision.reason
+
+
+def test_drafts_that_pay_keep_it_open() -> None:
+    gate = Gate(GateSettings())
+    gate.begin(REPETITIVE)
+    for _ in range(100):
+        gate.record(8, 3)
+        assert gate.should_draft()
+    assert gate.decision.running_yield == pytest.approx(4 / default_cost(8))
+    assert gate.decision.reason == "drafting gives 2.17 times the plain speed"
+
+
+def test_drafts_that_lose_close_it_and_rests_grow_to_a_bound() -> None:
+    gate = Gate(GateSettings(rest_tokens=10))
+    gate.begin(REPETITIVE)
+    rests = []
+    for _ in range(6):
+        assert _steps_until(gate, False, 8, 0) == 8
+        assert "0.54 times the plain speed" in gate.decision.reason
+        rests.append(_steps_until(gate, True, 1, 0))
+    assert rests == [10, 20, 40, 80, 80, 80]
+    assert gate.decision.rests == 6
+
+
+def test_a_look_that_pays_makes_the_next_rest_short_again() -> None:
+    gate = Gate(GateSettings(rest_tokens=10))
+    gate.begin(REPETITIVE)
+    for _ in range(3):
+        _steps_until(gate, False, 8, 0)
+        _steps_until(gate, True, 1, 0)
+    for _ in range(8):
+        gate.record(8, 7)
+    assert gate.should_draft()
+    _steps_until(gate, False, 8, 0)
+    assert _steps_until(gate, True, 1, 0) == 10
+
+
+def test_asking_in_vain_is_given_up_too() -> None:
+    gate = Gate(GateSettings())
+    gate.begin(REPETITIVE)
+    assert _steps_until(gate, False, 1, 0) == 8
+
+
+def test_the_machines_cost_decides() -> None:
+    cheap, dear = Gate(GateSettings(), cost=lambda width: 1.1), Gate(GateSettings(), cost=lambda width: 6.0)
+    for gate in (cheap, dear):
+        gate.begin(REPETITIVE)
+        for _ in range(8):
+            gate.record(8, 1)
+    assert cheap.should_draft()
+    assert not dear.should_draft()
+
+
+def test_a_hopeless_text_costs_little() -> None:
+    gate = Gate(GateSettings())
+    gate.begin(REPETITIVE)
+    spent = 0.0
+    for _ in range(1000):
+        width = 8 if gate.should_draft() else 1
+        spent += default_cost(width)
+        gate.record(width, 0)
+    assert spent < 1150
+
+
+def test_a_text_that_starts_to_repeat_is_found() -> None:
+    gate = Gate(GateSettings())
+    gate.begin(PASSAGE)
+    for _ in range(500):
+        gate.record(8 if gate.should_draft() else 1, 0)
+    _steps_until(gate, True, 1, 0, limit=65)
+    for _ in range(100):
+        gate.record(8, 7)
+    assert gate.should_draft()
+
+
+@pytest.mark.parametrize(("mode", "forced"), [("always", False), ("auto", True), ("always", True)])
+@pytest.mark.parametrize("prompt", [(), PASSAGE, REPETITIVE])
+def test_a_forced_gate_never_closes(mode: str, forced: bool, prompt: Sequence[int]) -> None:
+    gate = Gate(GateSettings(mode="always" if mode == "always" else "auto"), forced=forced)
+    gate.begin(prompt)
+    for _ in range(100):
+        assert gate.should_draft()
+        gate.record(8, 0)
+    assert gate.decision.forced
+    assert gate.decision.rests == 0
+    assert gate.decision.running_yield == pytest.approx(1 / default_cost(8))
+
+
+def test_a_new_request_starts_afresh() -> None:
+    used, fresh = Gate(GateSettings()), Gate(GateSettings())
+    used.begin(REPETITIVE)
+    for _ in range(50):
+        used.record(8, 0)
+    for gate in (used, fresh):
+        gate.begin(REPETITIVE)
+    assert used.decision == fresh.decision
+    assert fresh.decision.running_yield is None
+
+
+@given(
+    any_ids,
+    st.lists(st.tuples(st.integers(1, 300), st.integers(0, 300)), max_size=200),
+    st.integers(1, 50),
+)
+def test_it_always_looks_again_in_time(prompt: list[int], steps: list[tuple[int, int]], rest: int) -> None:
+    gate = Gate(GateSettings(rest_tokens=rest))
+    gate.begin(prompt)
+    resting = 0
+    for width, accepted in steps:
+        before = gate.decision
+        assert gate.should_draft() == (before.state == "drafting")
+        assert gate.decision == before
+        if before.state == "resting":
+            resting += accepted + 1
+        else:
+            resting = 0
+        gate.record(width, accepted)
+        assert resting < 8 * rest or gate.should_draft()

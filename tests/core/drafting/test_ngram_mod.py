@@ -1,0 +1,184 @@
+"""ngram-mod against a plain model of the seed's rules; what is shared and what is the request's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.drafting.draft import Draft
+from core.drafting.ngram_mod import NgramModDrafter
+from core.drafting.ngram_table import NgramTable
+from core.settings.drafting import NgramMod
+from tests.core.drafting.support import (
+    PASSAGE,
+    any_ids,
+    assert_well_formed,
+    budgets,
+    few_ids,
+    observe_in_pieces,
+    survives,
+)
+from tests.core.drafting.test_ngram_table import SLOTS, slot_of
+
+# Large enough that nothing collides by chance where a test expects a certain draft.
+ROOMY = 2**20
+windows = st.sampled_from([1, 2, 3, 16, 32, 40])
+
+
+class Model:
+    """The seed's rules on a list and a dict."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.cells: dict[int, int] = {}
+        self.history: list[int] = []
+        self.i_last = 0
+
+    def slot(self, window: Sequence[int]) -> int:
+        return slot_of(tuple(window))
+
+    def write(self) -> None:
+        for i in range(self.i_last, len(self.history) - self.n):
+            self.cells[self.slot(self.history[i : i + self.n])] = self.history[i + self.n]
+        self.i_last = max(0, len(self.history) - self.n)
+
+    def begin(self, prompt: list[int]) -> None:
+        self.history, self.i_last = list(prompt), 0
+        self.write()
+
+    def observe(self, token: int) -> None:
+        self.history.append(token)
+        if self.i_last + 32 < len(self.history) and len(self.history) > self.n:
+            self.write()
+
+    def draft(self, length: int) -> list[int]:
+        sequence = list(self.history)
+        while len(self.history) >= self.n and len(sequence) < len(self.history) + length:
+            token = self.cells.get(self.slot(sequence[-self.n :]))
+            if token is None:
+                break
+            sequence.append(token)
+        return sequence[len(self.history) :]
+
+
+@given(windows, few_ids, few_ids, budgets)
+def test_equals_the_model_after_every_token(
+    n: int, prompt: list[int], answer: list[int], budget: int
+) -> None:
+    drafter, model = NgramModDrafter(NgramMod(k=8), NgramTable(n, SLOTS)), Model(n)
+    for start in ([], prompt):
+        drafter.begin(start)
+        model.begin(start)
+        for token in answer:
+            drafter.observe([token])
+            model.observe(token)
+            draft = drafter.draft(budget)
+            assert list(draft.tokens) == model.draft(min(8, budget))
+            assert draft.is_chain
+            assert_well_formed(draft, budget)
+        assert drafter.occupancy().used == len(model.cells)
+        assert drafter.occupancy().capacity == SLOTS
+
+
+@given(windows, few_ids, st.lists(st.integers(0, 9), max_size=20))
+def test_pieces_equal_the_whole(n: int, tokens: list[int], cuts: list[int]) -> None:
+    tables = [NgramTable(n, SLOTS), NgramTable(n, SLOTS)]
+    pieces, whole = (NgramModDrafter(NgramMod(), table) for table in tables)
+    observe_in_pieces(pieces, tokens, cuts)
+    whole.observe(tokens)
+    contents = [[array.tolist() for array in table.entries()] for table in tables]
+    assert contents[0] == contents[1]
+    assert pieces.draft(64) == whole.draft(64)
+
+
+@given(windows, any_ids, any_ids)
+def test_no_token_sequence_raises(n: int, prompt: list[int], answer: list[int]) -> None:
+    survives(NgramModDrafter(NgramMod(), NgramTable(n, SLOTS)), prompt, answer)
+
+
+def test_a_repeated_passage_is_drafted() -> None:
+    drafter = NgramModDrafter(NgramMod(k=8), NgramTable(16, ROOMY))
+    drafter.begin([*PASSAGE, 1, 2, *PASSAGE[:16]])
+    assert drafter.draft(64).tokens == PASSAGE[16:24]
+    drafter.observe(PASSAGE[16:20])
+    assert drafter.draft(3).tokens == PASSAGE[20:23]
+
+
+def test_what_one_request_said_helps_the_next_one() -> None:
+    table = NgramTable(16, ROOMY)
+    NgramModDrafter(NgramMod(), table).begin(PASSAGE)
+    other = NgramModDrafter(NgramMod(), table)
+    other.begin(PASSAGE[:20])
+    assert other.draft(6).tokens == PASSAGE[20:26]
+
+
+def test_an_answer_is_learned_while_it_is_written_in_chunks() -> None:
+    table = NgramTable(16, ROOMY)
+    drafter = NgramModDrafter(NgramMod(), table)
+    drafter.begin(())
+    learned = []
+    for token in PASSAGE:
+        drafter.observe([token])
+        learned.append(table.used)
+    # i_last + 32 < cur_len: the first 33 tokens hold 17 transitions, then 17 more each 17 tokens.
+    assert [learned[i] for i in (31, 32, 48, 49, 59)] == [0, 17, 17, 34, 34]
+
+
+def _poor(drafter: NgramModDrafter, times: int) -> None:
+    for _ in range(times):
+        drafter.feedback(Draft.chain([1, 2, 3, 4]), 1)
+
+
+def test_poor_drafts_pause_the_request_and_never_touch_the_table() -> None:
+    table = NgramTable(16, ROOMY)
+    drafter, neighbour = NgramModDrafter(NgramMod(), table), NgramModDrafter(NgramMod(), table)
+    for one in (drafter, neighbour):
+        one.begin([*PASSAGE, *PASSAGE[:16]])
+    used = table.used
+    _poor(drafter, 2)
+    assert len(drafter.draft(6)) == 6
+    _poor(drafter, 1)
+    assert drafter.paused
+    assert len(drafter.draft(6)) == 0
+    assert table.used == used
+    assert neighbour.draft(6).tokens == PASSAGE[16:22]
+    drafter.observe(PASSAGE[16:23])
+    assert drafter.paused
+    drafter.observe(PASSAGE[23:24])
+    assert drafter.draft(6).tokens == PASSAGE[24:30]
+
+
+def _pause_length(drafter: NgramModDrafter) -> int:
+    length = 0
+    while drafter.paused:
+        drafter.observe([1])
+        length += 1
+    return length
+
+
+def test_pauses_grow_to_a_bound_and_a_good_draft_forgives() -> None:
+    drafter = NgramModDrafter(NgramMod(), NgramTable(16, ROOMY))
+    drafter.begin(())
+    lengths = []
+    for _ in range(5):
+        _poor(drafter, 3)
+        lengths.append(_pause_length(drafter))
+    assert lengths == [8, 16, 32, 32, 32]
+    drafter.feedback(Draft.chain([1, 2, 3, 4]), 2)
+    _poor(drafter, 3)
+    assert _pause_length(drafter) == 8
+
+
+def test_only_poor_drafts_in_a_row_count() -> None:
+    drafter = NgramModDrafter(NgramMod(), NgramTable(16, ROOMY))
+    for _ in range(4):
+        _poor(drafter, 2)
+        drafter.feedback(Draft(), 0)
+        drafter.feedback(Draft.chain([1, 2]), 1)
+    assert not drafter.paused
+    drafter.feedback(Draft(), 0)
+    _poor(drafter, 3)
+    drafter.begin(())
+    assert not drafter.paused
