@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.errors import DraftlightError, RequestError, SettingError
-from core.settings import Settings, declared, parse
+from core.settings import Settings, declared, parse_all
 
 # Settings common enough to have a flag of their own; all others are reached by --set.
 _FLAGS = {
@@ -83,6 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     decode.add_argument("--drafters", default="off,ngram-simple", help="comma-separated names")
     decode.add_argument("--k", default="2,7", help="draft lengths of ngram-simple (default 2,7)")
     decode.add_argument("--n-min", default="2,3", help="shortest matches of ngram-simple (default 2,3)")
+    decode.add_argument("--draft-model", default="", help="for draft-model (default: a cut-down copy)")
+    decode.add_argument("--draft-layers", type=int, default=6, help="layers of the cut-down copy (default 6)")
     decode.add_argument("--max-prompt-tokens", type=int, default=800)
     decode.add_argument("--max-tokens", type=int, default=128)
     decode.add_argument("--out", type=Path, required=True, metavar="DIR")
@@ -122,10 +124,7 @@ def settings_from(options: argparse.Namespace) -> Settings:
             raise _UsageError(f"--set {text} has no value.", "Write --set group.field=value.")
         pairs.append((key, value))
     pairs += [(key, value) for key in _FLAGS.values() if (value := vars(options)[key]) is not None]
-    settings = Settings()
-    for key, value in pairs:
-        settings = parse(settings, key, value)
-    return settings
+    return parse_all(Settings(), pairs)
 
 
 def _window(options: argparse.Namespace) -> int:

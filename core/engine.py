@@ -76,6 +76,11 @@ class Engine:
         return self._ledger
 
     @property
+    def proposer(self) -> ModelProposer | None:
+        """The draft model, if one was loaded."""
+        return self._proposer[1] if self._proposer else None
+
+    @property
     def tables(self) -> NgramTables:
         """The tables that requests share; they outlive models."""
         return self._tables

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from core.errors import DraftlightError, Kind, ProtocolError
-from core.settings import Settings, assign
+from core.settings import Settings, assign_all
 
 PROTOCOL = 1
 
@@ -391,9 +391,7 @@ def _raise_for_settings(line: bytes) -> None:
         pairs = [(f"{g}.{f}", value) for g, group in groups.items() for f, value in group.items()]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError, KeyError, TypeError):
         return
-    settings = Settings()
-    for key, value in pairs:
-        settings = assign(settings, key, value)
+    assign_all(Settings(), pairs)
 
 
 def _excerpt(line: bytes) -> str:

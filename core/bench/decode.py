@@ -2,9 +2,9 @@
 
 Question: how many times faster than mlx-lm's plain loop does each configuration decode, and is
 its greedy output the same? Both run in one process on the same model object, in turn: for every
-configuration one warm-up pair, then `pairs` measured ones, baseline first. Every run starts
-cold. Decode speed is tokens after the first step over the time since it, for both sides;
-the quoted ratio is the median of the pairs' ratios.
+configuration one warm-up pair, then `pairs` measured ones, baseline first. The quoted ratio is
+the median of the pairs' ratios. `draft-model` is also set against mlx-lm's own speculative path
+with the same two models. Gates are held open: the drafter is measured, not an opinion of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import time
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,34 +20,20 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from core.bench.draft_time import DraftTime, draft_times
 from core.bench.environment import Environment, describe
-from core.drafting.registry import drafter_spec
-from core.errors import RequestError
-from core.events import Finished, PositionStat, Stats, Token
-from core.paths import resources_dir
-from core.settings import Settings, assign, parse
+from core.bench.prompts import default_prompts, read_prompts
+from core.bench.runs import Run, draftlight, first_difference, mlx_lm
+from core.drafting.registry import DRAFTERS, drafter_spec
+from core.events import Change, PositionStat
+from core.settings import Settings, assign, assign_all, parse_all
 
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.engine import Engine
 
 
-class Prompt(Struct, frozen=True, rename={"kind": "class"}):
-    """One line of a prompts file."""
-
-    prompt: str
-    kind: str = "prompt"
-
-
-class Run(Struct, frozen=True):
-    """One answer of either side."""
-
-    tokens: list[int]
-    ttft_s: float
-    tokens_per_s: float
-
-
 class Pair(Struct, frozen=True):
-    """Baseline and candidate, one after the other."""
+    """Baseline and candidate, one after the other. `mlx_lm_speculative` is a speed ratio, 0 if not run."""
 
     baseline_tokens_per_s: float
     candidate_tokens_per_s: float
@@ -56,6 +42,7 @@ class Pair(Struct, frozen=True):
     candidate_ttft_s: float
     equal: bool
     first_difference: int | None
+    mlx_lm_speculative: float = 0.0
 
 
 class Cell(Struct, frozen=True):
@@ -64,10 +51,12 @@ class Cell(Struct, frozen=True):
     kind: str
     configuration: str
     settings: Settings
+    changes: tuple[Change, ...]
     prompt_tokens: int
     tokens: int
     equal: bool
     ratio_median: float
+    mlx_lm_speculative_median: float
     tokens_per_s_median: float
     baseline_tokens_per_s_median: float
     ttft_s_median: float
@@ -91,13 +80,15 @@ class Results(Struct, frozen=True):
     max_prompt_tokens: int
     max_tokens: int
     cells: tuple[Cell, ...]
+    draft_times: tuple[DraftTime, ...]
 
 
 def run(options: argparse.Namespace) -> int:
     """Measure and write `results.json` and `report.md`; status 1 if any output differed."""
-    path = options.prompts or resources_dir() / "bench" / "three-class.jsonl"
+    path = options.prompts or default_prompts()
     prompts = read_prompts(path)
-    configurations = list(_configurations(options))
+    for name in options.drafters.split(","):
+        drafter_spec(name)
     from core.models.runtime import prepare
 
     blas = prepare()
@@ -105,14 +96,17 @@ def run(options: argparse.Namespace) -> int:
 
     engine = Engine()
     info = engine.load(options.model)
+    encoded = [
+        (prompt.kind, engine.loaded.tokenizer.encode(prompt.prompt)[: options.max_prompt_tokens])
+        for prompt in prompts
+    ]
     cells = []
-    for prompt in prompts:
-        ids = engine.loaded.tokenizer.encode(prompt.prompt)[: options.max_prompt_tokens]
-        for name, settings in configurations:
-            settings = assign(settings, "sampling.max_tokens", options.max_tokens)
-            cell = _measure(engine, prompt.kind, ids, name, settings, options.pairs)
-            print(_row(cell), file=sys.stderr, flush=True)
-            cells.append(cell)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, settings in list(_configurations(options, Path(info.path), Path(scratch))):
+            for kind, ids in encoded:
+                cell = _measure(engine, kind, ids, name, settings, options.pairs)
+                print(_row(cell), file=sys.stderr, flush=True)
+                cells.append(cell)
     results = Results(
         "decode",
         describe(blas),
@@ -122,6 +116,7 @@ def run(options: argparse.Namespace) -> int:
         options.max_prompt_tokens,
         options.max_tokens,
         tuple(cells),
+        tuple(draft_times(DRAFTERS.values(), [ids for _, ids in encoded])),
     )
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
@@ -131,118 +126,93 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(cell.equal for cell in cells) else 1
 
 
-def read_prompts(path: Path) -> list[Prompt]:
-    """The prompts of a JSON-lines file. Raises `RequestError` naming the line."""
-    prompts = []
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise RequestError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                prompts.append(msgspec.json.decode(line, type=Prompt))
-            except msgspec.DecodeError as error:
-                raise RequestError(
-                    f"{path}, line {number}: {error}.", 'A line is like {"class": "code", "prompt": "…"}.'
-                ) from None
-    if not prompts:
-        raise RequestError(f"{path} holds no prompts.", "Write one JSON object a line.")
-    return prompts
-
-
-def _configurations(options: argparse.Namespace) -> Iterator[tuple[str, Settings]]:
+def _configurations(
+    options: argparse.Namespace, model: Path, scratch: Path
+) -> Iterator[tuple[str, Settings]]:
+    common = [("gate.mode", "always"), ("sampling.max_tokens", options.max_tokens)]
     for name in options.drafters.split(","):
-        drafter_spec(name)
-        settings = assign(Settings(), "drafting.drafter", name)
-        # The drafter itself is measured, not the gate's opinion of it.
-        settings = assign(settings, "gate.mode", "always")
-        if name != "ngram-simple":
+        settings = assign_all(Settings(), [("drafting.drafter", name), *common])
+        if name == "ngram-simple":
+            for k in options.k.split(","):
+                for n_min in options.n_min.split(","):
+                    texts = {"k": k, "n_min": n_min, "n_max": str(max(4, int(n_min)))}
+                    pairs = [(f"ngram_simple.{field}", text) for field, text in texts.items()]
+                    yield f"{name} k={k} n_min={n_min}", parse_all(settings, pairs)
+        elif name == "draft-model":
+            reference = options.draft_model
+            if not reference:
+                from core.bench.truncated import truncated_copy
+
+                reference = str(truncated_copy(model, options.draft_layers, scratch / "draft"))
+            yield name, assign(settings, "draft_model.model", reference)
+        else:
             yield name, settings
-            continue
-        for k in options.k.split(","):
-            for n_min in options.n_min.split(","):
-                chosen = parse(settings, "ngram_simple.k", k)
-                chosen = parse(chosen, "ngram_simple.n_max", str(max(4, int(n_min))))
-                yield f"{name} k={k} n_min={n_min}", parse(chosen, "ngram_simple.n_min", n_min)
 
 
 def _measure(
     engine: Engine, kind: str, ids: Sequence[int], name: str, settings: Settings, count: int
 ) -> Cell:
     pairs: list[Pair] = []
-    stats = Stats()
-    tokens: list[int] = []
+    candidate = Run([], 0.0, 0.0)
     for index in range(count + 1):
-        baseline = _baseline(engine, ids, settings.sampling.max_tokens)
-        candidate, stats = _candidate(engine, ids, settings)
-        tokens = candidate.tokens
-        if index == 0:
-            continue  # warm-up
-        difference = _first_difference(baseline.tokens, candidate.tokens)
-        pairs.append(
-            Pair(
-                baseline.tokens_per_s,
-                candidate.tokens_per_s,
-                candidate.tokens_per_s / baseline.tokens_per_s if baseline.tokens_per_s else 0.0,
-                baseline.ttft_s,
-                candidate.ttft_s,
-                difference is None,
-                difference,
-            )
-        )
+        baseline = mlx_lm(engine, ids, settings.sampling.max_tokens)
+        candidate = draftlight(engine, ids, settings)
+        other = _mlx_lm_speculative(engine, ids, settings)
+        if index:  # the first is the warm-up
+            pairs.append(_pair(baseline, candidate, other))
+    assert candidate.stats is not None
+    assert candidate.effective is not None
     median = statistics.median
     return Cell(
         kind,
         name,
         settings,
+        candidate.effective.changes,
         len(ids),
-        len(tokens),
+        len(candidate.tokens),
         all(pair.equal for pair in pairs),
         median(pair.ratio for pair in pairs),
+        median(pair.mlx_lm_speculative for pair in pairs),
         median(pair.candidate_tokens_per_s for pair in pairs),
         median(pair.baseline_tokens_per_s for pair in pairs),
         median(pair.candidate_ttft_s for pair in pairs),
         median(pair.baseline_ttft_s for pair in pairs),
-        stats.acceptance,
-        stats.mean_per_step,
-        stats.draft_us_median,
-        stats.draft_us_p99,
-        stats.positions,
+        candidate.stats.acceptance,
+        candidate.stats.mean_per_step,
+        candidate.stats.draft_us_median,
+        candidate.stats.draft_us_p99,
+        candidate.stats.positions,
         tuple(pairs),
     )
 
 
-def _baseline(engine: Engine, ids: Sequence[int], max_tokens: int) -> Run:
-    from mlx_lm import stream_generate
-
-    loaded = engine.loaded
-    started = time.perf_counter()
-    tokens, times = [], []
-    for response in stream_generate(loaded.model, loaded.tokenizer, list(ids), max_tokens=max_tokens):
-        tokens.append(int(response.token))
-        times.append(time.perf_counter() - started)
-    elapsed = times[-1] - times[0]
-    return Run(tokens, times[0], (len(tokens) - 1) / elapsed if elapsed > 0 else 0.0)
-
-
-def _candidate(engine: Engine, ids: Sequence[int], settings: Settings) -> tuple[Run, Stats]:
-    engine.forget()
-    tokens = []
-    stats = Stats()
-    for event in engine.generate_ids(ids, settings):
-        if isinstance(event, Token):
-            tokens.append(event.id)
-        elif isinstance(event, Finished):
-            stats = event.stats
-    return Run(tokens, stats.ttft_s, stats.tokens_per_s), stats
+def _mlx_lm_speculative(engine: Engine, ids: Sequence[int], settings: Settings) -> Run | None:
+    """mlx-lm's two-model path with the draft model that the candidate just used."""
+    proposer = engine.proposer
+    if settings.drafting.drafter != "draft-model" or proposer is None:
+        return None
+    return mlx_lm(
+        engine,
+        ids,
+        settings.sampling.max_tokens,
+        draft_model=proposer.loaded.model,
+        num_draft_tokens=settings.draft_model.k,
+    )
 
 
-def _first_difference(baseline: Sequence[int], candidate: Sequence[int]) -> int | None:
-    for index, (a, b) in enumerate(zip(baseline, candidate)):
-        if a != b:
-            return index
-    return None if len(baseline) == len(candidate) else min(len(baseline), len(candidate))
+def _pair(baseline: Run, candidate: Run, other: Run | None) -> Pair:
+    difference = first_difference(baseline.tokens, candidate.tokens)
+    speed = baseline.tokens_per_s
+    return Pair(
+        speed,
+        candidate.tokens_per_s,
+        candidate.tokens_per_s / speed if speed else 0.0,
+        baseline.ttft_s,
+        candidate.ttft_s,
+        difference is None,
+        difference,
+        other.tokens_per_s / speed if other and speed else 0.0,
+    )
 
 
 def _row(cell: Cell) -> str:
@@ -255,7 +225,6 @@ def _row(cell: Cell) -> str:
 
 def write_report(results: Results) -> str:
     """The results as Markdown."""
-    env = results.environment
     lines = [
         "# Decode speed against mlx-lm",
         "",
@@ -263,8 +232,7 @@ def write_report(results: Results) -> str:
         f" {results.max_tokens} new tokens, greedy, one warm-up and {results.pairs} measured pairs,"
         " baseline (`mlx_lm.stream_generate`) and candidate in turn. Ratios are medians of pairs.",
         "",
-        f"{env.system} {env.machine}, {env.processor}, {env.cores} cores; Python {env.python}, mlx {env.mlx},"
-        f" mlx-lm {env.mlx_lm}, {env.blas}; Draftlight {env.draftlight} {env.commit}",
+        results.environment.line,
         "",
         "| class | drafter | ratio | tok/s | mlx-lm tok/s | accepted | mean a step | TTFT s | mlx-lm TTFT s"
         " | draft µs (median, 99 %) | output |",
@@ -282,4 +250,32 @@ def write_report(results: Results) -> str:
         if c.positions:
             places = ", ".join(f"{p.accepted}/{p.tested}" for p in c.positions)
             lines.append(f"- {c.kind}, {c.configuration}: {places}")
+    lines += [
+        "",
+        "## Draft time without a model",
+        "",
+        "| drafter | history | nodes a draft | median µs | 99 % µs |",
+        "|---|---|---|---|---|",
+    ]
+    for t in results.draft_times:
+        lines.append(
+            f"| {t.drafter} | {t.history_tokens:,} | {t.nodes:.1f} | {t.median_us:.1f} | {t.p99_us:.1f} |"
+        )
+    compared = [c for c in results.cells if c.mlx_lm_speculative_median]
+    if compared:
+        lines += ["", "## Two models: Draftlight and mlx-lm's own speculative path", ""]
+        for c in compared:
+            lines.append(
+                f"- {c.kind}: Draftlight {c.ratio_median:.2f}, mlx-lm {c.mlx_lm_speculative_median:.2f}"
+                " times plain decoding"
+            )
+    said = sorted(
+        {
+            f"{c.configuration}: {x.asked} ran as {x.used}, because {x.reason}"
+            for c in results.cells
+            for x in c.changes
+        }
+    )
+    if said:
+        lines += ["", "## Asked for and not done", "", *(f"- {line}" for line in said)]
     return "\n".join(lines) + "\n"

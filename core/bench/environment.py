@@ -25,6 +25,14 @@ class Environment(Struct, frozen=True):
     blas: str
     commit: str
 
+    @property
+    def line(self) -> str:
+        """All of it in one line, for reports."""
+        return (
+            f"{self.system} {self.machine}, {self.processor}, {self.cores} cores; Python {self.python},"
+            f" mlx {self.mlx}, mlx-lm {self.mlx_lm}, {self.blas}; Draftlight {self.draftlight} {self.commit}"
+        )
+
 
 def describe(blas: str) -> Environment:
     """The environment of this process."""

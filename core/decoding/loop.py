@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from core.decoding.accept import walk
 from core.decoding.exactness import FAST, Exactness
 from core.decoding.sampling import PENALTY_WINDOW_TOKENS, Sampler
-from core.decoding.tree_pass import tree_pass
+from core.decoding.tree_pass import Rotation, rotations, tree_pass
 from core.drafting.draft import EMPTY, Draft, sanitise
 from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate
@@ -94,6 +94,7 @@ class DecodeLoop:
         self._gate = gate
         self._exactness = exactness
         self._stops = stops
+        self._rotations: list[Rotation] | None = None
         self._running: mx.array | None = None
         self._dry = 0
         self._steps = 0
@@ -221,7 +222,9 @@ class DecodeLoop:
         cache = self._ledger.cache
         hooks: Any = nullcontext()
         if not draft.is_chain:
-            hooks = tree_pass(self._model, cache, draft.parents, lead)
+            if self._rotations is None:
+                self._rotations = rotations(self._model)
+            hooks = tree_pass(self._model, cache, draft.parents, lead, self._rotations)
         with hooks:
             logits = self._model(block[None], cache=cache)[0, lead - 1 :]
         start = len(self._ledger.tokens) + lead

@@ -7,7 +7,8 @@
   tail can be cut off exactly.
 - recurrent (`ArraysCache`: gated delta nets, Mamba-2, short convolutions): only the state after
   the last token exists. It is rebound, never mutated, so the state before a block can be put back.
-- anything else is never speculated on.
+- anything else is never speculated on. That includes windows that also keep the first tokens
+  (`keep`): mlx-lm's mask for several tokens differs there from what single tokens see.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def kind_of(entry: Any) -> EntryKind:
     """By exact type: a subclass may have other rules."""
     if type(entry) in (KVCache, QuantizedKVCache):
         return "appending"
-    if type(entry) is RotatingKVCache:
+    if type(entry) is RotatingKVCache and not entry.keep:
         return "window"
     if type(entry) is ArraysCache:
         return "recurrent"

@@ -4,7 +4,7 @@ A setting is one annotated field of one struct: type, default, bounds, unit, tit
 The inspector, the command line, the wire's validation and the docs are generated from it.
 """
 
-from core.settings.declaration import Setting, assign, declared, parse, read
+from core.settings.declaration import Setting, assign, assign_all, declared, parse, parse_all, read
 from core.settings.root import Settings
 
-__all__ = ["Setting", "Settings", "assign", "declared", "parse", "read"]
+__all__ = ["Setting", "Settings", "assign", "assign_all", "declared", "parse", "parse_all", "read"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import typing
+from collections.abc import Iterable
 from functools import cache
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -93,32 +94,25 @@ def read(settings: Settings, key: str) -> Any:
 
 def assign(settings: Settings, key: str, value: Any) -> Settings:
     """A copy of `settings` with `key` set. Raises `SettingError` if `value` is not allowed."""
-    setting = find(key)
-    group = getattr(settings, setting.group)
-    hints = typing.get_type_hints(type(group), include_extras=True)
-    if setting.kind == "number" and type(value) is int:
-        value = float(value)
-    try:
-        checked = msgspec.convert(value, hints[setting.name])
-    except msgspec.ValidationError:
-        raise SettingError(
-            f"“{value}” is not allowed for {setting.key} ({setting.title}).", f"It takes {setting.allowed}."
-        ) from None
-    changed = replace(settings, **{setting.group: replace(group, **{setting.name: checked})})
-    check(changed)
-    return changed
+    return assign_all(settings, [(key, value)])
+
+
+def assign_all(settings: Settings, values: Iterable[tuple[str, Any]]) -> Settings:
+    """A copy with all of them set; rules that span fields are checked once, at the end."""
+    for key, value in values:
+        settings = _with(settings, find(key), value)
+    check(settings)
+    return settings
 
 
 def parse(settings: Settings, key: str, text: str) -> Settings:
     """Like `assign`, from text as typed on a command line (`k=7`, `on=true`)."""
-    setting = find(key)
-    value: Any = text
-    if setting.kind in ("integer", "number", "switch"):
-        try:
-            value = msgspec.json.decode(text.strip().lower().encode())
-        except msgspec.DecodeError:
-            value = text
-    return assign(settings, key, value)
+    return parse_all(settings, [(key, text)])
+
+
+def parse_all(settings: Settings, texts: Iterable[tuple[str, str]]) -> Settings:
+    """Like `assign_all`, from texts."""
+    return assign_all(settings, [(key, _value(find(key), text)) for key, text in texts])
 
 
 def check(settings: Settings) -> None:
@@ -131,6 +125,29 @@ def check(settings: Settings) -> None:
         )
     check_slots(settings.ngram_mod.slots)
     check_cacheback(settings.cacheback)
+
+
+def _with(settings: Settings, setting: Setting, value: Any) -> Settings:
+    group = getattr(settings, setting.group)
+    hints = typing.get_type_hints(type(group), include_extras=True)
+    if setting.kind == "number" and type(value) is int:
+        value = float(value)
+    try:
+        checked = msgspec.convert(value, hints[setting.name])
+    except msgspec.ValidationError:
+        raise SettingError(
+            f"“{value}” is not allowed for {setting.key} ({setting.title}).", f"It takes {setting.allowed}."
+        ) from None
+    return replace(settings, **{setting.group: replace(group, **{setting.name: checked})})
+
+
+def _value(setting: Setting, text: str) -> Any:
+    if setting.kind not in ("integer", "number", "switch"):
+        return text
+    try:
+        return msgspec.json.decode(text.strip().lower().encode())
+    except msgspec.DecodeError:
+        return text
 
 
 def _describe(key: str, annotation: Any, default: Any) -> Setting:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.bench.decode import read_prompts
+from core.bench.prompts import read_prompts
 from core.cli import main
 from core.decoding import loop
 from core.drafting.draft import Draft

@@ -28,7 +28,6 @@ ENTRIES: dict[str, Callable[[], Any]] = {
     "full": KVCache,
     "quantised": lambda: QuantizedKVCache(group_size=32, bits=8),
     "window": lambda: RotatingKVCache(WINDOW),
-    "window-with-sinks": lambda: RotatingKVCache(WINDOW, keep=2),
 }
 
 
@@ -115,6 +114,7 @@ def test_a_whole_block_is_kept_with_recurrent_state() -> None:
 
 def test_unknown_entries_are_named_and_refused() -> None:
     assert "ChunkedKVCache" in why_no_rollback([KVCache(), ChunkedKVCache(16)])
+    assert "RotatingKVCache" in why_no_rollback([RotatingKVCache(8, keep=2)])
     assert why_no_rollback([KVCache(), RotatingKVCache(8), CacheList(ArraysCache(1), KVCache())]) == ""
     with pytest.raises(InternalError, match="ChunkedKVCache"):
         Block([ChunkedKVCache(16)])

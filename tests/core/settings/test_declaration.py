@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.drafting.registry import DRAFTERS
 from core.errors import SettingError
-from core.settings import Setting, Settings, assign, declared, parse, read
+from core.settings import Setting, Settings, assign, declared, parse, parse_all, read
 from core.settings.drafting import DrafterName
 
 NUMBERS = [s for s in declared() if s.kind in ("integer", "number")]
@@ -59,6 +59,11 @@ def test_hyphens_and_text_are_taken_on_the_command_line() -> None:
     assert parse(Settings(), "ngram-simple.n-max", "6").ngram_simple.n_max == 6
     assert parse(Settings(), "sampling.temperature", "1").sampling.temperature == 1.0
     assert parse(Settings(), "chat.system-prompt", "12").chat.system_prompt == "12"
+
+
+def test_fields_that_belong_together_are_checked_together() -> None:
+    changed = parse_all(Settings(), [("ngram_simple.n_min", "9"), ("ngram_simple.n_max", "12")])
+    assert (changed.ngram_simple.n_min, changed.ngram_simple.n_max) == (9, 12)
 
 
 def test_fields_that_contradict_each_other_are_refused() -> None:

@@ -1,0 +1,43 @@
+"""Prompts files of the benches: JSON lines with `prompt` and, if there are kinds, `class`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from core.errors import RequestError
+from core.paths import resources_dir
+
+
+class Prompt(Struct, frozen=True, rename={"kind": "class"}):
+    """One line. Other fields of the line are ignored."""
+
+    prompt: str
+    kind: str = "prompt"
+
+
+def default_prompts() -> Path:
+    """Draftlight's own three classes: a passage, code, and JSON records."""
+    return resources_dir() / "bench" / "three-class.jsonl"
+
+
+def read_prompts(path: Path) -> list[Prompt]:
+    """The prompts of a file. Raises `RequestError` naming the line."""
+    prompts = []
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise RequestError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                prompts.append(msgspec.json.decode(line, type=Prompt))
+            except msgspec.DecodeError as error:
+                raise RequestError(
+                    f"{path}, line {number}: {error}.", 'A line is like {"class": "code", "prompt": "…"}.'
+                ) from None
+    if not prompts:
+        raise RequestError(f"{path} holds no prompts.", "Write one JSON object a line.")
+    return prompts

@@ -1,0 +1,71 @@
+"""One measured answer, by Draftlight or by mlx-lm, both timed the same way.
+
+Decode speed is the tokens after the first step over the time from its end to the last token's,
+so that neither prefill nor a lucky first draft enters it. Every run starts cold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from core.events import Effective, Finished, Stats, Token
+from core.settings import Settings
+
+if TYPE_CHECKING:  # importing it loads MLX, which a bench must prepare first
+    from core.engine import Engine
+
+
+class Run(Struct, frozen=True):
+    """One answer. `stats` and `effective` are None for mlx-lm's."""
+
+    tokens: list[int]
+    ttft_s: float
+    tokens_per_s: float
+    stats: Stats | None = None
+    effective: Effective | None = None
+
+
+def draftlight(engine: Engine, ids: Sequence[int], settings: Settings) -> Run:
+    """An answer by the engine, from nothing but what its tables have learned."""
+    engine.forget()
+    tokens = []
+    end: Finished | None = None
+    for event in engine.generate_ids(ids, settings):
+        if isinstance(event, Token):
+            tokens.append(event.id)
+        elif isinstance(event, Finished):
+            end = event
+    assert end is not None
+    return Run(tokens, end.stats.ttft_s, end.stats.tokens_per_s, end.stats, end.effective)
+
+
+def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) -> Run:
+    """An answer by `mlx_lm.stream_generate` on the engine's own model object.
+
+    `options` are its keyword arguments (`draft_model`, `num_draft_tokens`). Its speculative path
+    yields a whole round at one time, so the first round counts as its first step.
+    """
+    from mlx_lm import stream_generate
+
+    loaded = engine.loaded
+    started = time.perf_counter()
+    tokens, times = [], []
+    for response in stream_generate(
+        loaded.model, loaded.tokenizer, list(ids), max_tokens=max_tokens, **options
+    ):
+        tokens.append(int(response.token))
+        times.append(time.perf_counter() - started)
+    elapsed = times[-1] - times[0]
+    return Run(tokens, times[0], (len(tokens) - 1) / elapsed if elapsed > 0 else 0.0)
+
+
+def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:
+    """The first index at which two answers differ, one being longer included; None if equal."""
+    for index, (a, b) in enumerate(zip(one, other)):
+        if a != b:
+            return index
+    return None if len(one) == len(other) else min(len(one), len(other))

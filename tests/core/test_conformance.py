@@ -1,0 +1,182 @@
+"""Conformance: every registered drafter on every architecture gives what plain decoding gives.
+
+Registration alone puts a drafter in here. Tiny random models, windows that every run crosses,
+at least 200 tokens; then stops and cancels at random places, and a second turn after them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx_lm.generate import generate_step
+from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_lm.utils import load_tokenizer
+
+from core.drafting.registry import DRAFTERS
+from core.engine import Engine
+from core.events import Event, Finished, ModelInfo, Token
+from core.kv.entries import why_no_rollback
+from core.models.family import fingerprint
+from core.models.loader import LoadedModel
+from core.settings import Settings, assign, assign_all
+from tests.core.architectures import ARCHITECTURES, CONTEXT_TOKENS, VOCABULARY, tiny
+from tests.core.decoding.test_loop import prompt_with_repetition
+
+TOKENS = 200
+DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts]
+# A tree drafter is tried as a chain drafter too: guarded verification takes chains only.
+VARIANTS = [(name, "fast") for name in DRAFTING] + [(n, "guarded") for n in DRAFTING if DRAFTERS[n].trees]
+VARIANT_IDS = [f"{name}-{'chain' if mode == 'guarded' else 'free'}" for name, mode in VARIANTS]
+everywhere = pytest.mark.parametrize("architecture", ARCHITECTURES)
+each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=VARIANT_IDS)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(toy_folder: Path) -> TokenizerWrapper:
+    return load_tokenizer(toy_folder)
+
+
+@pytest.fixture
+def engine(architecture: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
+    model: Any = tiny_once(architecture)
+    why_not = why_no_rollback(make_prompt_cache(model))
+    info = ModelInfo(
+        *(architecture, "", fingerprint(tokenizer.get_vocab()), "toy", architecture, "float32", ""),
+        *(0, 0, CONTEXT_TOKENS, VOCABULARY, len(model.layers), not why_not, why_not),
+    )
+    loaded = LoadedModel(model, tokenizer, info)
+    loaded.eos = frozenset()
+    engine = Engine()
+    engine.use(loaded)
+    yield engine
+    engine.unload()
+
+
+@cache
+def tiny_once(architecture: str) -> Any:
+    return tiny(architecture)
+
+
+@cache
+def plain(architecture: str, prompt: tuple[int, ...]) -> list[int]:
+    """mlx-lm's own loop."""
+    steps = generate_step(mx.array(prompt), tiny_once(architecture), max_tokens=TOKENS)
+    return [int(token) for token, _ in steps]
+
+
+def settings(variant: tuple[str, str], draft_model: Path, **values: object) -> Settings:
+    name, mode = variant
+    values = {
+        "drafting.drafter": name,
+        "decoding.exactness": mode,
+        "gate.mode": "always",
+        "sampling.max_tokens": TOKENS,
+        "ngram_simple.n_min": 1,
+        "ngram_mod.n": 4,
+        "ngram_mod.slots": 4096,
+        "cacheback.tree_tokens": 16,
+        "cacheback.reserved_tokens": 4,
+        "draft_model.model": str(draft_model),
+        "draft_model.stop_below": 0.0,
+        **values,
+    }
+    return assign_all(Settings(), values.items())
+
+
+def run(engine: Engine, prompt: Sequence[int], chosen: Settings, steps: int = 10**9) -> tuple[list[int], Finished]:
+    """The answer's ids; cancelled after so many looks at the cancel flag."""
+    looks = iter(range(10**9))
+    events: list[Event] = list(engine.generate_ids(prompt, chosen, lambda: next(looks) >= steps))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    return [event.id for event in events if isinstance(event, Token)], finished
+
+
+@everywhere
+@each_variant
+def test_greedy_equals_plain_decoding(
+    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
+) -> None:
+    prompt = prompt_with_repetition(random.Random(architecture))
+    expected = plain(architecture, tuple(prompt))
+    got, finished = run(engine, prompt, settings(variant, toy_folder))
+    assert got == expected
+    stats, effective = finished.stats, finished.effective
+    if why_no_rollback(engine.ledger.cache):
+        assert effective.drafter == "off"
+        assert "cannot speculate" in effective.changes[0].reason
+        return
+    assert effective.drafter == variant[0]
+    assert stats.drafted > 0
+    assert stats.tokens == stats.accepted + stats.bonus + stats.normal == TOKENS
+    assert stats.steps == stats.bonus + stats.normal
+    if DRAFTERS[variant[0]].trees:
+        refused = [c.reason for c in effective.changes if c.asked.endswith("(tree)")]
+        assert bool(refused) == (variant[1] == "guarded" or not ARCHITECTURES[architecture].trees)
+
+
+@everywhere
+@each_variant
+def test_stops_cancels_and_the_turn_after_them(
+    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
+) -> None:
+    rng = random.Random(architecture)
+    prompt = prompt_with_repetition(rng)
+    expected = plain(architecture, tuple(prompt))
+    chosen = settings(variant, toy_folder)
+    model = tiny_once(architecture)
+
+    cancelled, finished = run(engine, prompt, chosen, steps=rng.randint(3, 25))
+    assert finished.reason == "cancelled"
+    assert cancelled == expected[: len(cancelled)]
+    assert_truthful(engine, prompt + cancelled)
+
+    stop = expected[rng.randrange(10, 60)]
+    cut = expected.index(stop)
+    engine.loaded.eos = frozenset({stop})
+    stopped, finished = run(engine, prompt, chosen)
+    engine.loaded.eos = frozenset()
+    assert finished.reason == "stop"
+    assert stopped == expected[: cut + 1]
+    assert_truthful(engine, prompt + stopped)
+
+    follow = [*prompt, *expected[: cut + 1], *prompt_with_repetition(rng, 15)]
+    warm, finished = run(engine, follow, assign(chosen, "sampling.max_tokens", 40))
+    assert finished.stats.reused_tokens >= len(prompt) - 1
+    cold = [int(token) for token, _ in generate_step(mx.array(follow), model, max_tokens=40)]
+    assert warm == cold
+
+
+def assert_truthful(engine: Engine, shown: list[int]) -> None:
+    """The ledger is a prefix of what was shown, lacking only tokens that were still pending."""
+    held = engine.ledger.tokens
+    assert held == shown[: len(held)]
+    fold = 12 if not engine.ledger.keeps_all else 1
+    assert len(held) >= len(shown) - 1 - fold
+
+
+@everywhere
+@pytest.mark.parametrize("name", DRAFTING)
+def test_a_sampled_run_equals_its_plain_run(
+    engine: Engine, architecture: str, name: str, toy_folder: Path
+) -> None:
+    prompt = prompt_with_repetition(random.Random(architecture))
+    sampling = {
+        "sampling.temperature": 0.3,
+        "sampling.top_p": 0.95,
+        "sampling.repetition_penalty": 1.05,
+        "sampling.max_tokens": 60,
+    }
+    expected, _ = run(engine, prompt, settings(("off", "fast"), toy_folder, **sampling))
+    engine.forget()
+    got, finished = run(engine, prompt, settings((name, "fast"), toy_folder, **sampling))
+    assert got == expected
+    if name in ("cacheback", "draft-model") and not why_no_rollback(engine.ledger.cache):
+        assert finished.stats.drafted > 0
