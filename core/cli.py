@@ -89,6 +89,19 @@ def _parser() -> argparse.ArgumentParser:
     decode.add_argument("--max-tokens", type=int, default=128)
     decode.add_argument("--out", type=Path, required=True, metavar="DIR")
     decode.set_defaults(run=_bench_decode)
+
+    parity = benches.add_parser("parity", help="is drafted greedy output the plain output, on every run")
+    _add_model(parity)
+    parity.add_argument("--prompts", type=Path, metavar="F.jsonl", help="lines with prompt and class")
+    parity.add_argument("--lengths", default="600,800", help="prompt lengths in tokens (default 600,800)")
+    parity.add_argument("--k", default="2,7", help="draft lengths (default 2,7)")
+    parity.add_argument("--n-min", default="2,3", help="shortest matches (default 2,3)")
+    parity.add_argument(
+        "--runs", type=int, default=3, help="runs a side (default 3, so 9 comparisons a cell)"
+    )
+    parity.add_argument("--max-tokens", type=int, default=128)
+    parity.add_argument("--out", type=Path, required=True, metavar="DIR")
+    parity.set_defaults(run=_bench_parity)
     return parser
 
 
@@ -149,6 +162,12 @@ def _generate(options: argparse.Namespace) -> int:
 
 def _bench_decode(options: argparse.Namespace) -> int:
     from core.bench.decode import run
+
+    return run(options)
+
+
+def _bench_parity(options: argparse.Namespace) -> int:
+    from core.bench.parity import run
 
     return run(options)
 

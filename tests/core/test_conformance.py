@@ -90,7 +90,9 @@ def settings(variant: tuple[str, str], draft_model: Path, **values: object) -> S
     return assign_all(Settings(), values.items())
 
 
-def run(engine: Engine, prompt: Sequence[int], chosen: Settings, steps: int = 10**9) -> tuple[list[int], Finished]:
+def run(
+    engine: Engine, prompt: Sequence[int], chosen: Settings, steps: int = 10**9
+) -> tuple[list[int], Finished]:
     """The answer's ids; cancelled after so many looks at the cancel flag."""
     looks = iter(range(10**9))
     events: list[Event] = list(engine.generate_ids(prompt, chosen, lambda: next(looks) >= steps))
