@@ -12,6 +12,7 @@ import pytest
 from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
 
+from core.decoding.exactness import FAST, Exactness
 from core.decoding.loop import DecodeLoop, Step
 from core.decoding.sampling import Sampler
 from core.drafting.draft import EMPTY, Draft
@@ -79,10 +80,9 @@ def decode(
     *,
     count: int = NEW_TOKENS,
     drafts: bool = True,
-    ledger: Ledger | None = None,
+    exactness: Exactness = FAST,
 ) -> tuple[list[Step], Ledger]:
-    ledger = ledger or toy_ledger(model)
-    ledger.reuse(prompt)
+    ledger = toy_ledger(model)
     for _ in read_prompt(model, ledger, prompt, chunk_tokens=32):
         pass
     drafter.begin(prompt)
@@ -94,6 +94,7 @@ def decode(
         Sampler(sampling or Sampling()),
         vocabulary=VOCABULARY,
         drafts=drafts,
+        exactness=exactness,
     )
     return list(loop.steps(count)), ledger
 

@@ -1,0 +1,1 @@
+"""The conversation: transcript, token tints, composer, attachments. Knows no worker and no session."""

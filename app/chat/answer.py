@@ -1,0 +1,208 @@
+"""Answer: one answer in the transcript: what is read, then the text, then the footer.
+
+Widgets of the transcript are asked `height_for(width)` and placed by it; `height_changed` says
+that the answer must be asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QRect, Qt, Signal
+from PySide6.QtGui import QEnterEvent, QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from app.chat import reading_card, stats_line, token_strip
+from app.chat.answer_body import AnswerBody
+from app.chat.answer_footer import AnswerFooter
+from app.chat.reading_card import ReadingCard
+from app.chat.text_canvas import MARGIN_PX
+from app.chat.tint_paint import TintMode
+from app.chat.token_facts import TokenFacts, facts_of
+from app.theme.theme import Theme
+from core.events import Finished, PrefillProgress, Token
+
+_STRIP_GAP_PX = 12
+_FOOTER_OUTDENT_PX = 6
+# Figures that change 30 times a second cannot be read: four times is what the gauges do.
+_STATS_EVERY_S = 0.25
+
+
+class Answer(QWidget):
+    """Stands `OUTDENT_PX` out of the reading column on both sides."""
+
+    OUTDENT_PX = MARGIN_PX
+    height_changed = Signal()
+    token_pointed = Signal(object, int, QRect)  # self, token or −1, where it is in this widget
+    selection_started = Signal(object)  # self
+    regenerate_requested = Signal()
+
+    def __init__(self, theme: Theme, drafter: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
+        self._theme = theme
+        self._drafter = drafter
+        self._card: ReadingCard | None = None
+        self._is_newest = False
+        self._hovered = False
+        self._finished = False
+        self._stats_shown_s = 0.0
+        self.body = AnswerBody(theme, self)
+        self.footer = AnswerFooter(theme, self)
+        self.footer.hide()
+        self.body.height_changed.connect(self.height_changed)
+        self.body.token_pointed.connect(self._body_pointed)
+        self.body.selection_started.connect(self._selection_started)
+        self.footer.strip.token_pointed.connect(self._strip_pointed)
+        self.footer.regenerate_requested.connect(self.regenerate_requested)
+        self.footer.copy_requested.connect(self._copy)
+
+    # ---- what is shown
+
+    @property
+    def text(self) -> str:
+        """The answer's source."""
+        return self.body.table.text
+
+    @property
+    def is_finished(self) -> bool:
+        return self._finished
+
+    @property
+    def card(self) -> ReadingCard | None:
+        """The reading card while it is shown."""
+        return self._card
+
+    def facts(self, token: int) -> TokenFacts:
+        """What the tooltip says about that token."""
+        return facts_of(self.body.table, token, self._drafter)
+
+    def show_progress(self, progress: PrefillProgress) -> None:
+        """The prompt is being read. Ignored once a token has come."""
+        if len(self.body.table) or self._finished:
+            return
+        if self._card is None:
+            if not reading_card.is_worth_showing(progress):
+                return
+            self._card = ReadingCard(self._theme, self)
+            self._card.show()
+            self.body.hide()
+            self.height_changed.emit()
+        self._card.show_progress(progress)
+
+    def append(self, tokens: Sequence[Token]) -> None:
+        """More of the answer."""
+        if not tokens:
+            return
+        self._drop_card()
+        self.footer.show()
+        self.body.append(tokens)
+        self.footer.append(tokens)
+        now_s = time.monotonic()
+        if now_s - self._stats_shown_s >= _STATS_EVERY_S:
+            self._stats_shown_s = now_s
+            self.footer.set_stats(stats_line.live_parts(self.body.table))
+
+    def finish(self, finished: Finished | None, note: str) -> None:
+        """The end: figures if it ended in order, or that it was cut off, and a note."""
+        self._drop_card()
+        self._finished = True
+        notes = [note] if note else []
+        if finished:
+            self._drafter = finished.effective.drafter
+            parts = stats_line.finished_parts(finished)
+            notes = [stats_line.change_text(change) for change in finished.effective.changes] + notes
+        else:
+            parts = stats_line.cut_off_parts(self.body.table)
+        self.footer.finish(parts, notes)
+        self.footer.show()
+        self._reveal()
+        self.body.finish()
+
+    def set_mode(self, mode: TintMode) -> None:
+        """When tints show."""
+        self.body.set_mode(mode)
+
+    def set_newest(self, newest: bool) -> None:
+        """Whether this is the newest finished answer, whose actions always show."""
+        self._is_newest = newest
+        self._reveal()
+
+    def _reveal(self) -> None:
+        self.footer.set_revealed(self._is_newest or self._hovered)
+
+    def _drop_card(self) -> None:
+        if self._card:
+            self._card.hide()
+            self._card.deleteLater()
+            self._card = None
+            self.body.show()
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.text)
+
+    def _selection_started(self) -> None:
+        self.selection_started.emit(self)
+
+    # ---- place
+
+    def height_for(self, width: int) -> int:
+        """The height when the reading column is `width` wide."""
+        if self._card:
+            return ReadingCard.HEIGHT_PX
+        height = self.body.height_for(width)
+        if not self.footer.isHidden():
+            height += (
+                _STRIP_GAP_PX - token_strip.REACH_PX + self.footer.height_for(width + 2 * _FOOTER_OUTDENT_PX)
+            )
+        return height
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self.arrange()
+
+    def arrange(self) -> None:
+        """Put the parts in their places. The owner calls it after a change of height."""
+        column = self.width() - 2 * self.OUTDENT_PX
+        if self._card:
+            self._card.setGeometry(self.OUTDENT_PX, 0, column, ReadingCard.HEIGHT_PX)
+            return
+        height = self.body.height_for(column)
+        # Outlines reach over the last line's edge; the footer starts well below.
+        self.body.setGeometry(self.OUTDENT_PX - MARGIN_PX, 0, column + 2 * MARGIN_PX, height + 2)
+        top = height + _STRIP_GAP_PX - token_strip.REACH_PX
+        width = column + 2 * _FOOTER_OUTDENT_PX
+        left = self.OUTDENT_PX - _FOOTER_OUTDENT_PX
+        self.footer.setGeometry(left, top, width, self.footer.height_for(width))
+
+    # ---- pointing
+
+    def _body_pointed(self, token: int) -> None:
+        rect = self.body.token_rect(token) if token >= 0 else None
+        if rect is None:
+            self.token_pointed.emit(self, -1, QRect())
+            return
+        self.token_pointed.emit(self, token, self.target_of(token))
+
+    def target_of(self, token: int) -> QRect:
+        """Where the token's text is in this widget; empty if it is not seen."""
+        rect = self.body.token_rect(token)
+        return rect.toAlignedRect().translated(self.body.pos()) if rect else QRect()
+
+    def _strip_pointed(self, token: int) -> None:
+        shown = self.body.table.shown_by(token) if token >= 0 else None
+        self.body.point_at(-1 if shown is None else shown)
+        if token < 0:
+            self.token_pointed.emit(self, -1, QRect())
+            return
+        cell = self.footer.strip.cell(token).toAlignedRect()
+        origin = self.footer.strip.mapTo(self, cell.topLeft())
+        self.token_pointed.emit(self, token, QRect(origin, cell.size()))
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self._hovered = True
+        self._reveal()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hovered = False
+        self._reveal()

@@ -1,0 +1,260 @@
+"""AnswerBody: the text of an answer with its tokens tinted.
+
+Takes tokens as they come, lays out only the open piece again, and knows which token is where.
+One token can be pointed at, by the mouse, by the arrow keys or from the answer strip. Code
+blocks get a Copy button.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter
+from PySide6.QtWidgets import QWidget
+
+from app.chat import strings
+from app.chat.answer_text import AnswerText, Change
+from app.chat.code_copy import CodeCopy
+from app.chat.piece import Piece
+from app.chat.piece_box import PieceBox
+from app.chat.selection import Place, Selection
+from app.chat.spans import place_of, shown_range, source_at, spans_of
+from app.chat.text_canvas import MARGIN_PX, TextCanvas
+from app.chat.tint_paint import Pointed, TintMode, paint_tints
+from app.chat.token_table import TokenTable
+from app.theme.theme import Theme
+from core.events import Token
+
+_CARET_WIDTH_PX = 2
+_CARET_HEIGHT_PX = 18
+_CARET_GAP_PX = 3
+
+
+class AnswerBody(TextCanvas):
+    """`token_pointed` gives a token's number, or −1 for none."""
+
+    token_pointed = Signal(int)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, None, parent)
+        self._text = AnswerText()
+        self._mode: TintMode = "always"
+        self._pointed = -1
+        self._open = False  # whether the last box is the open piece
+        self._writing = True
+        self._copies: list[CodeCopy] = []
+        self.setAccessibleName(strings.ANSWER_NAME)
+        # It grows downwards: what is above need not be painted again.
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
+
+    @property
+    def table(self) -> TokenTable:
+        """The tokens of the answer."""
+        return self._text.table
+
+    @property
+    def pointed_token(self) -> int:
+        """The number of the token pointed at, or −1."""
+        return self._pointed
+
+    @property
+    def line_count(self) -> int:
+        """How many lines of text are shown."""
+        return sum(len(box.layout.lines) for box in self.boxes)
+
+    def append(self, tokens: Sequence[Token]) -> None:
+        """More of the answer. Only what is open is laid out and painted again."""
+        self._apply(self._text.append(tokens))
+
+    def finish(self) -> None:
+        """The answer is complete or will not go on."""
+        self._writing = False
+        self._apply(self._text.finish())
+        self.setAccessibleDescription(self.table.text)
+
+    def set_mode(self, mode: TintMode) -> None:
+        """When tints show."""
+        self._mode = mode
+        self.update()
+
+    def point_at(self, token: int) -> None:
+        """Highlight this token; −1 for none. Does not emit."""
+        if token != self._pointed:
+            self._pointed = token
+            self.update()
+
+    def token_rect(self, token: int) -> QRectF | None:
+        """Where the token's text is on the canvas, its first line; None if none of it shows."""
+        shown = self.table.shown_by(token)
+        if shown is None:
+            return None
+        start, end = self.table.range_of(shown)
+        for number, box in enumerate(self.boxes):
+            found = shown_range(box.piece.segments, start, end)
+            if found:
+                low, high = found
+                text = box.piece.text
+                while low < high - 1 and text[low].isspace():
+                    low += 1
+                return self.rects_of(number, low, high)[0]
+        return None
+
+    def lay_out_again(self) -> None:
+        super().lay_out_again()
+        for number in range(len(self.boxes)):
+            self._ink(number, 0)
+        self._place_copies()
+
+    # ---- growing
+
+    def _apply(self, change: Change) -> None:
+        kept = self._selected_source()
+        dirty_top = self.boxes[-1].top if self.boxes else 0.0
+        before = len(self.boxes)
+        if change.closed:
+            if self._open:
+                self.boxes.pop()
+                before -= 1
+            self._open = False
+            self.append_pieces(change.closed)
+            if change.open_piece:
+                self.append_pieces([change.open_piece])
+                self._open = True
+            for number in range(before, len(self.boxes)):
+                self._ink(number, 0)
+            self._select_source(kept)
+        elif change.open_piece:
+            if self._open:
+                dirty_top = self._grow(change.open_piece)
+            else:
+                self.append_pieces([change.open_piece])
+                self._open = True
+                self._ink(len(self.boxes) - 1, 0)
+        self._place_copies()
+        # First the place, then what has to be painted: Qt moves what is on the screen when it
+        # scrolls, but paints everything again if any of it waits to be painted.
+        self.height_changed.emit()
+        top = int(dirty_top) - 30
+        self.update(0, top, self.width(), self.height() - top)
+
+    def _grow(self, piece: Piece) -> float:
+        box = self.boxes[-1]
+        if not piece.text.startswith(box.piece.text) or piece.kind != box.piece.kind:
+            self.boxes.pop()
+            self.append_pieces([piece])
+            self._ink(len(self.boxes) - 1, 0)
+            return self.boxes[-1].top
+        # The last token may have been shown in part only, without its line break.
+        resume = box.inks.inks[-1].token if box.inks.inks else 0
+        top = box.extend(piece)
+        self._ink(len(self.boxes) - 1, resume)
+        return top
+
+    def _ink(self, number: int, first_token: int) -> None:
+        """Bring the inks of box `number` up to date from token `first_token` on."""
+        box, table = self.boxes[number], self.table
+        box.inks.cut(box.piece.text, first_token)
+        spans = list(spans_of(box.piece.segments, table, first_token))
+        box.inks.extend(
+            box.piece.text, spans, [(table[span.token].origin, table[span.token].step) for span in spans]
+        )
+
+    def _place_copies(self) -> None:
+        """One Copy button for each code block, in its header."""
+        boxes = [box for box in self.boxes if box.is_code]
+        while len(self._copies) < len(boxes):
+            self._copies.append(CodeCopy(self._theme, self))
+        while len(self._copies) > len(boxes):
+            gone = self._copies.pop()
+            gone.hide()
+            gone.deleteLater()
+        for box, button in zip(boxes, self._copies):
+            button.show_code(box.piece.text, MARGIN_PX + box.frame.right(), box.top)
+
+    # ---- a selection survives the open piece becoming Markdown
+
+    def _selected_source(self) -> tuple[int | None, int | None] | None:
+        if self._selection is None:
+            return None
+        return self._source_of(self._selection.anchor), self._source_of(self._selection.head)
+
+    def _source_of(self, place: Place) -> int | None:
+        piece = self.boxes[place.piece].piece
+        if place.char < len(piece.text):
+            return source_at(piece.segments, place.char)
+        last = source_at(piece.segments, place.char - 1) if place.char else None
+        return None if last is None else last + 1
+
+    def _select_source(self, kept: tuple[int | None, int | None] | None) -> None:
+        if kept is None:
+            return
+        anchor, head = (self._place_of(offset) for offset in kept)
+        self._selection = Selection(anchor, head) if anchor and head else None
+
+    def _place_of(self, offset: int | None) -> Place | None:
+        if offset is None:
+            return None
+        for number, box in enumerate(self.boxes):
+            segments = box.piece.segments
+            if segments and offset <= segments[-1].source + segments[-1].length:
+                return Place(number, place_of(segments, offset))
+        return None
+
+    # ---- pointing
+
+    def pointer_moved(self, point: QPointF | None) -> None:
+        token = -1
+        if point is not None:
+            place = self.place_at(point, between=False)
+            source = source_at(self.boxes[place.piece].piece.segments, place.char) if place else None
+            token = -1 if source is None else self.table.at(source)
+        self._point(token)
+
+    def _point(self, token: int) -> None:
+        if token != self._pointed:
+            self.point_at(token)
+            self.token_pointed.emit(token)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows walk through the tokens, so that the facts can be had without a mouse."""
+        last = len(self.table) - 1
+        keys = Qt.Key
+        steps = {keys.Key_Right: self._pointed + 1, keys.Key_Left: self._pointed - 1}
+        steps |= {keys.Key_Home: 0, keys.Key_End: last}
+        if event.key() == keys.Key_Escape and self._pointed >= 0:
+            self._point(-1)
+        elif event.key() in steps and not event.modifiers() and last >= 0:
+            self._point(max(0, min(last, steps[keys(event.key())])))
+        else:
+            super().keyPressEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self._point(-1)
+        super().focusOutEvent(event)
+
+    # ---- painting
+
+    def paint_under_text(self, painter: QPainter, box: PieceBox, lines: range) -> None:
+        pointed = Pointed(self._pointed, self.table[self._pointed].step) if self._pointed >= 0 else None
+        origin = QPointF(box.text_left, box.text_top)
+        paint_tints(painter, box.layout, box.inks, lines, origin, self._theme, self._mode, pointed)
+
+    def paint_over_text(self, painter: QPainter) -> None:
+        """The caret, while the answer is being written."""
+        if not self._writing:
+            return
+        x, middle = 0.0, 12.5
+        if self.boxes and self.boxes[-1].layout.lines:
+            box = self.boxes[-1]
+            line = box.layout.lines[-1]
+            x = box.text_left + line.x_at(line.end) + _CARET_GAP_PX
+            middle = box.text_top + line.top + box.layout.style.line_px / 2
+        painter.fillRect(
+            QRectF(x, middle - _CARET_HEIGHT_PX / 2, _CARET_WIDTH_PX, _CARET_HEIGHT_PX),
+            self._theme.color("accent"),
+        )
+
+    def height_for(self, width: int) -> int:
+        height = super().height_for(width)
+        return max(height, 25) if self._writing else height

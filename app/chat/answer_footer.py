@@ -1,0 +1,117 @@
+"""AnswerFooter: strip, figures, what was not done as asked, and actions under an answer.
+
+Its parts stand at fixed distances; the room of actions that are not shown is kept, so that
+nothing jumps when the mouse comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from app.chat import action_button, strings, token_strip
+from app.chat.action_button import ActionButton
+from app.chat.stats_label import StatsLabel
+from app.chat.stats_line import Part
+from app.chat.token_strip import TokenStrip
+from app.controls.text_label import TextLabel
+from app.theme.theme import Theme
+from core.events import Token
+
+_STRIP_BOTTOM_PX = token_strip.REACH_PX + token_strip.HEIGHT_PX
+_STATS_GAP_PX = 7
+_NOTE_GAP_PX = 2
+_ACTIONS_GAP_PX = 3
+_ACTIONS_LEFT_PX = -6
+_ACTION_PITCH_PX = 28
+
+
+class AnswerFooter(QWidget):
+    """Starts `token_strip.REACH_PX` above the strip."""
+
+    copy_requested = Signal()
+    regenerate_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.strip = TokenStrip(theme, self)
+        self.stats = StatsLabel(theme, self)
+        self._notes: list[TextLabel] = []
+        self._copy = ActionButton(theme, "copy", strings.COPY_ANSWER, self)
+        self._again = ActionButton(theme, "redo", strings.REGENERATE, self)
+        self._finished = False
+        self._copy.clicked.connect(self.copy_requested)
+        self._copy.clicked.connect(self._copy.show_done)
+        self._again.clicked.connect(self.regenerate_requested)
+        for button in self.buttons:
+            button.hide()
+
+    @property
+    def buttons(self) -> tuple[ActionButton, ...]:
+        """From left to right."""
+        return (self._copy, self._again)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The sentences under the figures."""
+        return tuple(note.text() for note in self._notes)
+
+    def append(self, tokens: Sequence[Token]) -> None:
+        """More cells in the strip."""
+        self.strip.append(tokens)
+
+    def set_stats(self, parts: Sequence[Part]) -> None:
+        """Other figures; the caller asks for the height again."""
+        self.stats.set_parts(parts)
+
+    def finish(self, parts: Sequence[Part], notes: Sequence[str]) -> None:
+        """The last figures, sentences to put under them, and the actions."""
+        self.stats.set_parts(parts)
+        for text in notes:
+            note = TextLabel(self._theme, text, 11, 16, "text2", wrap=True, tabular=True, parent=self)
+            note.show()
+            self._notes.append(note)
+        self._finished = True
+        self.strip.describe()
+        for button in self.buttons:
+            button.show()
+
+    def set_revealed(self, revealed: bool) -> None:
+        """Whether the actions are to be seen."""
+        for button in self.buttons:
+            button.set_revealed(revealed)
+
+    def height_for(self, width: int) -> int:
+        """The whole footer's height, actions included once there are any."""
+        return self._arrange(width)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._arrange(self.width())
+
+    def _arrange(self, width: int) -> int:
+        """Put everything in its place for the column's width; the height taken."""
+        # The footer's own left edge is as far out as the buttons' empty borders.
+        left = -_ACTIONS_LEFT_PX
+        column = width - 2 * left
+        self.strip.setGeometry(left, 0, column, token_strip.HEIGHT_PX + 2 * token_strip.REACH_PX)
+        y = _STRIP_BOTTOM_PX + _STATS_GAP_PX
+        height = self.stats.height_for(column)
+        self.stats.setGeometry(left, y, column, height)
+        y += height
+        for note in self._notes:
+            y += _NOTE_GAP_PX
+            height = note.heightForWidth(column)
+            note.setGeometry(left, y, column, height)
+            y += height
+        if self._finished:
+            y += _ACTIONS_GAP_PX
+            for place, button in enumerate(self.buttons):
+                button.setGeometry(
+                    place * _ACTION_PITCH_PX, y, action_button.SIZE.width(), action_button.SIZE.height()
+                )
+            y += action_button.SIZE.height()
+        return y

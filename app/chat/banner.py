@@ -1,0 +1,178 @@
+"""Banner: says what went wrong, in the window and not in the way.
+
+Shows one `Trouble` at a time: title, text, a button with the remedy, and log lines on request.
+The newest trouble replaces an older one. It hides when it is dismissed; a remedy that was
+chosen is reported, and whoever carries it out hides the banner.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QPainter, QPaintEvent, QPalette, QPen, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QSizePolicy, QSpacerItem, QVBoxLayout, QWidget
+
+from app import strings
+from app.controls.button import Button
+from app.controls.icon_button import IconButton
+from app.controls.scroll_bar import ScrollBar
+from app.controls.text_label import TextLabel
+from app.session.trouble import Trouble
+from app.theme.fonts import mono_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+
+WIDTH_PX = 752
+_LOG_LINES = 9
+_LOG_GAP_PX = 8
+# Kept free above the box, and only while the banner is shown.
+_ABOVE_PX = 12
+_REMEDIES = {"restart": strings.RESTART_WORKER, "load": strings.TRY_AGAIN}
+
+
+class Banner(QWidget):
+    """Hidden until `show_trouble()`."""
+
+    remedy_requested = Signal(str)  # "restart" or "load"
+    dismissed = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._trouble: Trouble | None = None
+        self.setMaximumWidth(WIDTH_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+        self._title = TextLabel(theme, "", 13.5, 18, "text", weight=600, wrap=True, parent=self)
+        self._text = TextLabel(theme, "", 12.5, 18, "text", tabular=True, wrap=True, parent=self)
+        self.remedy_button = Button(theme, strings.RESTART_WORKER, "primary", True)
+        self.details_button = Button(theme, strings.DETAILS, "link", True)
+        self.close_button = IconButton(theme, "x", strings.CLOSE_BANNER)
+        self.log_view = QPlainTextEdit(self)
+        self._prepare_log()
+        self._lay_out()
+
+        self.remedy_button.clicked.connect(self._choose_remedy)
+        self.details_button.clicked.connect(self._toggle_details)
+        self.close_button.clicked.connect(self._dismiss)
+        theme.changed.connect(self._recolor)
+        self._recolor()
+        self.setVisible(False)
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What is shown; None while hidden."""
+        return self._trouble
+
+    def show_trouble(self, trouble: Trouble) -> None:
+        """Show `trouble` instead of whatever was shown, and have it read aloud."""
+        self._trouble = trouble
+        self._title.setText(trouble.title)
+        self._text.setText(trouble.text)
+        self._text.setVisible(bool(trouble.text))
+        self.remedy_button.setVisible(bool(trouble.remedy))
+        _relabel(self.remedy_button, _REMEDIES.get(trouble.remedy, ""))
+        self.details_button.setVisible(bool(trouble.log))
+        self.log_view.setPlainText("\n".join(trouble.log))
+        lines = min(max(len(trouble.log), 2), _LOG_LINES)
+        self.log_view.setFixedHeight(lines * self.log_view.fontMetrics().lineSpacing() + 18)
+        self._show_log(False)
+        self.setAccessibleName(f"{trouble.title} {trouble.text}")
+        self.setVisible(True)
+        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
+
+    def clear(self) -> None:
+        """Nothing is wrong any more."""
+        self._trouble = None
+        self.setVisible(False)
+
+    def _choose_remedy(self) -> None:
+        if self._trouble and self._trouble.remedy:
+            self.remedy_requested.emit(self._trouble.remedy)
+
+    def _toggle_details(self) -> None:
+        self._show_log(self.log_view.isHidden())
+
+    def _show_log(self, shown: bool) -> None:
+        self.log_view.setVisible(shown)
+        self._log_gap.changeSize(0, _LOG_GAP_PX if shown else 0, vData=QSizePolicy.Policy.Fixed)
+        _relabel(self.details_button, strings.HIDE_DETAILS if shown else strings.DETAILS)
+        if shown:
+            bar = self.log_view.verticalScrollBar()
+            bar.setValue(bar.maximum())  # what happened last is at the end
+        self._fit()
+
+    def _dismiss(self) -> None:
+        self.clear()
+        self.dismissed.emit()
+
+    def _prepare_log(self) -> None:
+        self.log_view.setReadOnly(True)
+        self.log_view.setAccessibleName(strings.LOG_NAME)
+        self.log_view.setFont(mono_font(11))
+        self.log_view.document().setDocumentMargin(5)
+        self.log_view.setFrameShape(QPlainTextEdit.Shape.NoFrame)
+        self.log_view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.log_view.setTabChangesFocus(True)
+        self.log_view.setVerticalScrollBar(ScrollBar(self._theme, Qt.Orientation.Vertical))
+        self.log_view.setHorizontalScrollBar(ScrollBar(self._theme, Qt.Orientation.Horizontal))
+
+    def _lay_out(self) -> None:
+        buttons = QHBoxLayout()
+        buttons.setContentsMargins(0, 11, 0, 0)
+        buttons.setSpacing(8)
+        buttons.addWidget(self.remedy_button)
+        buttons.addWidget(self.details_button)
+        buttons.addStretch(1)
+        # A spacer is not hidden with the widget it belongs to.
+        self._log_gap = QSpacerItem(0, 0, vData=QSizePolicy.Policy.Fixed)
+        words = QVBoxLayout()
+        words.setContentsMargins(0, 0, 0, 0)
+        words.setSpacing(2)
+        words.addWidget(self._title)
+        words.addWidget(self._text)
+        words.addLayout(buttons)
+        words.addItem(self._log_gap)
+        words.addWidget(self.log_view)
+        row = self._row = QHBoxLayout(self)
+        row.setContentsMargins(44, _ABOVE_PX + 13, 10, 14)
+        row.setSpacing(8)
+        row.addLayout(words, 1)
+        row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
+
+    def sizeHint(self) -> QSize:
+        return QSize(WIDTH_PX, self.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """As high as the wrapped text needs at this width; a layout would learn that too late."""
+        self._row.invalidate()
+        height = self._row.heightForWidth(self.width())
+        if height != self.height():
+            self.setFixedHeight(height)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme, painter = self._theme, QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(theme.color("danger_border"), 1))
+        painter.setBrush(theme.color("danger_tint"))
+        box = QRectF(self.rect()).adjusted(0.5, _ABOVE_PX + 0.5, -0.5, -0.5)
+        painter.drawRoundedRect(box, 11, 11)
+        icon = icon_pixmap("warn", theme.color("danger"), 16, self.devicePixelRatioF())
+        painter.drawPixmap(QPointF(15, _ABOVE_PX + 15), icon)
+        painter.end()
+
+    def _recolor(self) -> None:
+        palette = self.log_view.palette()
+        palette.setColor(QPalette.ColorRole.Base, self._theme.color("window"))
+        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        self.log_view.setPalette(palette)
+        self.update()
+
+
+def _relabel(button: Button, text: str) -> None:
+    button.setText(text)
+    button.setAccessibleName(text)
+    button.updateGeometry()

@@ -1,0 +1,180 @@
+"""BlockSplitter: cuts an answer that is still being written into blocks. No Qt, no Markdown parser.
+
+Text is fed as it comes; a block is reported once no later text can belong to it. Blocks partition
+the source. They are coarse: whatever is in one block is later given to the Markdown parser as a
+whole, so a cut only has to be safe, not complete. Top-level list items are blocks of their own,
+so that a long list is not held back until its end.
+
+A block closes at a blank line, at the end of its closing fence, at the end of a heading line, or
+before a line that starts a fence, a heading or a list item. A list item goes on over blank lines
+as long as what follows is indented.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+_FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})[ \t]*([^\s`]*)")
+_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
+_RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
+_ITEM = re.compile(r"( {0,3})([-*+]|(\d{1,9})[.)])([ \t]+|$)")
+
+BlockKind = Literal["blank", "text", "fence", "item"]
+
+
+class Block(Struct, frozen=True):
+    """The source range of a block, end-exclusive."""
+
+    start: int
+    end: int
+
+
+class OpenCode(Struct, frozen=True):
+    """The open block is fenced code: it starts at `start`, its code at `body`."""
+
+    start: int
+    body: int
+    language: str
+
+
+class _Fence(Struct, frozen=True):
+    mark: str
+    length: int
+
+
+class BlockSplitter:
+    """Feed text with `feed`, end with `finish`."""
+
+    def __init__(self) -> None:
+        self._kind: BlockKind = "blank"
+        self._start = 0
+        self._line = ""
+        self._line_start = 0
+        self._fence: _Fence | None = None
+        self._item_indent = 0
+        self._blank_seen = False
+        self._code: OpenCode | None = None
+
+    @property
+    def open_start(self) -> int:
+        """Where the block that is not closed yet starts."""
+        return self._start
+
+    @property
+    def open_code(self) -> OpenCode | None:
+        """Set while the open block is fenced code at the left margin."""
+        return self._code
+
+    def feed(self, text: str) -> list[Block]:
+        """The blocks that `text` closed, in order."""
+        closed: list[Block] = []
+        *complete, rest = (self._line + text).split("\n")
+        for line in complete:
+            end = self._line_start + len(line) + 1
+            self._take(line.rstrip("\r"), end, closed)
+            self._line_start = end
+        self._line = rest
+        if self._kind == "item" and not self._fence and self._leaves_item(rest):
+            self._close(self._line_start, closed)
+        return closed
+
+    def finish(self) -> list[Block]:
+        """What is left, as closed blocks. Nothing may be fed afterwards."""
+        closed: list[Block] = []
+        end = self._line_start + len(self._line)
+        if self._line:
+            self._take(self._line, end, closed)
+        self._line, self._line_start = "", end
+        if end > self._start:
+            self._close(end, closed)
+        return closed
+
+    def _close(self, end: int, closed: list[Block]) -> None:
+        if end > self._start:
+            closed.append(Block(self._start, end))
+        self._start, self._kind = end, "blank"
+        self._fence, self._code, self._blank_seen = None, None, False
+
+    def _take(self, line: str, end: int, closed: list[Block]) -> None:
+        """One whole line that ends (line break included) at source offset `end`."""
+        if self._fence:
+            if _closes(line, self._fence):
+                self._fence = None
+                if self._kind == "fence":
+                    self._close(end, closed)
+            return
+        if not line.strip():
+            if self._kind == "item":
+                self._blank_seen = True
+            elif self._kind != "blank":
+                self._close(end, closed)
+            return
+        indent = _indent(line)
+        if self._kind == "item" and indent >= self._item_indent:
+            self._fence = _opens(line.lstrip())
+            self._blank_seen = False
+            return
+        if self._kind != "blank":
+            if not self._interrupts(line, indent):
+                return
+            self._close(self._line_start, closed)
+        self._open(line, indent, end, closed)
+
+    def _leaves_item(self, begun: str) -> bool:
+        """Whether a line that has only begun is certain to stand outside the open list item."""
+        indent = _indent(begun)
+        if not begun.strip() or indent >= self._item_indent:
+            return False
+        item = _ITEM.match(begun) if indent <= 3 else None
+        return self._blank_seen or (item is not None and begun[item.end() :].strip("*-_ \t") != "")
+
+    def _interrupts(self, line: str, indent: int) -> bool:
+        """Whether `line` ends the open text or item and starts something else."""
+        if self._kind == "item" and self._blank_seen:
+            return True
+        if indent > 3:
+            return False
+        if _opens(line.lstrip()) or _HEADING.match(line):
+            return True
+        item = None if _RULE.match(line) else _ITEM.match(line)
+        if self._kind == "item":
+            return item is not None
+        # In a paragraph only "1." and bullets with something behind them start a list.
+        return item is not None and bool(line[item.end() :].strip()) and item.group(3) in (None, "1")
+
+    def _open(self, line: str, indent: int, end: int, closed: list[Block]) -> None:
+        fence = _opens(line.lstrip()) if indent <= 3 else None
+        item = None if indent > 3 or _RULE.match(line) else _ITEM.match(line)
+        if fence:
+            self._kind, self._fence = "fence", fence
+            match = _FENCE.match(line.lstrip())
+            if indent == 0 and match:
+                self._code = OpenCode(self._line_start, end, match.group(2))
+        elif item:
+            self._kind, self._blank_seen = "item", False
+            gap = len(item.group(4).expandtabs(4))
+            # More than four spaces after a marker are one space and an indented code block.
+            self._item_indent = len(item.group(1)) + len(item.group(2)) + (gap if 1 <= gap <= 4 else 1)
+            self._fence = _opens(line[item.end() :].lstrip())
+        elif _HEADING.match(line):
+            self._close(end, closed)
+        else:
+            self._kind = "text"
+
+
+def _indent(line: str) -> int:
+    expanded = line.expandtabs(4)
+    return len(expanded) - len(expanded.lstrip(" "))
+
+
+def _opens(stripped: str) -> _Fence | None:
+    match = _FENCE.match(stripped)
+    return _Fence(match.group(1)[0], len(match.group(1))) if match else None
+
+
+def _closes(line: str, fence: _Fence) -> bool:
+    stripped = line.strip()
+    return len(stripped) >= fence.length and not stripped.strip(fence.mark)

@@ -1,0 +1,258 @@
+"""Composer: where a message is written. Text, attachments, the context's ring, send and stop.
+
+Three states. Idle: Return and the button send what is there. Busy: the button stops, Return
+does nothing. Blocked: nothing is sent, and `blocked_reason` says why. In all of them one can
+write. It never clears itself: whoever takes a message calls `clear()`, so a message that is
+refused is still there. It knows nothing of chats or of the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from app import strings
+from app.chat.attach_file import read_attachment
+from app.chat.chip_row import ChipRow
+from app.chat.composer_edit import ComposerEdit
+from app.chat.context_pill import ContextPill
+from app.chat.send_button import SendButton
+from app.controls.focus_ring import FocusRing
+from app.controls.icon_button import IconButton
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+from core.errors import RequestError
+from core.events import Attachment, Message
+
+ComposerState = Literal["idle", "busy", "blocked"]
+
+WIDTH_PX = 752
+_RADIUS_PX = 14
+
+
+class Composer(QWidget):
+    """The frame with everything in it."""
+
+    message_submitted = Signal(object)  # events.Message
+    stop_requested = Signal()
+    draft_changed = Signal()
+    attach_failed = Signal(object)  # RequestError
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._state: ComposerState = "idle"
+        self._reason = ""
+        self._dragging = False
+        self.setMaximumWidth(WIDTH_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAcceptDrops(True)
+
+        self.edit = ComposerEdit(theme, self)
+        # Drops belong to the whole frame.
+        self.edit.setAcceptDrops(False)
+        self._chips = ChipRow(theme, self)
+        self._attach = IconButton(theme, "plus", strings.ATTACH)
+        self.pill = ContextPill(theme, self)
+        self.send_button = SendButton(theme, self)
+        self._lay_out()
+
+        self.edit.textChanged.connect(self._changed)
+        self.edit.send_requested.connect(self._submit)
+        self.edit.stop_requested.connect(self._stop)
+        self.edit.document_pasted.connect(lambda text: self.attach(Attachment(strings.PASTED_TEXT, text)))
+        self.edit.files_dropped.connect(self.attach_files)
+        self.edit.focus_changed.connect(lambda focused: self.update())
+        self._chips.changed.connect(self._changed)
+        self._attach.clicked.connect(self.choose_files)
+        self.send_button.clicked.connect(self._button)
+        theme.changed.connect(self.update)
+        self._ring = FocusRing(self, theme, _RADIUS_PX, sources=[self.edit], with_mouse=True)
+        self._show_state()
+
+    # ---- what is written
+
+    @property
+    def text(self) -> str:
+        """What is typed."""
+        return self.edit.text
+
+    def set_text(self, text: str) -> None:
+        """Replace what is typed."""
+        self.edit.set_text(text)
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The documents beside it."""
+        return self._chips.attachments
+
+    def attach(self, attachment: Attachment) -> None:
+        """Add one document."""
+        self._chips.add(attachment)
+
+    def attach_files(self, paths: Sequence[Path]) -> None:
+        """Add text files; those that are none are reported by `attach_failed`."""
+        for path in paths:
+            try:
+                self.attach(read_attachment(path))
+            except RequestError as error:
+                self.attach_failed.emit(error)
+
+    def choose_files(self) -> None:
+        """Ask which files to attach."""
+        names, _ = QFileDialog.getOpenFileNames(self, strings.ATTACH)
+        self.attach_files([Path(name) for name in names])
+
+    def set_message(self, message: Message) -> None:
+        """Put a whole message back, as if it had just been written."""
+        self._chips.clear()
+        for attachment in message.attachments:
+            self._chips.add(attachment)
+        self.edit.set_text(message.content)
+
+    def message(self) -> Message:
+        """What is written now."""
+        return Message("user", self.text.strip(), self.attachments)
+
+    def clear(self) -> None:
+        """Nothing written, nothing attached."""
+        self._chips.clear()
+        self.edit.set_text("")
+
+    def show_tokens(self, count: Callable[[str], int | None]) -> None:
+        """Write the chips' sizes in tokens, as far as `count` knows them."""
+        self._chips.show_tokens(count)
+
+    # ---- states
+
+    @property
+    def state(self) -> ComposerState:
+        """Which of the three."""
+        return self._state
+
+    @property
+    def blocked_reason(self) -> str:
+        """Why nothing can be sent; empty unless blocked."""
+        return self._reason
+
+    def set_idle(self) -> None:
+        """Messages can be sent."""
+        self._set_state("idle", "")
+
+    def set_busy(self) -> None:
+        """An answer is written; the button stops it."""
+        self._set_state("busy", "")
+
+    def set_blocked(self, reason: str) -> None:
+        """Nothing can be sent because of `reason`."""
+        self._set_state("blocked", reason)
+
+    def set_placeholder(self, text: str) -> None:
+        """Shown while nothing is typed."""
+        self.edit.set_placeholder(text)
+
+    # ---- inside
+
+    def _set_state(self, state: ComposerState, reason: str) -> None:
+        self._state, self._reason = state, reason
+        self._show_state()
+
+    def _show_state(self) -> None:
+        self.send_button.set_stops(self._state == "busy")
+        self.send_button.setEnabled(self._state == "busy" or self._can_send())
+        self.send_button.setAccessibleDescription(self._reason)
+
+    def _can_send(self) -> bool:
+        return self._state == "idle" and bool(self.text.strip() or self.attachments)
+
+    def _submit(self) -> None:
+        if self._can_send():
+            self.message_submitted.emit(self.message())
+
+    def _stop(self) -> None:
+        if self._state == "busy":
+            self.stop_requested.emit()
+
+    def _button(self) -> None:
+        if self._state == "busy":
+            self._stop()
+        else:
+            self._submit()
+
+    def _changed(self) -> None:
+        self._show_state()
+        self.draft_changed.emit()
+
+    def _lay_out(self) -> None:
+        tools = QHBoxLayout()
+        # The tools hang 8 px out to the left of the text.
+        tools.setContentsMargins(0, 8, 0, 0)
+        tools.setSpacing(4)
+        tools.addWidget(self._attach)
+        tools.addStretch(1)
+        tools.addWidget(self.pill)
+        tools.addWidget(self.send_button)
+        text = QVBoxLayout()
+        text.setContentsMargins(8, 0, 6, 0)
+        text.setSpacing(0)
+        text.addWidget(self.edit)
+        chips = QVBoxLayout()
+        chips.setContentsMargins(2, 0, 6, 0)
+        chips.addWidget(self._chips)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(9, 12, 11, 10)
+        column.setSpacing(0)
+        column.addLayout(chips)
+        self._chip_gap = QWidget(self)
+        self._chip_gap.setFixedHeight(10)
+        self._chip_gap.setVisible(False)
+        column.addWidget(self._chip_gap)
+        column.addLayout(text)
+        column.addLayout(tools)
+        self._chips.changed.connect(lambda: self._chip_gap.setVisible(bool(self.attachments)))
+        QWidget.setTabOrder(self.edit, self._attach)
+        QWidget.setTabOrder(self._attach, self.send_button)
+
+    def sizeHint(self) -> QSize:
+        return QSize(WIDTH_PX, super().sizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme, painter = self._theme, QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        frame = QRectF(self.rect())
+        border = QPen(theme.color("accent_mid" if self.edit.hasFocus() else "hair2"), 1)
+        painter.setBrush(theme.color("raised"))
+        if self._dragging:
+            border = QPen(theme.color("accent"), 1.5, Qt.PenStyle.DashLine)
+            painter.setBrush(theme.color("accent_tint"))
+        painter.setPen(border)
+        painter.drawRoundedRect(frame.adjusted(0.5, 0.5, -0.5, -0.5), _RADIUS_PX - 0.5, _RADIUS_PX - 0.5)
+        if self._dragging:
+            painter.setFont(ui_font(13, 500))
+            painter.setPen(theme.color("accent"))
+            row = QRectF(frame.left(), frame.bottom() - 38, frame.width(), 28)
+            painter.drawText(row, int(Qt.AlignmentFlag.AlignCenter), strings.DROP_TO_ATTACH)
+        painter.end()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if event.mimeData().hasUrls() or event.mimeData().hasText():
+            event.acceptProposedAction()
+            self._set_dragging(True)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self._set_dragging(False)
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self._set_dragging(False)
+        self.edit.insertFromMimeData(event.mimeData())
+        event.acceptProposedAction()
+
+    def _set_dragging(self, dragging: bool) -> None:
+        self._dragging = dragging
+        self.pill.setVisible(not dragging and self.pill.limit_tokens > 0)
+        self.update()

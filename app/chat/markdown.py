@@ -1,0 +1,223 @@
+"""Markdown: one closed block of an answer as pieces, every visible character with its source. No Qt.
+
+Paragraphs, headings, lists, quotes, fenced and indented code, tables and rules; inline bold,
+italic, struck, code and links. Line breaks stay where the model wrote them. HTML and link
+definitions are text: nothing the model wrote is hidden except syntax that has been carried out,
+and nothing is ever fetched.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token as Node
+
+from app.chat.inline import InlineText, align_inline
+from app.chat.piece import Piece, PieceKind, Styled
+from app.chat.spans import Segment, segments_of
+
+_BULLET = "•"
+_CELL_GAP = "  "
+
+
+def parse_block(source: str, start: int, end: int) -> tuple[Piece, ...]:
+    """The pieces of the source range [start, end), which is one closed block. Offsets are absolute."""
+    text = source[start:end]
+    # The parser normalises line ends itself, by length; doing it here keeps offsets alike.
+    shown = text.replace("\r\n", " \n").replace("\r", "\n").replace("\0", "\ufffd")
+    walk = _Walk(shown, start)
+    for node in _parser().parse(shown):
+        walk.take(node)
+    return tuple(walk.pieces)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False})
+    parser.enable(["table", "strikethrough"])
+    # `text_join` would merge escapes into the text around them, and their source would be lost.
+    parser.disable(["text_join", "reference", "html_block", "html_inline"])
+    return parser
+
+
+@dataclass
+class _List:
+    ordered: bool
+
+
+@dataclass
+class _Walk:
+    """Goes through the parser's flat list of nodes and collects pieces."""
+
+    text: str
+    offset: int
+    pieces: list[Piece] = field(default_factory=list)
+    lists: list[_List] = field(default_factory=list)
+    quotes: int = 0
+    level: int = 0
+    marker: str = ""
+    rows: list[list[tuple[InlineText, list[int]]]] = field(default_factory=list)
+    in_table: bool = False
+    table_map: list[int] | None = None
+
+    def __post_init__(self) -> None:
+        self.line_starts = [0]
+        for place, character in enumerate(self.text):
+            if character == "\n":
+                self.line_starts.append(place + 1)
+
+    def take(self, node: Node) -> None:
+        match node.type:
+            case "ordered_list_open" | "bullet_list_open":
+                self._flush_marker(node)
+                self.lists.append(_List(node.type == "ordered_list_open"))
+            case "ordered_list_close" | "bullet_list_close":
+                self.lists.pop()
+            case "list_item_open":
+                self._flush_marker(node)
+                self.marker = f"{node.info}{node.markup}" if self.lists[-1].ordered else _BULLET
+            case "list_item_close":
+                self._flush_marker(node)
+            case "blockquote_open":
+                self.quotes += 1
+            case "blockquote_close":
+                self.quotes -= 1
+            case "heading_open":
+                self.level = int(node.tag[1:])
+            case "heading_close":
+                self.level = 0
+            case "fence" | "code_block":
+                self._code(node)
+            case "hr":
+                self._add("rule", "", (), (), node.map)
+            case "table_open":
+                self.in_table, self.table_map, self.rows = True, node.map, []
+            case "tr_open":
+                self.rows.append([])
+            case "table_close":
+                self.in_table = False
+                self._table()
+            case "inline":
+                self._inline(node)
+
+    def _flush_marker(self, node: Node) -> None:
+        if self.marker:
+            self._add("text", "", (), (), node.map)
+
+    def _add(
+        self,
+        kind: PieceKind,
+        text: str,
+        segments: tuple[Segment, ...],
+        styles: tuple[Styled, ...],
+        lines: Sequence[int] | None,
+        language: str = "",
+    ) -> None:
+        first, last = lines or (0, 0)
+        self.pieces.append(
+            Piece(
+                kind,
+                text,
+                segments,
+                self.offset + self._line_start(first),
+                self.offset + self._line_start(last),
+                styles,
+                self.level,
+                self.marker,
+                len(self.lists),
+                self.quotes,
+                language,
+            )
+        )
+        self.marker = ""
+
+    def _line_start(self, line: int) -> int:
+        return self.line_starts[line] if line < len(self.line_starts) else len(self.text)
+
+    def _line(self, line: int) -> str:
+        return self.text[self._line_start(line) : self._line_start(line + 1)].rstrip("\n")
+
+    def _places(self, content: str, first_line: int) -> list[int]:
+        """Block offsets of the characters of `content`, whose lines stand at the end of source lines."""
+        places: list[int] = []
+        for number, line in enumerate(content.split("\n")):
+            source = self._line(first_line + number)
+            begin = self._line_start(first_line + number)
+            wanted = line.rstrip()
+            at = source.rfind(wanted) if wanted else len(source.rstrip())
+            if at < 0:  # tabs were expanded: keep to the end of the line
+                at = max(0, len(source) - len(line))
+            stop = begin + max(0, len(source))
+            places.extend(min(begin + at + i, stop) for i in range(len(line)))
+            places.append(stop)
+        places.pop()
+        return places
+
+    def _inline(self, node: Node) -> None:
+        first = node.map[0] if node.map else 0
+        if self.in_table:
+            cell = align_inline(node.content, node.children or ())
+            self.rows[-1].append((cell, self._cell_places(node.content, first)))
+            return
+        inline = align_inline(node.content, node.children or ())
+        places = self._places(node.content, first)
+        last = len(places) - 1
+        origins = [self.offset + places[min(origin, last)] for origin in inline.origins]
+        kind: PieceKind = "heading" if self.level else "text"
+        self._add(kind, inline.text, segments_of(origins), inline.styles, node.map)
+
+    def _code(self, node: Node) -> None:
+        first, last = node.map or (0, 0)
+        content = node.content.removesuffix("\n")
+        places = self._places(content, first + 1 if node.type == "fence" else first)
+        segments = segments_of(self.offset + place for place in places)
+        words = node.info.split()
+        self._add("code", content, segments, (), (first, last), words[0] if words else "")
+
+    def _cell_places(self, content: str, line: int) -> list[int]:
+        """Block offsets of a table cell's characters; a pipe in a cell is written with a backslash."""
+        row, source, begin = self.rows[-1], self._line(line), self._line_start(line)
+        at = row[-1][1][-1] + 1 - begin if row and row[-1][1] else 0
+        places: list[int] = []
+        for character in content:
+            found = source.find(character, at)
+            at = found if found >= 0 else min(at, max(0, len(source) - 1))
+            places.append(begin + at)
+            at += 1
+        return places
+
+    def _table(self) -> None:
+        """Cells padded to columns, in a mono face."""
+        columns = max((len(row) for row in self.rows), default=0)
+        widths = [
+            max((_columns(row[i][0].text) for row in self.rows if i < len(row)), default=0)
+            for i in range(columns)
+        ]
+        text: list[str] = []
+        origins: list[int] = []
+        styles: list[Styled] = []
+        for number, row in enumerate(self.rows):
+            row_start = len(origins)
+            for i, (cell, places) in enumerate(row):
+                styles += [Styled(s.start + len(origins), s.end + len(origins), s.style) for s in cell.styles]
+                text.append(cell.text)
+                origins += [self.offset + places[o] if o < len(places) else -1 for o in cell.origins]
+                if i + 1 < len(row):
+                    padding = " " * (widths[i] - _columns(cell.text)) + _CELL_GAP
+                    text.append(padding)
+                    origins += [-1] * len(padding)
+            if number == 0:
+                styles.append(Styled(row_start, len(origins), "bold"))
+            if number + 1 < len(self.rows):
+                text.append("\n")
+                origins.append(-1)
+        self._add("table", "".join(text), segments_of(origins), tuple(styles), self.table_map)
+
+
+def _columns(text: str) -> int:
+    """How many cells of a mono face `text` takes."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

@@ -1,0 +1,135 @@
+"""PieceBox: one piece in its place: where its text stands, and what is drawn around it.
+
+Code has a frame with a header, quotes a rule at the left, list items a marker. Measures are from
+the left edge of the reading column and the top of the canvas.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+
+from app.chat.piece import Piece
+from app.chat.piece_layout import PieceLayout
+from app.chat.text_style import TextStyle, answer_style, style_of
+from app.chat.tint import InkTable
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+
+CODE_HEADER_PX = 30
+_CODE_PAD_LEFT_PX = 14
+_CODE_PAD_TOP_PX = 9
+_CODE_PAD_BOTTOM_PX = 12
+_CODE_RADIUS_PX = 9
+_LIST_INDENT_PX = 24
+_MARKER_GAP_PX = 6
+_MARKER_HANG_PX = 6
+_QUOTE_INDENT_PX = 16
+_RULE_HEIGHT_PX = 9
+
+
+class PieceBox:
+    """`top` and `height` place the whole box, `text_left` and `text_top` its text."""
+
+    def __init__(
+        self, piece: Piece, top: float, width: float, theme: Theme, style: TextStyle | None = None
+    ) -> None:
+        self.piece = piece
+        self.inks = InkTable()
+        self.top = top
+        self.left: float = piece.depth * _LIST_INDENT_PX + piece.quotes * _QUOTE_INDENT_PX
+        # A wide marker hangs out a little, as far as nothing is cut off; then it pushes the text.
+        self._marker_width = QFontMetricsF(_marker_font()).horizontalAdvance(piece.marker)
+        self.left += max(0.0, self._marker_width + _MARKER_GAP_PX - _LIST_INDENT_PX - _MARKER_HANG_PX)
+        self._width = width
+        self.text_left = self.left + (_CODE_PAD_LEFT_PX if self.is_code else 0)
+        room = width - self.text_left - (_CODE_PAD_LEFT_PX if self.is_code else 0)
+        self.layout = PieceLayout(
+            piece.text, style or style_of(piece), max(40.0, room), piece.styles, theme.color("accent")
+        )
+
+    @property
+    def is_code(self) -> bool:
+        return self.piece.kind == "code"
+
+    @property
+    def text_top(self) -> float:
+        return self.top + (1 + CODE_HEADER_PX + _CODE_PAD_TOP_PX if self.is_code else 0)
+
+    @property
+    def height(self) -> float:
+        if self.piece.kind == "rule":
+            return _RULE_HEIGHT_PX
+        if self.is_code:
+            return self.text_top - self.top + self.layout.height + _CODE_PAD_BOTTOM_PX
+        return self.layout.height
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.height
+
+    @property
+    def frame(self) -> QRectF:
+        """The frame of a code block."""
+        return QRectF(self.left, self.top, self._width - self.left, self.height)
+
+    def extend(self, piece: Piece) -> float:
+        """Show `piece`, whose text starts with what is shown. The top of what changed."""
+        self.piece = piece
+        return self.text_top + self.layout.extend(piece.text) * self.layout.style.line_px
+
+    def lines_in(self, clip: QRectF) -> range:
+        """The numbers of the lines that touch `clip`."""
+        above, below = clip.top() - self.text_top, clip.bottom() - self.text_top
+        if not self.layout.lines or below < 0 or above > self.layout.height:
+            return range(0)
+        return range(self.layout.line_at(above), self.layout.line_at(below) + 1)
+
+    def paint_around(self, painter: QPainter, theme: Theme) -> None:
+        """Frame, rules and marker: everything but the text and its tints."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for level in range(self.piece.quotes):
+            x = self.left - (self.piece.quotes - level) * _QUOTE_INDENT_PX
+            painter.fillRect(QRectF(x, self.top, 2, self.height), theme.color("hair2"))
+        if self.piece.kind == "rule":
+            y = round(self.top + _RULE_HEIGHT_PX / 2)
+            painter.fillRect(QRectF(self.left, y, self._width - self.left, 1), theme.color("hair"))
+        if self.is_code:
+            self._paint_frame(painter, theme)
+        if self.piece.marker:
+            painter.setFont(_marker_font())
+            painter.setPen(theme.color("text2"))
+            baseline = self.text_top + answer_style().baseline_px
+            x = self.left - max(_LIST_INDENT_PX, self._marker_width + _MARKER_GAP_PX)
+            painter.drawText(QPointF(x, baseline), self.piece.marker)
+        self._paint_inline_code(painter, theme)
+
+    def _paint_frame(self, painter: QPainter, theme: Theme) -> None:
+        shape = QPainterPath()
+        shape.addRoundedRect(self.frame.adjusted(0.5, 0.5, -0.5, -0.5), _CODE_RADIUS_PX, _CODE_RADIUS_PX)
+        painter.fillPath(shape, theme.color("code"))
+        painter.strokePath(shape, QPen(theme.color("hair"), 1))
+        line = QRectF(self.left + 1, self.top + CODE_HEADER_PX, self.frame.width() - 2, 1)
+        painter.fillRect(line, theme.color("hair"))
+        painter.setFont(ui_font(11.5))
+        painter.setPen(theme.color("text2"))
+        header = QRectF(
+            self.left + _CODE_PAD_LEFT_PX, self.top + 1, self.frame.width() / 2, CODE_HEADER_PX - 1
+        )
+        painter.drawText(
+            header, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.piece.language
+        )
+
+    def _paint_inline_code(self, painter: QPainter, theme: Theme) -> None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("fill1"))
+        for styled in self.piece.styles:
+            if styled.style != "code":
+                continue
+            for rect in self.layout.rects(styled.start, styled.end):
+                rect.translate(self.text_left, self.text_top)
+                painter.drawRoundedRect(rect.adjusted(-2, 2, 2, -2), 4, 4)
+
+
+def _marker_font() -> QFont:
+    return ui_font(15, tabular=True)

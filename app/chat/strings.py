@@ -1,0 +1,99 @@
+"""What the transcript says. Every text a person sees in it is here, so it can be translated."""
+
+from __future__ import annotations
+
+# ---- token classes
+CLASS_NAMES = {"accepted": "Accepted draft", "bonus": "Bonus", "normal": "Normal"}
+CLASS_EXPLAINED = {
+    "accepted": "Guessed ahead by the drafter, then checked by the model. Solid underline.",
+    "bonus": "The extra token the model gives for free after a check. Dotted underline.",
+    "normal": "Written one at a time, with no draft to check. No mark.",
+}
+LEGEND_HINT = "Hover over a token for details"
+
+# ---- tooltip
+TIP_CLASS = "Class"
+TIP_STEP = "Step"
+TIP_DRAFTER = "Drafter"
+TIP_POSITION = "Position"
+TIP_ARRIVED = "Arrived"
+NONE = "–"
+TOKEN_ID = "id {id}"
+STEP_OF = "{step:,} of {steps:,}"
+POSITION_OF = "{index} of {length} drafted"
+ARRIVED_ALONE = "{seconds}, alone"
+ARRIVED_WITH_ONE = "{seconds}, with 1 other"
+ARRIVED_WITH = "{seconds}, with {others} others"
+SECONDS = "{value} s"
+END_OF_ANSWER = "end of answer"
+PART_OF = "part of {text}"
+
+# ---- answer footer
+SPEED = "{value} tok/s"
+FIRST_TOKEN = "TTFT {seconds}"
+ONE_TOKEN = "1 token"
+TOKENS = "{tokens:,} tokens"
+DRAFTS = "{accepted:,}/{tested:,} drafts accepted ({percent}%)"
+NO_DRAFTS = "no drafts tested"
+MEAN = "mean {value:.1f}/step"
+READ_ALL = "read all {total:,} tokens"
+READ_REST = "read {read:,} of {total:,} tokens, rest remembered"
+READ_SOME = "read {read:,} of {total:,} tokens"
+STOPPED_EARLY = "stopped early"
+STOPPED_BY_YOU = "stopped by you"
+STOPPED_AT_LIMIT = "stopped at the token limit"
+CHANGE = "{title} {used} instead of {asked}: {reason}"
+COPY_ANSWER = "Copy answer"
+COPIED = "Copied"
+REGENERATE = "Answer again"
+STRIP_NAME = "Where the tokens came from"
+STRIP_SAYS = "{accepted:,} accepted, {bonus:,} bonus, {normal:,} normal"
+
+# ---- reading
+READING = "Reading {total:,} tokens"
+READING_REST = "Reading {unread:,} of {total:,} tokens"
+READING_DONE = "{done:,} of {unread:,} tokens read"
+SECONDS_LEFT = "About {seconds} s left"
+MINUTES_LEFT = "About {minutes} min {seconds} s left"
+READING_NOTE = "The answer starts as soon as this is done. You can keep typing."
+
+# ---- messages
+ANSWER_NAME = "Answer"
+MESSAGE_NAME = "Your message"
+COPY_MESSAGE = "Copy message"
+COPY_CODE = "Copy"
+COPY_CODE_NAME = "Copy code"
+CHARACTERS = "{count:,} characters"
+NEWEST = "Newest"
+TRANSCRIPT_NAME = "Conversation"
+
+# ---- first page
+READY = "{model} is ready."
+GETTING_READY = "Getting {model} ready…"
+A_MODEL = "the model"
+RUNS_HERE_MAC = "It runs on this Mac. Nothing you write leaves it."
+RUNS_HERE = "It runs on this computer. Nothing you write leaves it."
+HOW_WRITTEN = "How an answer is written"
+EXAMPLE_DOCUMENT = "Ask about a long document"
+EXAMPLE_DOCUMENT_SAYS = "Paste it, then ask. An answer that quotes it is drafted from it."
+EXAMPLE_DOCUMENT_TEXT = "Quote the sentences that say what has to be done, and by when:\n\n"
+EXAMPLE_CODE = "Change some code"
+EXAMPLE_CODE_SAYS = "Code repeats itself, so most of the draft tends to be accepted."
+EXAMPLE_CODE_TEXT = """Rename `total` to `sum_of_prices` in this function and give all of it back:
+
+def bill(prices):
+    total = 0
+    for price in prices:
+        total = total + price
+    return total
+"""
+EXAMPLE_LIST = "Tidy up a list"
+EXAMPLE_LIST_SAYS = "Copying with small changes is where drafting helps most."
+EXAMPLE_LIST_TEXT = """Give this list back in alphabetical order, one a line:
+
+lanterns
+ropes
+anchors
+signal flags
+charts
+"""

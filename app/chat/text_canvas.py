@@ -1,0 +1,224 @@
+"""TextCanvas: a column of laid-out pieces whose text can be selected and copied.
+
+Owns layout, painting of plain text, and selection with mouse and keyboard. It stretches over the
+reading column and `MARGIN_PX` more on each side, where tints and the focus ring may reach.
+It does not know tokens; `AnswerBody` adds them through `paint_under_text` and `pointer_moved`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+)
+from PySide6.QtWidgets import QWidget
+
+from app.chat.piece import Piece, gap_px
+from app.chat.piece_box import PieceBox
+from app.chat.selection import Place, Selection, everything, selected_text, word_at
+from app.chat.text_style import TextStyle
+from app.controls.focus_ring import FocusRing
+from app.theme.theme import Theme
+
+MARGIN_PX = 8
+_SELECTION_ALPHA = 70
+
+
+class TextCanvas(QWidget):
+    """`height_for(width)` and `set_pieces` are what its owner needs; width is the column's."""
+
+    height_changed = Signal()
+    selection_started = Signal()
+
+    def __init__(self, theme: Theme, style: TextStyle | None = None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._style = style
+        self._width = 720
+        self.boxes: list[PieceBox] = []
+        self._selection: Selection | None = None
+        self._ring = FocusRing(self, theme, 6)
+        self.setCursor(Qt.CursorShape.IBeamCursor)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        theme.changed.connect(self._recolour)
+
+    # ---- content
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        return [box.piece for box in self.boxes]
+
+    def set_pieces(self, pieces: Sequence[Piece]) -> None:
+        """Show these instead."""
+        self.boxes = []
+        self.append_pieces(pieces)
+        self.update()
+
+    def append_pieces(self, pieces: Sequence[Piece]) -> None:
+        """Show these below."""
+        for piece in pieces:
+            self.boxes.append(self._box(piece))
+
+    def height_for(self, width: int) -> int:
+        """How high the text is in a column of that width. Lays out again if the width is another."""
+        if width != self._width:
+            self._width = width
+            self.lay_out_again()
+        return round(self.boxes[-1].bottom) if self.boxes else 0
+
+    def lay_out_again(self) -> None:
+        """Make all boxes anew from their pieces."""
+        pieces = self.pieces
+        self.boxes = []
+        for piece in pieces:
+            self.boxes.append(self._box(piece))
+        self.update()
+
+    def _box(self, piece: Piece) -> PieceBox:
+        top = 0.0
+        if self.boxes:
+            top = self.boxes[-1].bottom + gap_px(self.boxes[-1].piece, piece)
+        return PieceBox(piece, top, self._width, self._theme, self._style)
+
+    # ---- selection
+
+    @property
+    def selected_text(self) -> str:
+        """What copying gives now; empty without a selection."""
+        return selected_text(self.pieces, self._selection) if self._selection else ""
+
+    def select_all(self) -> None:
+        self._select(everything(self.pieces))
+
+    def clear_selection(self) -> None:
+        self._select(None)
+
+    def _select(self, selection: Selection | None) -> None:
+        self._selection = None if selection and selection.is_empty else selection
+        self.update()
+
+    def copy(self) -> bool:
+        """Put the selected text on the clipboard. False if nothing is selected."""
+        text = self.selected_text
+        if text:
+            QGuiApplication.clipboard().setText(text)
+        return bool(text)
+
+    def place_at(self, point: QPointF, between: bool) -> Place | None:
+        """The place nearest to `point` (`between`), or the character it is on, if it is on one."""
+        x, y = point.x() - MARGIN_PX, point.y()
+        for number, box in enumerate(self.boxes):
+            inside = box.text_top <= y < box.text_top + box.layout.height
+            if not box.layout.lines or not (inside or between):
+                continue
+            if between and y >= box.bottom and number + 1 < len(self.boxes):
+                continue
+            line = box.layout.lines[box.layout.line_at(y - box.text_top)]
+            if not between and not 0 <= x - box.text_left < line.width:
+                return None
+            char = line.char_at(x - box.text_left, between)
+            return Place(number, max(line.start, min(char, line.end)))
+        return None
+
+    def rects_of(self, number: int, start: int, end: int) -> list[QRectF]:
+        """Where characters of piece `number` are on the canvas."""
+        box = self.boxes[number]
+        found = box.layout.rects(start, end)
+        for rect in found:
+            rect.translate(MARGIN_PX + box.text_left, box.text_top)
+        return found
+
+    # ---- hooks
+
+    def paint_under_text(self, painter: QPainter, box: PieceBox, lines: range) -> None:
+        """Called before the text of `lines` is painted; the painter's origin is the column's left."""
+
+    def pointer_moved(self, point: QPointF | None) -> None:
+        """Called when the mouse moves without a button, and with None when it leaves."""
+
+    def paint_over_text(self, painter: QPainter) -> None:
+        """Called after everything else."""
+
+    # ---- events
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.translate(MARGIN_PX, 0)
+        clip = QRectF(event.rect()).translated(-MARGIN_PX, 0)
+        for number, box in enumerate(self.boxes):
+            # One line more above and below: outlines and glyphs reach over.
+            if box.bottom < clip.top() - 25 or box.top > clip.bottom() + 25:
+                continue
+            box.paint_around(painter, self._theme)
+            lines = box.lines_in(clip.adjusted(0, -25, 0, 25))
+            self.paint_under_text(painter, box, lines)
+            self._paint_selection(painter, number, box)
+            painter.setPen(self._theme.color("text2" if box.piece.quotes else "text"))
+            if len(lines):
+                box.layout.draw(painter, box.text_left, box.text_top, clip)
+        self.paint_over_text(painter)
+
+    def _paint_selection(self, painter: QPainter, number: int, box: PieceBox) -> None:
+        chosen = self._selection and self._selection.in_piece(number, len(box.piece.text))
+        if not chosen:
+            return
+        color = self._theme.color("accent")
+        color.setAlpha(_SELECTION_ALPHA)
+        for rect in box.layout.rects(*chosen):
+            painter.fillRect(rect.translated(box.text_left, box.text_top), color)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        place = self.place_at(event.position(), between=True)
+        if place is None:
+            return
+        anchor = place
+        if event.modifiers() & Qt.KeyboardModifier.ShiftModifier and self._selection:
+            anchor = self._selection.anchor
+        self.selection_started.emit()
+        self.pointer_moved(None)
+        # An empty selection is kept while the button is down: it is where dragging starts from.
+        self._selection = Selection(anchor, place)
+        self.update()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if not event.buttons() & Qt.MouseButton.LeftButton:
+            self.pointer_moved(event.position())
+            return
+        place = self.place_at(event.position(), between=True)
+        if self._selection and place:
+            self._selection = Selection(self._selection.anchor, place)
+            self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._select(self._selection)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        place = self.place_at(event.position(), between=False)
+        if place:
+            low, high = word_at(self.boxes[place.piece].piece.text, place.char)
+            self._select(Selection(Place(place.piece, low), Place(place.piece, high)))
+
+    def leaveEvent(self, event: object) -> None:
+        self.pointer_moved(None)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Copy) and self.copy():
+            return
+        if event.matches(QKeySequence.StandardKey.SelectAll) and self.boxes:
+            self.select_all()
+            return
+        event.ignore()
+
+    def _recolour(self) -> None:
+        """Link colours are in the layouts; everything else is read while painting."""
+        self.lay_out_again()

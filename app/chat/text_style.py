@@ -1,0 +1,82 @@
+"""TextStyle: the face, the line height and the tint's measures of each kind of text.
+
+All measures are logical pixels. Lines stand on a fixed grid: the baseline is placed by the
+style's own face, so an emoji or a Chinese character from another face does not move it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtGui import QFont, QFontMetricsF
+
+from app.chat.piece import Piece
+from app.theme.fonts import mono_font, ui_font
+
+# Inter is set a little tighter than it is drawn; the macOS system face brings its own tracking.
+_TRACKING_EM = -0.006
+_HEADINGS = {1: (20, 28), 2: (17, 27), 3: (15, 25)}
+
+
+@dataclass(frozen=True)
+class TintMeasures:
+    """Distances from the baseline: `top` up to the tint's upper edge, `rule` down to the underline."""
+
+    top: float
+    height: float
+    rule: float
+    radius: float
+    overhang: float
+
+
+@dataclass(frozen=True)
+class TextStyle:
+    """`baseline_px` is from the top of a line."""
+
+    font: QFont
+    line_px: int
+    baseline_px: float
+    tint: TintMeasures
+
+
+def answer_style(size_px: float = 15, line_px: int = 25, weight: int = 400) -> TextStyle:
+    """Running text. The tint's measures are those of 15 px, scaled."""
+    font = ui_font(size_px, weight)
+    track(font, size_px)
+    scale = size_px / 15
+    return _style(font, line_px, TintMeasures(16 * scale, 21 * scale, 4.75 * scale, 4, 2))
+
+
+def code_style() -> TextStyle:
+    """Code: the tint is as high as the glyphs and hangs over nowhere."""
+    font = mono_font(12.5)
+    metrics = QFontMetricsF(font)
+    ascent, descent = round(metrics.ascent()), round(metrics.descent())
+    return _style(font, 21, TintMeasures(ascent, ascent + descent, descent - 0.75, 3, 0))
+
+
+def style_of(piece: Piece) -> TextStyle:
+    """The style of an answer's piece."""
+    if piece.kind in ("code", "table"):
+        return code_style()
+    if piece.kind == "heading":
+        return answer_style(*_HEADINGS.get(piece.level, _HEADINGS[3]), weight=600)
+    return answer_style()
+
+
+def note_style(size_px: float = 12, line_px: int = 17) -> TextStyle:
+    """Small print; it holds no tokens."""
+    return _style(ui_font(size_px), line_px, TintMeasures(0, 0, 0, 0, 0))
+
+
+def track(font: QFont, size_px: float) -> None:
+    """Set `font` as tight as the design has it."""
+    if font.family() == "Inter":
+        font.setLetterSpacing(QFont.SpacingType.AbsoluteSpacing, _TRACKING_EM * size_px)
+
+
+def _style(font: QFont, line_px: int, tint: TintMeasures) -> TextStyle:
+    metrics = QFontMetricsF(font)
+    # Whole pixels, so that tints and underlines have sharp edges on every screen.
+    baseline = round((line_px - metrics.ascent() - metrics.descent()) / 2 + metrics.ascent())
+    return TextStyle(font, line_px, baseline, tint)

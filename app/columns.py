@@ -1,0 +1,134 @@
+"""Columns: sidebar, content and inspector side by side, and what gives way when it gets narrow.
+
+`arrange()` is the rule, pure and tested by itself: from its window's width and what the person
+wants it follows where each column is. A panel that does not fit beside the content lies over it
+while the person asks for it there, and goes again when the window changes size.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+from PySide6.QtCore import QRect, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from app.theme.theme import Theme
+
+SIDEBAR_PX = 240
+INSPECTOR_PX = 304
+# UI.md: below these widths of the window the panel does not stand beside the content.
+INSPECTOR_BESIDE_FROM_PX = 1180
+SIDEBAR_BESIDE_FROM_PX = 1060
+
+
+class Wants(Struct, frozen=True):
+    """Which panels the person wants beside the content, and which over it while it is narrow."""
+
+    sidebar: bool = True
+    inspector: bool = True
+    sidebar_over: bool = False
+    inspector_over: bool = False
+
+
+class Arrangement(Struct, frozen=True):
+    """Left edges and widths in px. A width of 0 is a hidden panel; `*_over` lies on the content."""
+
+    sidebar_px: int
+    content_x_px: int
+    content_px: int
+    inspector_px: int
+    sidebar_over: bool
+    inspector_over: bool
+
+
+def arrange(width_px: int, wants: Wants) -> Arrangement:
+    """Where everything goes in a window of `width_px`."""
+    sidebar_beside = width_px >= SIDEBAR_BESIDE_FROM_PX
+    inspector_beside = width_px >= INSPECTOR_BESIDE_FROM_PX
+    sidebar = wants.sidebar if sidebar_beside else wants.sidebar_over
+    inspector = wants.inspector if inspector_beside else wants.inspector_over
+    left = SIDEBAR_PX if sidebar and sidebar_beside else 0
+    right = INSPECTOR_PX if inspector and inspector_beside else 0
+    return Arrangement(
+        sidebar_px=SIDEBAR_PX if sidebar else 0,
+        content_x_px=left,
+        content_px=width_px - left - right,
+        inspector_px=INSPECTOR_PX if inspector else 0,
+        sidebar_over=sidebar and not sidebar_beside,
+        inspector_over=inspector and not inspector_beside,
+    )
+
+
+class Columns(QWidget):
+    """Owns the three widgets' geometry and nothing else of them."""
+
+    arranged = Signal(object)  # Arrangement
+
+    def __init__(
+        self,
+        theme: Theme,
+        sidebar: QWidget,
+        content: QWidget,
+        inspector: QWidget,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._sidebar, self._content, self._inspector = sidebar, content, inspector
+        self._wants = Wants()
+        self._arrangement = arrange(self.width(), self._wants)
+        # Reading order is also the order of Tab: sidebar, content, inspector.
+        for widget in (sidebar, content, inspector):
+            widget.setParent(self)
+        theme.changed.connect(self.update)
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """How it stands."""
+        return self._arrangement
+
+    def show_sidebar(self, shown: bool) -> None:
+        """As the person asks, beside or over the content."""
+        if self.width() >= SIDEBAR_BESIDE_FROM_PX:
+            self._want(replace(self._wants, sidebar=shown))
+        else:
+            self._want(replace(self._wants, sidebar_over=shown, inspector_over=False))
+
+    def show_inspector(self, shown: bool) -> None:
+        """As the person asks, beside or over the content."""
+        if self.width() >= INSPECTOR_BESIDE_FROM_PX:
+            self._want(replace(self._wants, inspector=shown))
+        else:
+            self._want(replace(self._wants, inspector_over=shown, sidebar_over=False))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self._want(replace(self._wants, sidebar_over=False, inspector_over=False))
+        else:
+            self._place()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter.end()
+
+    def _want(self, wants: Wants) -> None:
+        self._wants = wants
+        self._place()
+
+    def _place(self) -> None:
+        plan = arrange(self.width(), self._wants)
+        height = self.height()
+        self._content.setGeometry(QRect(plan.content_x_px, 0, plan.content_px, height))
+        self._sidebar.setGeometry(QRect(0, 0, plan.sidebar_px or SIDEBAR_PX, height))
+        inspector_px = plan.inspector_px or INSPECTOR_PX
+        self._inspector.setGeometry(QRect(self.width() - inspector_px, 0, inspector_px, height))
+        self._sidebar.setVisible(plan.sidebar_px > 0)
+        self._inspector.setVisible(plan.inspector_px > 0)
+        for panel, over in ((self._sidebar, plan.sidebar_over), (self._inspector, plan.inspector_over)):
+            if over:
+                panel.raise_()
+        self._arrangement = plan
+        self.arranged.emit(plan)

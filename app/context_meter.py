@@ -1,0 +1,80 @@
+"""ContextMeter: keeps the composer's ring and chips at the tokens that a message would use.
+
+Used context is what the chat's last answer left plus what is being written. Typed text is
+counted by the worker, a moment after the last key and only while it is idle: `set_idle()` says
+when. Knows the composer; asks by the callback it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.chat.composer import Composer
+from app.session.counting import TokenCounts
+from app.session.intents import Count
+from core.events import ModelInfo
+
+_AFTER_MS = 300
+
+
+class ContextMeter(QObject):
+    """`ask` gets what is to be counted; results come back by `take_count()`."""
+
+    def __init__(
+        self, composer: Composer, ask: Callable[[tuple[Count, ...]], None], parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._composer = composer
+        self._ask = ask
+        self._counts = TokenCounts()
+        self._idle = False
+        self._used_tokens = 0
+        self._limit_tokens = 0
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_AFTER_MS)
+        self._timer.timeout.connect(self._count)
+        composer.draft_changed.connect(self._timer.start)
+
+    def set_model(self, info: ModelInfo) -> None:
+        """Another tokenizer and another limit: nothing is counted yet."""
+        self._counts.forget()
+        self._limit_tokens = info.context_tokens
+        self._show()
+
+    def set_idle(self, idle: bool) -> None:
+        """Whether the worker can count now."""
+        if idle and not self._idle:
+            self._timer.start()
+        self._idle = idle
+
+    def forget(self) -> None:
+        """The worker that was asked is gone."""
+        self._counts.forget()
+
+    def show_used(self, used_tokens: int) -> None:
+        """What the open chat has in the context, without what is being written."""
+        self._used_tokens = used_tokens
+        self._show()
+
+    def take_count(self, request: str, tokens: int | None) -> None:
+        """A result, or None if there is none."""
+        if self._counts.answer(request, tokens):
+            self._composer.show_tokens(self._counts.of)
+            self._show()
+
+    def _count(self) -> None:
+        if self._idle:
+            self._ask(self._counts.ask(self._texts()))
+            self._composer.show_tokens(self._counts.of)
+            self._show()
+
+    def _show(self) -> None:
+        written_tokens = self._counts.total(self._texts())
+        self._composer.pill.show_context(self._used_tokens + written_tokens, self._limit_tokens)
+
+    def _texts(self) -> list[str]:
+        composer = self._composer
+        return [composer.text.strip(), *(attachment.text for attachment in composer.attachments)]

@@ -1,0 +1,33 @@
+"""Controls: buttons, switches, sliders and fields, painted to the visual design.
+
+Every control has a visible focus, works by keyboard, and takes its accessible name from whoever
+places it. Programmatic `set_value` and a person's change both end in one `value_changed`, and
+only if the value became another one. Knows no setting and no room.
+"""
+
+from app.controls.button import Button
+from app.controls.focus_ring import FocusRing
+from app.controls.icon_button import IconButton
+from app.controls.popup import Popup
+from app.controls.scroll_bar import OverlayScrollBar, ScrollBar
+from app.controls.segment import Segment
+from app.controls.slider import Slider
+from app.controls.spin import Spin
+from app.controls.switch import Switch
+from app.controls.text_area import TextArea
+from app.controls.text_label import TextLabel
+
+__all__ = [
+    "Button",
+    "FocusRing",
+    "IconButton",
+    "OverlayScrollBar",
+    "Popup",
+    "ScrollBar",
+    "Segment",
+    "Slider",
+    "Spin",
+    "Switch",
+    "TextArea",
+    "TextLabel",
+]

@@ -1,0 +1,152 @@
+"""FocusRing: the 3 px ring around whatever has the keyboard.
+
+A widget cannot paint outside itself, and controls are exactly as large as the design says, so
+the ring is a sibling laid over the control's surroundings: a child of the window, or of the
+page inside a scroll area so that it scrolls along. It takes no events and no focus.
+
+The ring is for people at the keyboard: a mouse click gives focus without a ring, except on
+fields that take text (`with_mouse`). The first key pressed brings it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, Qt
+from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+from shiboken6 import isValid
+
+from app.theme.theme import Theme
+
+RING_PX = 3
+
+_KEEPS = (
+    Qt.FocusReason.PopupFocusReason,
+    Qt.FocusReason.ActiveWindowFocusReason,
+    Qt.FocusReason.MenuBarFocusReason,
+)
+
+
+class FocusRing(QObject):
+    """Lives as long as `control`. `sources` are the widgets whose focus counts (default: itself).
+
+    `inset_px` moves the ring inwards, for controls that reach to the edge of what holds them.
+    """
+
+    def __init__(
+        self,
+        control: QWidget,
+        theme: Theme,
+        radius_px: float,
+        *,
+        sources: Iterable[QWidget] = (),
+        with_mouse: bool = False,
+        inset_px: int = 0,
+    ) -> None:
+        super().__init__(control)
+        self._control = control
+        self._theme = theme
+        self._radius_px = radius_px
+        self._with_mouse = with_mouse
+        self._grow_px = RING_PX - inset_px
+        self._wanted = False
+        self._overlay: _Overlay | None = None
+        self._watched: list[QWidget] = []
+        self._sources = list(sources) or [control]
+        for source in self._sources:
+            source.installEventFilter(self)
+
+    @property
+    def shown(self) -> bool:
+        """Whether the ring is drawn now. The control colours its frame by it."""
+        return self._overlay is not None
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        kind = event.type()
+        if watched in self._sources:
+            if kind == QEvent.Type.FocusIn and isinstance(event, QFocusEvent):
+                if event.reason() not in _KEEPS:
+                    self._wanted = self._with_mouse or event.reason() != Qt.FocusReason.MouseFocusReason
+                if self._wanted:
+                    self._show()
+            elif kind == QEvent.Type.KeyPress:
+                self._wanted = True
+                self._show()
+            elif kind in (QEvent.Type.FocusOut, QEvent.Type.Hide):
+                self._hide()
+        if kind in (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.LayoutRequest):
+            self._place()
+        return False
+
+    def _show(self) -> None:
+        if self._overlay is not None:
+            return
+        host = _host_of(self._control)
+        if host is None:
+            return
+        self._overlay = _Overlay(self._theme, self._radius_px, host)
+        widget: QWidget | None = self._control
+        while widget is not None and widget is not host:
+            if widget not in self._sources:
+                widget.installEventFilter(self)
+                self._watched.append(widget)
+            widget = widget.parentWidget()
+        self._place()
+        self._overlay.show()
+        self._control.update()
+
+    def _hide(self) -> None:
+        overlay, self._overlay = self._overlay, None
+        for widget in self._watched:
+            if isValid(widget):
+                widget.removeEventFilter(self)
+        self._watched.clear()
+        if overlay is not None and isValid(overlay):
+            overlay.hide()
+            overlay.deleteLater()
+        if isValid(self._control):
+            self._control.update()
+
+    def _place(self) -> None:
+        overlay = self._overlay
+        host = overlay.parentWidget() if overlay is not None and isValid(overlay) else None
+        if overlay is None or host is None:
+            return
+        origin = self._control.mapTo(host, QPoint(0, 0))
+        inside = QRect(origin, self._control.size())
+        grow_px = self._grow_px
+        overlay.setGeometry(inside.adjusted(-grow_px, -grow_px, grow_px, grow_px))
+        overlay.raise_()
+
+
+class _Overlay(QWidget):
+    """Paints the ring and nothing else."""
+
+    def __init__(self, theme: Theme, radius_px: float, host: QWidget) -> None:
+        super().__init__(host)
+        self._theme = theme
+        self._radius_px = radius_px
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        theme.changed.connect(self.update)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(self._theme.color("accent_tint"), RING_PX))
+        half = RING_PX / 2
+        radius = self._radius_px + half
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(half, half, -half, -half), radius, radius)
+
+
+def _host_of(control: QWidget) -> QWidget | None:
+    """The widget that the ring is laid on; None for a control that is a window of its own."""
+    widget = None if control.isWindow() else control.parentWidget()
+    while widget is not None and not widget.isWindow():
+        viewport = widget.parentWidget()
+        area = viewport.parentWidget() if viewport is not None else None
+        if isinstance(area, QAbstractScrollArea) and area.viewport() is viewport:
+            return widget
+        widget = viewport
+    return widget

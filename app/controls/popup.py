@@ -1,0 +1,141 @@
+"""Popup: one of many options, 24 high, opening a list.
+
+A QComboBox for keyboard (arrows, first letters, Space opens) and assistive technology; the
+closed face and the rows of the list are painted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPalette, QWheelEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QSizePolicy,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
+
+from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_box, draw_text
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+
+_HEIGHT_PX = 24
+_ICON_PX = 14
+_LEFT_PX = 10
+_RIGHT_PX = 5
+_GAP_PX = 6
+_ROW_PX = 26
+
+
+class Popup(QComboBox):
+    """`options` are pairs of value and label; the first is chosen to begin with."""
+
+    value_changed = Signal(str)  # the chosen option's value
+
+    def __init__(
+        self, theme: Theme, options: Sequence[tuple[str, str]], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        for value, label in options:
+            self.addItem(label, value)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self.setAttribute(Qt.WidgetAttribute.WA_LayoutUsesWidgetRect)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFixedHeight(_HEIGHT_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setItemDelegate(_Row(theme, self))
+        self._ring = FocusRing(self, theme, 6)
+        self.currentIndexChanged.connect(self._take_choice)
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    @property
+    def value(self) -> str:
+        """The chosen option's value."""
+        return str(self.currentData())
+
+    def set_value(self, value: str) -> None:
+        """Choose the option of that value. Raises ValueError naming the options if there is none."""
+        index = self.findData(value)
+        if index < 0:
+            known = ", ".join(str(self.itemData(row)) for row in range(self.count()))
+            raise ValueError(f"“{value}” is not one of {known}.")
+        self.setCurrentIndex(index)
+
+    def sizeHint(self) -> QSize:
+        metrics = QFontMetricsF(ui_font(12))
+        widest = max(
+            (metrics.horizontalAdvance(self.itemText(row)) for row in range(self.count())), default=0
+        )
+        return QSize(int(widest + _LEFT_PX + _GAP_PX + _ICON_PX + _RIGHT_PX + 0.999), _HEIGHT_PX)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(64, _HEIGHT_PX)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()  # a wheel scrolls the panel; it must not change a setting on the way
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        color = self._theme.color
+        frame = color("accent_mid" if self._ring.shown else "control_border")
+        draw_box(painter, QRectF(self.rect()), 6, color("control"), frame)
+        ink = color("text" if self.isEnabled() else "text3")
+        icon_left = self.width() - _RIGHT_PX - _ICON_PX
+        text_box = QRectF(_LEFT_PX, 0, icon_left - _GAP_PX - _LEFT_PX, self.height())
+        draw_text(painter, text_box, self.currentText(), ui_font(12), ink, Qt.AlignmentFlag.AlignLeft)
+        arrows = icon_pixmap("updown", color("text2"), _ICON_PX, self.devicePixelRatioF())
+        painter.drawPixmap(icon_left, (self.height() - _ICON_PX) // 2, arrows)
+
+    def _take_choice(self, index: int) -> None:
+        if index >= 0:
+            self.value_changed.emit(self.value)
+
+    def _restyle(self) -> None:
+        view = self.view()
+        palette = QPalette(view.palette())
+        for role in (QPalette.ColorRole.Base, QPalette.ColorRole.Window):
+            palette.setColor(role, self._theme.color("tip"))
+        view.setPalette(palette)
+        view.window().setPalette(palette)
+        view.setFrameShape(QFrame.Shape.NoFrame)
+        self.update()
+
+
+class _Row(QStyledItemDelegate):
+    """One row of the open list: a tick beside the chosen option."""
+
+    def __init__(self, theme: Theme, popup: Popup) -> None:
+        super().__init__(popup)
+        self._theme = theme
+        self._popup = popup
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        text = str(index.data(Qt.ItemDataRole.DisplayRole))
+        return QSize(int(QFontMetricsF(ui_font(12)).horizontalAdvance(text)) + 44, _ROW_PX)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        color = self._theme.color
+        box = QRectF(option.rect)
+        pointed = bool(option.state & QStyle.StateFlag.State_Selected)
+        painter.save()
+        painter.fillRect(box, color("tip"))
+        if pointed:
+            draw_box(painter, box.adjusted(3, 1, -3, -1), 5, color("accent_fill"))
+        ink = color("on_accent" if pointed else "text")
+        if index.row() == self._popup.currentIndex():
+            tick = icon_pixmap("check", ink, 12, self._popup.devicePixelRatioF())
+            painter.drawPixmap(int(box.left()) + 9, int(box.center().y()) - 6, tick)
+        text = str(index.data(Qt.ItemDataRole.DisplayRole))
+        draw_text(painter, box.adjusted(28, 0, -10, 0), text, ui_font(12), ink, Qt.AlignmentFlag.AlignLeft)
+        painter.restore()

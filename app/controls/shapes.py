@@ -1,0 +1,51 @@
+"""Shapes that several controls share: filled and framed rounded boxes, and their text.
+
+Convention: a 1 px frame is drawn inside the rectangle given, so a control is exactly as large
+as the design says.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
+
+
+def draw_box(
+    painter: QPainter, rect: QRectF, radius_px: float, fill: QColor | None, frame: QColor | None = None
+) -> None:
+    """A rounded box with an optional 1 px frame, antialiased."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(fill if fill is not None else Qt.BrushStyle.NoBrush)
+    if frame is None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.drawRoundedRect(rect, radius_px, radius_px)
+        return
+    painter.setPen(QPen(frame, 1.0))
+    inner = rect.adjusted(0.5, 0.5, -0.5, -0.5)
+    painter.drawRoundedRect(inner, radius_px - 0.5, radius_px - 0.5)
+
+
+def draw_text(
+    painter: QPainter,
+    rect: QRectF,
+    text: str,
+    font: QFont,
+    color: QColor,
+    align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignHCenter,
+) -> None:
+    """One line of `text`, centred vertically, cut with an ellipsis if it does not fit."""
+    metrics = QFontMetricsF(font)
+    painter.setFont(font)
+    painter.setPen(color)
+    shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, rect.width() + 0.5)
+    painter.drawText(rect, int(align | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), shown)
+
+
+def blend(front: QColor, back: QColor, share: float) -> QColor:
+    """`front` at `share` (0 to 1) over an opaque `back`."""
+    rest = 1.0 - share
+    return QColor(
+        round(front.red() * share + back.red() * rest),
+        round(front.green() * share + back.green() * rest),
+        round(front.blue() * share + back.blue() * rest),
+    )

@@ -1,0 +1,155 @@
+"""Spin: a number typed or stepped, 24 high.
+
+Typed numbers count when Return is pressed or the field is left; steps (arrow keys, Page
+Up/Down, the small arrows) count at once. Bounds are inclusive and hold while typing.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QLocale, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QHideEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QAbstractSpinBox, QDoubleSpinBox, QSizePolicy, QWidget
+
+from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_box
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+
+_HEIGHT_PX = 24
+_ICON_PX = 13
+_ARROWS_PX = 22  # the strip at the right that steps
+_REPEAT_FIRST_MS, _REPEAT_MS = 400, 80
+
+
+class Spin(QDoubleSpinBox):
+    """`decimals` 0 shows whole numbers; thousands are separated unless `set_grouped(False)`."""
+
+    value_changed = Signal(float)  # the new value
+
+    def __init__(
+        self,
+        theme: Theme,
+        minimum: float,
+        maximum: float,
+        step: float,
+        decimals: int = 0,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._repeat = QTimer(self)
+        self._repeat.timeout.connect(self._step_again)
+        self._repeat_steps = 0
+        self.setDecimals(decimals)
+        self.setRange(minimum, maximum)
+        self.setSingleStep(step)
+        self.setKeyboardTracking(False)
+        self.setLocale(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
+        self.setGroupSeparatorShown(True)
+        self.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+        self.setFrame(False)
+        self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.setFont(ui_font(12, tabular=True))
+        self.setAttribute(Qt.WidgetAttribute.WA_LayoutUsesWidgetRect)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFixedHeight(_HEIGHT_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        field = self.lineEdit()
+        field.setFrame(False)
+        field.setTextMargins(0, 0, 0, 0)
+        self._ring = FocusRing(self, theme, 6, with_mouse=True)
+        self.valueChanged.connect(self.value_changed)
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    @property
+    def value(self) -> float:  # type: ignore[override]  # a property like every other control's
+        """The number in force, which while someone types is the one before."""
+        return float(super().value())
+
+    def set_value(self, value: float) -> None:
+        """Show `value`, brought inside the bounds."""
+        self.setValue(value)
+
+    def set_grouped(self, grouped: bool) -> None:
+        """Whether thousands are separated. Seeds and the like read better without."""
+        self.setGroupSeparatorShown(grouped)
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        metrics = QFontMetricsF(self.font())
+        widest = max(
+            metrics.horizontalAdvance(self.textFromValue(bound)) for bound in (self.minimum(), self.maximum())
+        )
+        return QSize(max(64, int(widest + 8 + _ARROWS_PX + 0.999)), _HEIGHT_PX)
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_field()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        self._place_field()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton and event.position().x() >= self.width() - _ARROWS_PX:
+            self._repeat_steps = 1 if event.position().y() < self.height() / 2 else -1
+            self.stepBy(self._repeat_steps)
+            self._repeat.start(_REPEAT_FIRST_MS)
+            return
+        super().mousePressEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._repeat.stop()
+        super().mouseReleaseEvent(event)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        self._repeat.stop()
+        super().hideEvent(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()  # a wheel scrolls the panel; it must not change a setting on the way
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        color = self._theme.color
+        frame = color("accent_mid" if self._ring.shown else "control_border")
+        draw_box(painter, QRectF(self.rect()), 6, color("control"), frame)
+        ink = color("text2" if self.isEnabled() else "text3")
+        arrows = icon_pixmap("updown", ink, _ICON_PX, self.devicePixelRatioF())
+        painter.drawPixmap(self.width() - _ICON_PX - 5, (self.height() - _ICON_PX) // 2, arrows)
+
+    def _step_again(self) -> None:
+        self._repeat.setInterval(_REPEAT_MS)
+        self.stepBy(self._repeat_steps)
+
+    def _place_field(self) -> None:
+        """The text takes all but the arrows; Qt's own geometry would keep room for a frame."""
+        field = self.lineEdit()
+        if field is not None:
+            field.setGeometry(4, 2, max(0, self.width() - 4 - _ARROWS_PX), self.height() - 4)
+
+    def _restyle(self) -> None:
+        palette = QPalette(self.palette())
+        role = QPalette.ColorRole
+        palette.setColor(role.Base, Qt.GlobalColor.transparent)
+        palette.setColor(role.Text, self._theme.color("text"))
+        palette.setColor(QPalette.ColorGroup.Disabled, role.Text, self._theme.color("text3"))
+        palette.setColor(role.Highlight, self._theme.color("accent_fill"))
+        palette.setColor(role.HighlightedText, self._theme.color("on_accent"))
+        self.setPalette(palette)
+        self.lineEdit().setPalette(palette)
+        self.update()

@@ -1,0 +1,105 @@
+"""TextArea: several lines of plain text, 12/17, in a hairline box. Tab leaves it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QTextBlockFormat, QTextCursor
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QVBoxLayout, QWidget
+
+from app.controls.focus_ring import FocusRing
+from app.controls.scroll_bar import OverlayScrollBar
+from app.controls.shapes import draw_box
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+
+_LINE_PX = 17
+
+
+class TextArea(QWidget):
+    """Pasted text loses its formatting. The text is what `value` says, newlines as "\\n"."""
+
+    value_changed = Signal(str)  # the whole text
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._value = ""
+        self._edit = QTextEdit(self)
+        self._edit.setAcceptRichText(False)
+        self._edit.setTabChangesFocus(True)
+        self._edit.setFrameShape(QFrame.Shape.NoFrame)
+        self._edit.setFont(ui_font(12))
+        self._edit.document().setDocumentMargin(0)
+        OverlayScrollBar(theme, self._edit)
+        self._edit.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(10, 8, 10, 8)
+        layout.addWidget(self._edit)
+        self.setFocusProxy(self._edit)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._ring = FocusRing(self, theme, 6, sources=(self._edit,), with_mouse=True)
+        self._edit.textChanged.connect(self._take_text)
+        theme.changed.connect(self._restyle)
+        self._restyle()
+        self._space_lines()
+
+    @property
+    def value(self) -> str:
+        """The text as it stands."""
+        return self._value
+
+    def set_value(self, text: str) -> None:
+        """Show `text`. The cursor and the undo history start anew."""
+        if text == self._value:
+            return
+        self._edit.blockSignals(True)
+        self._edit.setPlainText(text)
+        self._space_lines()
+        self._edit.blockSignals(False)
+        self._take_text()
+
+    def set_placeholder(self, text: str) -> None:
+        """What is shown while the field is empty."""
+        self._edit.setPlaceholderText(text)
+
+    def setAccessibleName(self, name: str) -> None:
+        super().setAccessibleName(name)
+        self._edit.setAccessibleName(name)
+
+    def setAccessibleDescription(self, description: str) -> None:
+        super().setAccessibleDescription(description)
+        self._edit.setAccessibleDescription(description)
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, 5 * _LINE_PX + 16)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        frame = self._theme.color("accent_mid" if self._ring.shown else "control_border")
+        draw_box(painter, QRectF(self.rect()), 6, self._theme.color("text_area"), frame)
+
+    def _take_text(self) -> None:
+        text = self._edit.toPlainText()
+        if text != self._value:
+            self._value = text
+            self.value_changed.emit(text)
+
+    def _space_lines(self) -> None:
+        """Fixed line height for what is there; new lines inherit it from the one before."""
+        spacing = QTextBlockFormat()
+        spacing.setLineHeight(_LINE_PX, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+        cursor = QTextCursor(self._edit.document())
+        cursor.select(QTextCursor.SelectionType.Document)
+        cursor.mergeBlockFormat(spacing)
+        self._edit.document().clearUndoRedoStacks()
+
+    def _restyle(self) -> None:
+        palette = QPalette(self._edit.palette())
+        role = QPalette.ColorRole
+        palette.setColor(role.Base, Qt.GlobalColor.transparent)
+        palette.setColor(role.Text, self._theme.color("text"))
+        palette.setColor(role.PlaceholderText, self._theme.color("text3"))
+        palette.setColor(role.Highlight, self._theme.color("accent_fill"))
+        palette.setColor(role.HighlightedText, self._theme.color("on_accent"))
+        self._edit.setPalette(palette)
+        self.update()

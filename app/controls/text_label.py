@@ -1,0 +1,120 @@
+"""TextLabel: a piece of text at one of the design's sizes and line heights.
+
+A QLabel to assistive technology and for mnemonics; painted here because QLabel knows neither
+fixed line heights nor colours that follow the theme. Wraps between words, or cuts its one line
+with an ellipsis.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QTextLayout, QTextOption
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+
+from app.controls.shapes import draw_text
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+
+
+class TextLabel(QLabel):
+    """`color` is a palette token. `line_px` is the height of one line.
+
+    A wrapped label whose width is known beforehand (`width_px`) has that width and the height it
+    needs; without, its height follows from the width that a layout gives it.
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        text: str = "",
+        size_px: float = 11,
+        line_px: int = 15,
+        color: str = "text2",
+        *,
+        weight: int = 400,
+        tabular: bool = False,
+        wrap: bool = False,
+        width_px: int = 0,
+        align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._size_px, self._weight, self._tabular = size_px, weight, tabular
+        self._line_px = line_px
+        self._color = color
+        self._wrap = wrap
+        self._width_px = width_px
+        self._align = align
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        # A Fixed height would hold a wrapped text to the one line of its size hint.
+        follows = self.hasHeightForWidth()
+        height = QSizePolicy.Policy.Preferred if follows else QSizePolicy.Policy.Fixed
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, height)
+        policy.setHeightForWidth(follows)
+        self.setSizePolicy(policy)
+        if width_px:
+            self.setFixedWidth(width_px)
+        self.setText(text)
+        theme.changed.connect(self.update)
+
+    def set_color(self, color: str) -> None:
+        """Use another palette token from now on."""
+        self._color = color
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        if self._wrap and self._width_px:
+            return QSize(self._width_px, self.heightForWidth(self._width_px))
+        lines = self.text().split("\n")
+        metrics = QFontMetricsF(self._text_font())
+        widest = max(metrics.horizontalAdvance(line) for line in lines)
+        return QSize(int(widest + 0.999), self._line_px * len(lines))
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint() if self._wrap and self._width_px else QSize(0, self._line_px)
+
+    def hasHeightForWidth(self) -> bool:
+        return self._wrap and not self._width_px
+
+    def heightForWidth(self, width: int) -> int:
+        if not self._wrap:
+            return self._line_px
+        return max(1, sum(layout.lineCount() for layout in self._layouts(width))) * self._line_px
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        ink = self._theme.color(self._color if self.isEnabled() else "text3")
+        if not self._wrap:
+            box = QRectF(self.rect())
+            draw_text(painter, box, self.text(), self._text_font(), ink, self._align)
+            return
+        painter.setPen(ink)
+        top = 0.0
+        for layout in self._layouts(self.width()):
+            layout.draw(painter, QPointF(0, top))
+            top += layout.lineCount() * self._line_px
+
+    def _text_font(self) -> QFont:
+        return ui_font(self._size_px, self._weight, tabular=self._tabular)
+
+    def _layouts(self, width: int) -> list[QTextLayout]:
+        """One laid out paragraph for each line of the text."""
+        font = self._text_font()
+        metrics = QFontMetricsF(font)
+        lead = (self._line_px - metrics.height()) / 2
+        option = QTextOption(self._align)
+        option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        layouts = []
+        for paragraph in self.text().split("\n"):
+            layout = QTextLayout(paragraph, font)
+            layout.setTextOption(option)
+            layout.beginLayout()
+            top = lead
+            while (line := layout.createLine()).isValid():
+                line.setLineWidth(max(1, width))
+                line.setPosition(QPointF(0, top))
+                top += self._line_px
+            layout.endLayout()
+            layouts.append(layout)
+        return layouts

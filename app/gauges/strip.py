@@ -1,0 +1,138 @@
+"""InstrumentStrip: the row of gauges under the header, 60 high.
+
+Speed, first token, drafts accepted, index, memory, from the left; whole instruments drop from
+the right when there is no room. Shows what it is given and keeps no timer: figures come about
+four times a second, with the time as an argument or taken from the steady clock at the call.
+"""
+
+from __future__ import annotations
+
+import time
+
+from PySide6.QtCore import QRectF, QSize
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.gauges import strings
+from app.gauges.acceptance import AcceptanceInstrument
+from app.gauges.first_token import FirstTokenInstrument
+from app.gauges.index import IndexInstrument
+from app.gauges.instrument import HEIGHT_PX, Instrument
+from app.gauges.memory import MemoryInstrument
+from app.gauges.reading_speed import ReadingSpeed
+from app.gauges.speed import SpeedInstrument
+from app.theme.theme import Theme
+from core.events import Gauges, PrefillProgress, Stats
+
+_SIDE_PX = 4
+_SEPARATOR_INSET_PX = 14
+
+
+class InstrumentStrip(QWidget):
+    """One answer's figures at a time: live, then final."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._reading_speed = ReadingSpeed()
+        self.speed = SpeedInstrument(theme, self)
+        self.first_token = FirstTokenInstrument(theme, self)
+        self.acceptance = AcceptanceInstrument(theme, self)
+        self.index = IndexInstrument(theme, self)
+        self.memory = MemoryInstrument(theme, self)
+        self.setAccessibleName(strings.STRIP)
+        self.setFixedHeight(HEIGHT_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+        self._arrange()
+
+    @property
+    def instruments(self) -> tuple[Instrument, ...]:
+        """All of them, from the left."""
+        return (self.speed, self.first_token, self.acceptance, self.index, self.memory)
+
+    def show_gauges(self, gauges: Gauges, now_s: float | None = None) -> None:
+        """Live figures while an answer is written."""
+        self._reading_speed.clear()
+        self.speed.show_writing(gauges.tokens_per_s, time.monotonic() if now_s is None else now_s)
+        self.first_token.show_time(gauges.ttft_s)
+        self.acceptance.show_drafts(gauges.tested, gauges.acceptance, gauges.mean_per_step, gauges.positions)
+        self.index.show_occupancy(gauges.occupancy)
+        self.memory.show_used(gauges.memory_bytes)
+        self._arrange()
+
+    def show_stats(self, stats: Stats) -> None:
+        """The final figures of an answer."""
+        self._reading_speed.clear()
+        self.speed.show_final(stats.tokens_per_s)
+        self.first_token.show_time(stats.ttft_s)
+        self.acceptance.show_drafts(stats.tested, stats.acceptance, stats.mean_per_step, stats.positions)
+        self.index.show_occupancy(stats.occupancy)
+        self.memory.show_used(stats.memory_bytes)
+        self._arrange()
+
+    def show_prefill(self, progress: PrefillProgress, now_s: float | None = None) -> None:
+        """The prompt is being read: its progress stands where the first token's time will."""
+        now_s = time.monotonic() if now_s is None else now_s
+        self.speed.show_reading(self._reading_speed.add(progress.done_tokens, now_s), now_s)
+        self.first_token.show_reading(progress.done_tokens, progress.total_tokens)
+        self.acceptance.reset()
+        self._arrange()
+
+    def reset(self) -> None:
+        """No answer yet: no figures but the memory's, which belong to the worker."""
+        self._reading_speed.clear()
+        self.speed.reset()
+        self.first_token.reset()
+        self.acceptance.reset()
+        self.index.reset()
+        self._arrange()
+
+    def set_stale(self, stale: bool) -> None:
+        """The worker is gone (grey, live figures become a dash) or is back."""
+        for instrument in self.instruments:
+            instrument.set_stale(stale)
+
+    def set_plain_speed(self, tokens_per_s: float | None) -> None:
+        """What the model does without drafts: the dashed line. None if it was never measured."""
+        self.speed.set_plain_speed(tokens_per_s)
+
+    def set_memory(self, used_bytes: int, limit_bytes: int) -> None:
+        """The worker's memory and the most the machine allows (0: unknown)."""
+        self.memory.show_limit(limit_bytes)
+        self.memory.show_used(used_bytes)
+
+    def set_index_title(self, title: str) -> None:
+        """What the drafter keeps: "Index", or a table's name."""
+        self.index.set_title(title)
+
+    def sizeHint(self) -> QSize:
+        return QSize(2 * _SIDE_PX + sum(each.width_px for each in self.instruments), HEIGHT_PX)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(2 * _SIDE_PX + self.speed.width_px, HEIGHT_PX)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        hair = self._theme.color("hair")
+        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter.fillRect(QRectF(0, HEIGHT_PX - 1, self.width(), 1), hair)
+        height = HEIGHT_PX - 1 - 2 * _SEPARATOR_INSET_PX
+        for instrument in self.instruments[1:]:
+            if not instrument.isHidden():
+                painter.fillRect(QRectF(instrument.x(), _SEPARATOR_INSET_PX, 1, height), hair)
+
+    def _arrange(self) -> None:
+        """Place the instruments from the left; hide the first that does not fit and all after it."""
+        left, room = _SIDE_PX, True
+        for instrument in self.instruments:
+            room = room and left + instrument.width_px <= self.width() - _SIDE_PX
+            instrument.setVisible(room)
+            if room:
+                instrument.setGeometry(left, 0, instrument.width_px, HEIGHT_PX - 1)
+                left += instrument.width_px
+        self.update()

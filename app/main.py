@@ -1,0 +1,22 @@
+"""The window's entry point. Imports Qt only after it is sure that Qt can be imported."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from app.display import display_problem
+
+if TYPE_CHECKING:
+    from app.theme.theme import Scheme
+
+
+def run(model: str = "starter", scheme: Scheme = "system") -> int:
+    """Open the window with `model` and return when it is closed: 0, or 1 if it cannot be opened."""
+    if problem := display_problem(os.environ, sys.platform):
+        print(problem, file=sys.stderr)
+        return 1
+    from app.opening import open_window, until_closed
+
+    return open_window(model, until_closed, scheme=scheme)

@@ -1,0 +1,91 @@
+"""Opening the window: application, theme, event loop, and an orderly end to all of them.
+
+What happens in the window while it is open is a scenario, a coroutine that gets the window:
+an ordinary run waits until it is closed, the smoke test asks one question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QApplication
+from qasync import QEventLoop
+
+from app import strings
+from app.theme.fonts import ui_font
+from app.theme.theme import Scheme, Theme
+from app.window import MainWindow
+
+Scenario = Callable[[MainWindow], Awaitable[int]]
+
+
+def open_window(
+    model: str,
+    scenario: Scenario,
+    *,
+    scheme: Scheme = "system",
+    command: Sequence[str] | None = None,
+) -> int:
+    """Open the window, run `scenario` in it, close it; the scenario's result is the exit status.
+
+    Closing waits for the worker, so no process and no thread is left when this returns.
+    """
+    application = _application()
+    theme = Theme(scheme)
+    _dress(application, theme)
+    theme.changed.connect(lambda: _dress(application, theme))
+    loop = QEventLoop(application)
+    asyncio.set_event_loop(loop)
+    try:
+        with loop:
+            return int(loop.run_until_complete(_live(loop, theme, model, scenario, command)))
+    finally:
+        asyncio.set_event_loop(None)
+
+
+async def until_closed(window: MainWindow) -> int:
+    """The scenario of an ordinary run."""
+    await window.closed()
+    return 0
+
+
+async def _live(
+    loop: QEventLoop, theme: Theme, model: str, scenario: Scenario, command: Sequence[str] | None
+) -> int:
+    window = MainWindow(theme, model, command)
+    if sys.platform != "win32":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, window.close)
+    window.show()
+    window.start()
+    try:
+        return await scenario(window)
+    finally:
+        await window.shut_down()
+        if sys.platform != "win32":
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+        window.deleteLater()
+
+
+def _application() -> QApplication:
+    existing = QApplication.instance()
+    if isinstance(existing, QApplication):
+        return existing
+    application = QApplication([strings.APP_NAME])
+    application.setApplicationName(strings.APP_NAME)
+    application.setApplicationDisplayName(strings.APP_NAME)
+    application.setDesktopFileName("draftlight")
+    # The loop ends when the worker has ended, not when the window is hidden.
+    application.setQuitOnLastWindowClosed(False)
+    return application
+
+
+def _dress(application: QApplication, theme: Theme) -> None:
+    application.setPalette(theme.qpalette())
+    if QFontDatabase.families():
+        application.setFont(ui_font(13))

@@ -1,0 +1,208 @@
+"""Inspector: the model and all settings, 304 wide, made from the settings' declarations.
+
+Invariant: `settings` is always valid. A change goes through `core.settings.assign`; one that is
+refused stays visible in its field, with the reason under it, and is tried again whenever
+another change succeeds (a shortest match above the longest becomes right once the longest is
+raised). Knows no worker and stores nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+
+from app.controls.scroll_bar import OverlayScrollBar
+from app.controls.text_label import TextLabel
+from app.panels import strings
+from app.panels.inspector_groups import DRAFTER_KEY, Group, groups, summary
+from app.panels.model_card import ModelCard
+from app.panels.section import PADDING_PX, Section
+from app.panels.setting_field import SettingField
+from app.theme.theme import Theme
+from core.errors import SettingError
+from core.events import ModelInfo
+from core.settings import Settings, assign, read
+
+WIDTH_PX = 304
+_HEADER_PX = 52
+_FOOTER_PX = 34
+_OPEN_AT_FIRST = ("drafting",)
+
+
+class Inspector(QWidget):
+    """`settings_changed` tells a person's change; `set_settings` is silent."""
+
+    settings_changed = Signal(object)  # Settings, valid
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._settings = Settings()
+        self._refused: dict[str, Any] = {}
+        self._fields: dict[str, SettingField] = {}
+        self._drafter_boxes: dict[str, QWidget] = {}
+        self.setFixedWidth(WIDTH_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName(strings.SETTINGS)
+
+        self._card = ModelCard(theme)
+        self._model_section = Section(theme, strings.MODEL)
+        self._model_section.body.addWidget(self._card)
+        self._groups = groups()
+        self._sections = {group.name: self._build_section(group) for group in self._groups}
+        self._footer = TextLabel(theme, strings.FOOTER)
+        self._build_frame()
+        theme.changed.connect(self.update)
+        self.set_model(None)
+        self._show_all()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force: the last valid ones."""
+        return self._settings
+
+    def set_settings(self, settings: Settings) -> None:
+        """Show `settings`; refused changes are forgotten. Emits nothing."""
+        self._settings = settings
+        self._refused.clear()
+        self._show_all()
+
+    def set_model(self, info: ModelInfo | None) -> None:
+        """Show the loaded model; None while there is none."""
+        self._card.show_model(info)
+        self._model_section.set_summary(info.name if info else strings.NO_MODEL)
+
+    def set_footer(self, text: str) -> None:
+        """The line at the bottom: when changes apply."""
+        self._footer.setText(text)
+
+    def field(self, key: str) -> SettingField:
+        """The field of the setting `key`. An unknown key is our bug (KeyError)."""
+        return self._fields[key]
+
+    def section(self, name: str) -> Section:
+        """The section of the group `name`; `model` is the model's."""
+        return self._model_section if name == "model" else self._sections[name]
+
+    def sizeHint(self) -> QSize:
+        return QSize(WIDTH_PX, 640)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("panel"))
+        hair = self._theme.color("hair")
+        painter.fillRect(QRectF(0, 0, 1, self.height()), hair)
+        painter.fillRect(QRectF(0, _HEADER_PX - 1, self.width(), 1), hair)
+        painter.fillRect(QRectF(0, self.height() - _FOOTER_PX, self.width(), 1), hair)
+
+    # ---- building
+
+    def _build_frame(self) -> None:
+        """Header, the scrolling sections, footer."""
+        page = QWidget()
+        sections = QVBoxLayout(page)
+        sections.setContentsMargins(0, 0, 0, 0)
+        sections.setSpacing(0)
+        for section in (self._model_section, *self._sections.values()):
+            sections.addWidget(section)
+        sections.addStretch(1)
+        area = QScrollArea()
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(page)
+        area.viewport().setAutoFillBackground(False)
+        page.setAutoFillBackground(False)
+        OverlayScrollBar(self._theme, area)
+
+        title = TextLabel(self._theme, strings.SETTINGS, 13, 17, "text", weight=600)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(1, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(_bar(title, _HEADER_PX))
+        layout.addWidget(area, 1)
+        layout.addWidget(_bar(self._footer, _FOOTER_PX))
+
+    def _build_section(self, group: Group) -> Section:
+        section = Section(self._theme, group.title, group.name in _OPEN_AT_FIRST)
+        for setting in group.settings:
+            field = SettingField(self._theme, setting, labelled=setting.title != group.title)
+            section.body.addWidget(self._keep(field))
+        for drafter, parameters in group.drafters.items():
+            box = QWidget()
+            fields = QVBoxLayout(box)
+            fields.setContentsMargins(0, 0, 0, 0)
+            fields.setSpacing(section.body.spacing())
+            for setting in parameters:
+                fields.addWidget(self._keep(SettingField(self._theme, setting)))
+            section.body.addWidget(box)
+            self._drafter_boxes[drafter] = box
+        return section
+
+    def _keep(self, field: SettingField) -> SettingField:
+        self._fields[field.setting.key] = field
+        field.edited.connect(self._take_edit)
+        return field
+
+    # ---- changing
+
+    def _take_edit(self, key: str, value: object) -> None:
+        """A person changed a field: take it over, or say why not and keep what was valid."""
+        try:
+            self._settings = assign(self._settings, key, value)
+        except SettingError as error:
+            self._refused[key] = value
+            self._fields[key].show_error(error.message, error.hint)
+            return
+        self._refused.pop(key, None)
+        self._fields[key].clear_error()
+        if key == DRAFTER_KEY:
+            self._show_drafter()
+        self._retry_refused()
+        self._show_summaries()
+        self.settings_changed.emit(self._settings)
+
+    def _retry_refused(self) -> None:
+        """Take over what was refused before and is right by now; renew the other reasons."""
+        for key, value in list(self._refused.items()):
+            try:
+                self._settings = assign(self._settings, key, value)
+            except SettingError as error:
+                self._fields[key].show_error(error.message, error.hint)
+            else:
+                del self._refused[key]
+                self._fields[key].clear_error()
+
+    def _show_all(self) -> None:
+        for key, field in self._fields.items():
+            field.show_value(read(self._settings, key))
+        self._show_drafter()
+        self._show_summaries()
+
+    def _show_drafter(self) -> None:
+        """Only the chosen drafter's parameters; what was refused among the others is dropped."""
+        chosen = read(self._settings, DRAFTER_KEY)
+        for drafter, box in self._drafter_boxes.items():
+            box.setVisible(drafter == chosen)
+        hidden = {drafter.replace("-", "_") for drafter in self._drafter_boxes if drafter != chosen}
+        for key in [key for key in self._refused if key.partition(".")[0] in hidden]:
+            del self._refused[key]
+            self._fields[key].show_value(read(self._settings, key))
+
+    def _show_summaries(self) -> None:
+        for group in self._groups:
+            self._sections[group.name].set_summary(summary(group, self._settings))
+
+
+def _bar(label: TextLabel, height_px: int) -> QWidget:
+    """A fixed strip with one line of text."""
+    bar = QWidget()
+    bar.setFixedHeight(height_px)
+    layout = QHBoxLayout(bar)
+    layout.setContentsMargins(PADDING_PX, 0, PADDING_PX, 0)
+    layout.addWidget(label)
+    return bar

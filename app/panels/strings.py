@@ -1,0 +1,58 @@
+"""The words of the side panels, and how settings are called and summed up there."""
+
+from __future__ import annotations
+
+# ---- inspector
+
+SETTINGS = "Settings"
+FOOTER = "Changes apply to the next answer."
+MODEL = "Model"
+NO_MODEL = "No model is loaded."
+MODEL_NAME = "Name"
+MODEL_FAMILY = "Family"
+MODEL_CONTEXT = "Context"
+MODEL_CONTEXT_TOKENS = "{tokens} tokens"
+MODEL_PRECISION = "Precision"
+MODEL_PRECISION_FROM = "{dtype}, from {quantisation}"
+SPECULATES = "Drafts are checked by the model and undone exactly."
+SPECULATES_NOT = "Drafts are not used: {why}"
+OPEN_SECTION = "Open"
+CLOSED_SECTION = "Closed"
+SYSTEM_PROMPT_EMPTY = "The model’s own"
+
+GROUP_TITLES = {
+    "drafting": "Drafting",
+    "sampling": "Sampling",
+    "prefill": "Reading",
+    "chat": "System prompt",
+}
+
+# What a closed section says at the right: setting keys and how each is written.
+SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
+    "drafting": (("drafting.drafter", "{}"),),
+    "sampling": (
+        ("sampling.temperature", "temp {}"),
+        ("sampling.top_p", "top-p {}"),
+        ("sampling.seed", "seed {}"),
+    ),
+    "prefill": (("prefill.chunk_tokens", "{} at a time"),),
+    "chat": (("chat.system_prompt", "{}"),),
+}
+SUMMARY_SEPARATOR = " · "
+QUOTED = "“{}”"
+ON = "on"
+OFF = "off"
+
+# ---- sidebar
+
+CHATS = "Chats"
+NEW_CHAT = "New chat"
+HIDE_SIDEBAR = "Hide sidebar"
+NO_CHATS = "Your chats will be listed here."
+UNTITLED = "New chat"
+TODAY = "Today"
+YESTERDAY = "Yesterday"
+PREVIOUS_7_DAYS = "Previous 7 days"
+PREVIOUS_30_DAYS = "Previous 30 days"
+EARLIER = "Earlier"
+WORKER = "Worker"

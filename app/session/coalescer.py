@@ -1,0 +1,60 @@
+"""Coalescer: lets tokens through in batches, at most thirty a second, in whole steps.
+
+A step ends with its bonus or normal token: accepted ones before it wait for it, so that a run
+never appears in halves. Nothing is lost: `drain()` gives whatever is left, whole or not.
+The clock is handed in and counts seconds; there is no timer here, `due_in_s()` says when to
+call `take()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.events import Token
+
+# UI.md: repaint at most 30 times a second.
+INTERVAL_S = 1 / 30
+
+
+class Coalescer:
+    """Of one answer at a time; `drain()` makes it ready for the next."""
+
+    def __init__(self, clock: Callable[[], float], interval_s: float = INTERVAL_S) -> None:
+        self._clock = clock
+        self._interval_s = interval_s
+        self._waiting: list[Token] = []
+        self._whole = 0
+        self._taken_at_s: float | None = None
+
+    def add(self, token: Token) -> None:
+        """Hold `token` until it is taken."""
+        self._waiting.append(token)
+        if token.origin != "accepted":
+            self._whole = len(self._waiting)
+
+    def due_in_s(self) -> float | None:
+        """Seconds until `take()` gives something; None if no whole step waits."""
+        if not self._whole:
+            return None
+        if self._taken_at_s is None:
+            return 0.0
+        return max(0.0, self._taken_at_s + self._interval_s - self._clock())
+
+    def take(self) -> tuple[Token, ...]:
+        """The whole steps that wait, if it is time; else nothing."""
+        due_in_s = self.due_in_s()
+        if due_in_s is None or due_in_s > 0:
+            return ()
+        taken = tuple(self._waiting[: self._whole])
+        del self._waiting[: self._whole]
+        self._whole = 0
+        self._taken_at_s = self._clock()
+        return taken
+
+    def drain(self) -> tuple[Token, ...]:
+        """All that waits, at once: the answer is over."""
+        taken = tuple(self._waiting)
+        self._waiting.clear()
+        self._whole = 0
+        self._taken_at_s = None
+        return taken

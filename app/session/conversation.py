@@ -1,0 +1,161 @@
+"""A chat: what was asked, what was answered, and how each answer ended.
+
+All records are frozen; each method returns the chat as it is afterwards. Turns are named by
+the request that answers them. An answer keeps every token it got, however it ended, and a
+partial answer is history like any other. Nothing here knows the clock, widgets or the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.events import Finished, Message, Token
+
+AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "failed"]
+
+# Fits the sidebar's 240 px at 13 px type.
+TITLE_CHARACTERS = 40
+
+
+class Answer(Struct, frozen=True):
+    """`finished` is set once the worker has ended it; `note` says why it was cut off or failed."""
+
+    tokens: tuple[Token, ...] = ()
+    status: AnswerStatus = "waiting"
+    finished: Finished | None = None
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """What was written, word for word."""
+        return "".join(token.text for token in self.tokens)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will be added."""
+        return self.status not in ("waiting", "writing")
+
+
+class Turn(Struct, frozen=True):
+    """One question and its answer."""
+
+    id: str
+    user: Message
+    answer: Answer = Answer()
+
+
+class Conversation(Struct, frozen=True):
+    """A chat. `context_used_tokens` is what its last answer left in the model's context."""
+
+    id: str
+    created: datetime
+    turns: tuple[Turn, ...] = ()
+    context_used_tokens: int = 0
+
+    @property
+    def title(self) -> str:
+        """From the first question; empty while there is none."""
+        return _title(self.turns[0].user) if self.turns else ""
+
+    def turn(self, turn_id: str) -> Turn:
+        """The turn called `turn_id`. Raises `KeyError`."""
+        return self.turns[self._index(turn_id)]
+
+    def has(self, turn_id: str) -> bool:
+        """Whether there is such a turn."""
+        return any(turn.id == turn_id for turn in self.turns)
+
+    def ask(self, turn_id: str, user: Message) -> Conversation:
+        """With one more question, not answered yet."""
+        return replace(self, turns=(*self.turns, Turn(turn_id, user)))
+
+    def ask_again(self, turn_id: str) -> Conversation:
+        """With the last question asked anew as `turn_id`; its old answer goes."""
+        return replace(self, turns=(*self.turns[:-1], Turn(turn_id, self.turns[-1].user)))
+
+    def write(self, turn_id: str, tokens: Sequence[Token]) -> Conversation:
+        """With `tokens` added to an answer."""
+        answer = self.turn(turn_id).answer
+        return self.with_answer(turn_id, replace(answer, tokens=(*answer.tokens, *tokens), status="writing"))
+
+    def finish(self, turn_id: str, finished: Finished) -> Conversation:
+        """With an answer ended by the worker: at its end, at its length, or by a stop."""
+        status: AnswerStatus = "stopped" if finished.reason == "cancelled" else "finished"
+        ended = self.with_answer(
+            turn_id, replace(self.turn(turn_id).answer, status=status, finished=finished)
+        )
+        return replace(ended, context_used_tokens=finished.stats.context_used_tokens)
+
+    def cut_off(self, turn_id: str, note: str) -> Conversation:
+        """With an answer ended by the worker's death; what is written stays."""
+        return self.with_answer(turn_id, replace(self.turn(turn_id).answer, status="cut_off", note=note))
+
+    def fail(self, turn_id: str, note: str) -> Conversation:
+        """With an answer ended by an error; what is written stays."""
+        return self.with_answer(turn_id, replace(self.turn(turn_id).answer, status="failed", note=note))
+
+    def without(self, turn_id: str) -> Conversation:
+        """As if `turn_id` had not been asked."""
+        return replace(self, turns=tuple(turn for turn in self.turns if turn.id != turn_id))
+
+    def with_turns(self, turns: tuple[Turn, ...]) -> Conversation:
+        """With these turns and no others."""
+        return replace(self, turns=turns)
+
+    def with_context(self, used_tokens: int) -> Conversation:
+        """With the context as it is now."""
+        return replace(self, context_used_tokens=used_tokens)
+
+    def upto(self, turn_id: str) -> tuple[Turn, ...]:
+        """The turns up to and including `turn_id`."""
+        return self.turns[: self._index(turn_id) + 1]
+
+    def with_answer(self, turn_id: str, answer: Answer) -> Conversation:
+        """With the answer of `turn_id` replaced."""
+        index = self._index(turn_id)
+        turn = replace(self.turns[index], answer=answer)
+        return replace(self, turns=(*self.turns[:index], turn, *self.turns[index + 1 :]))
+
+    def messages_for_request(self) -> tuple[Message, ...]:
+        """What the model is asked with: every question and every answer so far, in turn.
+
+        A question that never got a word of answer is joined to the one after it, because chat
+        templates want the two sides to take turns.
+        """
+        messages: list[Message] = []
+        for turn in self.turns:
+            if messages and messages[-1].role == "user":
+                messages[-1] = _join(messages[-1], turn.user)
+            else:
+                messages.append(turn.user)
+            if text := turn.answer.text:
+                messages.append(Message("assistant", text))
+        return tuple(messages)
+
+    def _index(self, turn_id: str) -> int:
+        for index, turn in enumerate(self.turns):
+            if turn.id == turn_id:
+                return index
+        raise KeyError(turn_id)
+
+
+def _title(message: Message) -> str:
+    words = " ".join(message.content.split())
+    if not words and message.attachments:
+        words = message.attachments[0].name
+    if len(words) <= TITLE_CHARACTERS:
+        return words
+    head = words[:TITLE_CHARACTERS]
+    space = head.rfind(" ")
+    # A single word as long as the title is cut inside.
+    return (head[:space] if space >= TITLE_CHARACTERS // 2 else head).rstrip(" ,;:.") + "…"
+
+
+def _join(first: Message, second: Message) -> Message:
+    content = "\n\n".join(text for text in (first.content, second.content) if text)
+    return Message("user", content, (*first.attachments, *second.attachments))

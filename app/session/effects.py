@@ -1,0 +1,164 @@
+"""What the state machine asks for: frozen records, carried out in order by the window.
+
+Names in the past tense are facts to show; `Send` and `RestartWorker` are things to do.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from core.events import Command, Failed, Finished, Gauges, ModelInfo, PrefillProgress, Token
+from core.worker.client import WorkerExited
+
+
+class Send(Struct, frozen=True):
+    """Write `command` to the worker."""
+
+    command: Command
+
+
+class RestartWorker(Struct, frozen=True):
+    """End the process if there is one and start another."""
+
+
+class LoadStarted(Struct, frozen=True):
+    """The model is on its way; `stage` is empty until the worker names one."""
+
+    model: str
+    stage: str
+    fraction: float | None
+
+
+class ModelReady(Struct, frozen=True):
+    """Questions can be asked."""
+
+    info: ModelInfo
+
+
+class LoadFailed(Struct, frozen=True):
+    """The model could not be loaded; one that was loaded before still is."""
+
+    failed: Failed
+
+
+class AnswerBegun(Struct, frozen=True):
+    """The request was accepted and is on its way."""
+
+    request: str
+
+
+class ReadingHeard(Struct, frozen=True):
+    """The prompt is being read."""
+
+    progress: PrefillProgress
+
+
+class TokenHeard(Struct, frozen=True):
+    """One token of the running answer."""
+
+    token: Token
+
+
+class GaugesHeard(Struct, frozen=True):
+    """Live figures of the running answer."""
+
+    gauges: Gauges
+
+
+class AnswerFinished(Struct, frozen=True):
+    """The answer ended as the worker meant it to (end of text, length, or a stop)."""
+
+    finished: Finished
+
+
+class AnswerFailed(Struct, frozen=True):
+    """The worker refused or gave up on the request, after `tokens` tokens."""
+
+    failed: Failed
+    tokens: int
+
+
+class TroubleHeard(Struct, frozen=True):
+    """The worker says that something failed which no request of ours was waiting for."""
+
+    failed: Failed
+
+
+class AnswerCutOff(Struct, frozen=True):
+    """The worker is gone in mid-answer; the `tokens` that arrived stay."""
+
+    request: str
+    tokens: int
+
+
+class Counted(Struct, frozen=True):
+    """Answer to a count; `tokens` is None if the worker could not count."""
+
+    request: str
+    tokens: int | None
+
+
+class MemoryHeard(Struct, frozen=True):
+    """The worker's memory, and the most it may use."""
+
+    used_bytes: int
+    limit_bytes: int
+
+
+class WorkerDied(Struct, frozen=True):
+    """The process ended on its own, in phase `phase`, or (`exited` None) never started.
+
+    `tokens` is what was written of the running answer, None if none was running. `message`
+    is a reason in words, where one is known.
+    """
+
+    exited: WorkerExited | None
+    phase: str
+    tokens: int | None
+    message: str = ""
+
+
+class WorkerStuck(Struct, frozen=True):
+    """The process lives and has not moved for `seconds`."""
+
+    seconds: float
+
+
+class SilenceBroken(Struct, frozen=True):
+    """The stuck worker moves again."""
+
+
+class WindowMistake(Struct, frozen=True):
+    """The window asked for something at the wrong time. Our bug."""
+
+    message: str
+
+
+class WorkerMistake(Struct, frozen=True):
+    """The worker said something that it may not say now. Its bug, or a broken wire."""
+
+    message: str
+
+
+Effect = (
+    Send
+    | RestartWorker
+    | LoadStarted
+    | ModelReady
+    | LoadFailed
+    | AnswerBegun
+    | ReadingHeard
+    | TokenHeard
+    | GaugesHeard
+    | AnswerFinished
+    | AnswerFailed
+    | TroubleHeard
+    | AnswerCutOff
+    | Counted
+    | MemoryHeard
+    | WorkerDied
+    | WorkerStuck
+    | SilenceBroken
+    | WindowMistake
+    | WorkerMistake
+)

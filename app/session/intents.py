@@ -1,0 +1,52 @@
+"""Intents: what the person, or the window for them, wants of the worker. Frozen records."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from core.events import Message
+from core.settings import Settings
+
+
+class Submit(Struct, frozen=True):
+    """Answer `messages`. `request` is new and names the turn from now on."""
+
+    request: str
+    messages: tuple[Message, ...]
+    settings: Settings
+
+
+class Stop(Struct, frozen=True):
+    """End the running answer and keep what is written."""
+
+
+class Count(Struct, frozen=True):
+    """Count the tokens of `text`."""
+
+    request: str
+    text: str
+
+
+class Restart(Struct, frozen=True):
+    """Replace the worker, dead or alive, by a new one."""
+
+
+class Load(Struct, frozen=True):
+    """Load `model`; the loaded one stays until that has succeeded."""
+
+    model: str
+
+
+class SpawnFailed(Struct, frozen=True):
+    """The worker's process could not be started at all."""
+
+    message: str
+    hint: str
+
+
+class Close(Struct, frozen=True):
+    """The window is going away."""
+
+
+Intent = Submit | Stop | Count | Restart | Load | SpawnFailed | Close
+INTENTS = (Submit, Stop, Count, Restart, Load, SpawnFailed, Close)

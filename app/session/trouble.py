@@ -1,0 +1,65 @@
+"""Trouble: what a banner shows, in plain words, made from what went wrong.
+
+Words come from `app.strings`; which facts lead to which words is decided here. No Qt.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from app import strings
+from app.session.effects import WorkerDied, WorkerStuck
+from core.events import Failed
+
+# What the banner's main button does: a new worker, loading once more, or there is none.
+Remedy = Literal["", "restart", "load"]
+
+
+class Trouble(Struct, frozen=True):
+    """`log` is shown under Details; without lines there are no details. `passes` marks a
+    trouble that may go away by itself, and then the banner goes too."""
+
+    title: str
+    text: str
+    remedy: Remedy = ""
+    log: tuple[str, ...] = ()
+    passes: bool = False
+
+
+def of_death(died: WorkerDied) -> Trouble:
+    """The worker is gone, or could not be started."""
+    if died.exited is None:
+        return Trouble(strings.NOT_STARTED_TITLE, died.message, "restart")
+    how = (
+        strings.ended_by_signal(died.exited.signal_name)
+        if died.exited.signal_name
+        else strings.ended_with_status(died.exited.returncode)
+    )
+    title = strings.DIED_LOADING_TITLE if died.phase in ("starting", "loading") else strings.DIED_TITLE
+    log = died.exited.log or (strings.NO_LOG,)
+    # What the worker said before it went is a better reason than how it went.
+    return Trouble(title, f"{died.message or how} {strings.chat_kept(died.tokens)}", "restart", log)
+
+
+def of_silence(stuck: WorkerStuck) -> Trouble:
+    """The worker lives and does not move."""
+    return Trouble(strings.STUCK_TITLE, strings.silent_for(stuck.seconds), "restart", passes=True)
+
+
+def of_failed_load(failed: Failed) -> Trouble:
+    """No model, and why."""
+    return Trouble(strings.MODEL_FAILED_TITLE, f"{failed.message} {failed.hint}".strip(), "load")
+
+
+def of_failure(failed: Failed, *, text_is_back: bool = False) -> Trouble:
+    """A request that failed. Faults of the worker itself offer a restart."""
+    back = strings.TEXT_IS_BACK if text_is_back else ""
+    text = " ".join(part for part in (failed.hint, back) if part)
+    return Trouble(failed.message, text, "" if failed.kind == "request" else "restart")
+
+
+def of_unreadable(message: str) -> Trouble:
+    """The worker broke the protocol before it could be used."""
+    return Trouble(strings.UNREADABLE_TITLE, message, "restart")

@@ -1,0 +1,202 @@
+"""Every sentence that the window itself says (header, composer, banner, failures).
+
+Plain functions and constants, so that they can be translated in one place. No logic beyond
+plural forms and number formats; no Qt.
+"""
+
+from __future__ import annotations
+
+from app.gauges.figures import gigabytes
+
+APP_NAME = "Draftlight"
+NEW_CHAT = "New chat"
+
+# ---- header
+
+TOKEN_TINT = "Token tint"
+TINT_OPTIONS = (("always", "Always"), ("hover", "On hover"), ("never", "Never"))
+SHOW_INSPECTOR = "Settings panel"
+SHOW_SIDEBAR = "Chats panel"
+WORKER_STOPPED = "Worker stopped"
+MODEL_NAMES = {"starter": "the starter model"}
+
+
+def header_subtitle(model: str, drafter: str, drafts: bool) -> str:
+    """Under the chat's title."""
+    return f"{model}, drafting with {drafter}" if drafts else f"{model}, drafting is off"
+
+
+def header_stopped(model: str) -> str:
+    return f"{model}, worker stopped" if model else WORKER_STOPPED
+
+
+def header_loading(model: str) -> str:
+    return f"Getting {model_name(model)} ready"
+
+
+def model_name(model: str) -> str:
+    """What to call a model that is not loaded, from how it was asked for."""
+    return MODEL_NAMES.get(model) or model.rstrip("/").rpartition("/")[2] or model
+
+
+# ---- composer
+
+ASK_FIRST = "Ask anything, or drop a file"
+ASK_NEXT = "Ask a follow-up…"
+MESSAGE = "Message"
+ATTACH = "Attach file"
+DROP_TO_ATTACH = "Drop to attach"
+SEND = "Send message"
+STOP = "Stop answering"
+PASTED_TEXT = "Pasted text"
+BLOCKED_DEAD = "Sending is paused until the worker is back. Your draft is kept."
+BLOCKED_STARTING = "The worker is starting. You can write already."
+BLOCKED_LOADING = "The model is loading. You can write already."
+BLOCKED_NO_MODEL = "Sending is paused because no model is loaded. Your draft is kept."
+
+
+def blocked_by_other_chat(title: str) -> str:
+    return f"“{title}” is being answered. This chat can be continued when that is done."
+
+
+def tokens(count: int) -> str:
+    return f"{count:,} token" if count == 1 else f"{count:,} tokens"
+
+
+def characters(count: int) -> str:
+    return f"{count:,} character" if count == 1 else f"{count:,} characters"
+
+
+def remove_attachment(name: str) -> str:
+    return f"Remove {name}"
+
+
+def context_pill(used_tokens: int, limit_tokens: int) -> str:
+    return f"{used_tokens:,} of {limit_tokens:,}"
+
+
+def context_spoken(used_tokens: int, limit_tokens: int) -> str:
+    return f"Context: {used_tokens:,} of {limit_tokens:,} tokens used"
+
+
+# ---- banner
+
+RESTART_WORKER = "Restart worker"
+TRY_AGAIN = "Try again"
+DETAILS = "Details"
+HIDE_DETAILS = "Hide details"
+CLOSE_BANNER = "Dismiss"
+LOG_NAME = "Last lines of the worker's log"
+NO_LOG = "The worker wrote nothing to its log."
+
+DIED_TITLE = "The worker stopped unexpectedly."
+DIED_LOADING_TITLE = "The worker stopped while the model was loading."
+NOT_STARTED_TITLE = "The worker could not be started."
+STUCK_TITLE = "The worker does not respond."
+MODEL_FAILED_TITLE = "The model could not be loaded."
+TEXT_IS_BACK = "Your text is back below."
+STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
+UNREADABLE_TITLE = "The worker sent something that cannot be read."
+
+
+def ended_by_signal(name: str) -> str:
+    """SIGKILL without our doing is most often the system's answer to full memory."""
+    if name == "SIGKILL":
+        return "It was ended by signal SIGKILL, which the system also sends when memory runs out."
+    return f"It was ended by signal {name}."
+
+
+def ended_with_status(returncode: int) -> str:
+    return f"It ended by itself with status {returncode}."
+
+
+def chat_kept(tokens_written: int | None) -> str:
+    if tokens_written is None:
+        return "The chats are kept."
+    if tokens_written == 0:
+        return "The chat is kept; the answer had not begun."
+    return f"The chat is kept, with the {tokens(tokens_written)} written so far."
+
+
+def silent_for(seconds: float) -> str:
+    return f"Nothing was heard from it for {seconds:.0f} s. You can wait, or restart it; the chat is kept."
+
+
+# ---- sidebar footer
+
+STARTING = "Starting"
+LOADING = "Loading"
+NO_MODEL = "No model loaded"
+READY = "Ready"
+READING = "Reading"
+WRITING = "Writing"
+STOPPING = "Stopping"
+CLOSING = "Closing"
+WORKER = "Worker"
+STUCK = "Not responding"
+RESTART_TO_GO_ON = "Restart it to go on"
+AFTER_RESTART = "Changes apply after the worker restarts."
+NEXT_ANSWER = "Changes apply to the next answer."
+
+
+def worker_detail(state: str, used_bytes: int, limit_bytes: int) -> str:
+    if not used_bytes:
+        return state
+    if not limit_bytes:
+        return f"{state} · {gigabytes(used_bytes)} GB"
+    return f"{state} · {gigabytes(used_bytes)} of {gigabytes(limit_bytes)} GB"
+
+
+# ---- menus (their shortcuts are UI.md's)
+
+MENU_CHAT = "Chat"
+MENU_VIEW = "View"
+ACTION_NEW_CHAT = "New chat"
+ACTION_ATTACH = "Attach file…"
+ACTION_STOP = "Stop answering"
+ACTION_REGENERATE = "Answer again"
+ACTION_CLOSE = "Close window"
+ACTION_TINT = "Next token tint"
+ACTION_RESTART = "Restart worker"
+ACTION_SIDEBAR = "Chats panel"
+ACTION_INSPECTOR = "Settings panel"
+
+# ---- before there is a window
+
+NO_DISPLAY = (
+    "Draftlight needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set.\n"
+    "Start it from a desktop session, or without a window: QT_QPA_PLATFORM=offscreen draftlight --smoke"
+)
+
+
+def missing_libraries(first: str, packages: str, others: int) -> str:
+    if others:
+        missing = f"system libraries are not installed ({first} and {others} more)"
+    else:
+        missing = f"the system library {first} is not installed"
+    return (
+        f"Draftlight cannot open a window: {missing}.\nOn Debian or Ubuntu: sudo apt-get install {packages}"
+    )
+
+
+# ---- scenarios without a person
+
+
+def no_model_in_time(seconds: float) -> str:
+    return f"The model was not ready within {seconds:.0f} s."
+
+
+def no_answer_in_time(seconds: float) -> str:
+    return f"The answer was not finished within {seconds:.0f} s."
+
+
+def missing_origins(origins: str) -> str:
+    return f"No token of these origins arrived: {origins}."
+
+
+TEXT_DIFFERS = "The text in the window is not the text of the tokens."
+WORKER_FAILED = "The worker failed"
+
+
+def not_saved(path: str) -> str:
+    return f"The picture could not be saved to {path}."

@@ -1,0 +1,1 @@
+"""Colours, type and icons. Knows no widget and no setting."""

@@ -1,0 +1,49 @@
+"""Icons: our 16 px line drawings, recoloured.
+
+Files are black on transparent in `resources/icons`, named without their ending. A pixmap keeps
+the drawing's shape and takes one colour (SourceIn). Rendered pixmaps live in Qt's own cache,
+so nothing outlives the application.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap, QPixmapCache
+from PySide6.QtSvg import QSvgRenderer
+
+ICONS = Path(__file__).resolve().parents[2] / "resources" / "icons"
+
+
+def icon_pixmap(name: str, color: QColor, size_px: int = 16, ratio: float = 1.0) -> QPixmap:
+    """The icon `name` in `color`, `size_px` logical pixels wide, for a screen of that pixel ratio.
+
+    Raises FileNotFoundError for a name that is not drawn.
+    """
+    key = f"draftlight-icon:{name}:{color.rgba():x}:{size_px}:{ratio:g}"
+    pixmap = QPixmap()
+    if QPixmapCache.find(key, pixmap):
+        return pixmap
+    file = ICONS / f"{name}.svg"
+    if not file.is_file():
+        raise FileNotFoundError(f"There is no icon “{name}” in {ICONS.name}.")
+    device_px = max(1, round(size_px * ratio))
+    pixmap = QPixmap(device_px, device_px)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    QSvgRenderer(str(file)).render(painter, QRectF(0, 0, device_px, device_px))
+    painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
+    painter.fillRect(pixmap.rect(), color)
+    painter.end()
+    pixmap.setDevicePixelRatio(ratio)
+    QPixmapCache.insert(key, pixmap)
+    return pixmap
+
+
+def themed_icon(name: str, color: QColor) -> QIcon:
+    """The icon as a QIcon with drawings for ordinary and for dense screens."""
+    icon = QIcon()
+    for ratio in (1.0, 2.0, 3.0):
+        icon.addPixmap(icon_pixmap(name, color, 16, ratio))
+    return icon

@@ -1,0 +1,107 @@
+"""Theme: which palette is in use, and a signal when that changes.
+
+One Theme is made after the QApplication and handed to every widget. Widgets ask `color(name)`
+while they paint and call `update()` on `changed`; they keep no colour of their own. Knows no
+widget.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QPalette
+
+from app.theme.palette import DARK, LIGHT, Palette
+
+Scheme = Literal["system", "light", "dark"]
+
+
+class Theme(QObject):
+    """The palette in use. Starts by following the system."""
+
+    changed = Signal()
+
+    def __init__(self, scheme: Scheme = "system", parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._scheme: Scheme = scheme
+        self._palette = LIGHT
+        self._colors: dict[str, QColor] = {}
+        self._resolve()
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
+
+    @property
+    def palette(self) -> Palette:
+        """Every colour token, as strings."""
+        return self._palette
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether the dark palette is in use."""
+        return self._palette is DARK
+
+    @property
+    def scheme(self) -> Scheme:
+        """What was asked for; `system` follows the desktop."""
+        return self._scheme
+
+    def set_scheme(self, scheme: Scheme) -> None:
+        """Use this scheme from now on. Emits `changed` only if the palette becomes another one."""
+        self._scheme = scheme
+        if self._resolve():
+            self.changed.emit()
+
+    def color(self, name: str) -> QColor:
+        """The token `name` (a field of `Palette`) as a fresh QColor. An unknown name is our bug."""
+        color = self._colors.get(name)
+        if color is None:
+            color = self._colors[name] = QColor(getattr(self._palette, name))
+        return QColor(color)
+
+    def qpalette(self) -> QPalette:
+        """For the QApplication, so that menus, tooltips and text cursors match what we paint."""
+        palette = QPalette()
+        role = QPalette.ColorRole
+        for target, name in (
+            (role.Window, "window"),
+            (role.WindowText, "text"),
+            (role.Base, "window"),
+            (role.AlternateBase, "panel"),
+            (role.Text, "text"),
+            (role.PlaceholderText, "text3"),
+            (role.Button, "control"),
+            (role.ButtonText, "text"),
+            (role.BrightText, "on_accent"),
+            (role.ToolTipBase, "tip"),
+            (role.ToolTipText, "text"),
+            (role.Highlight, "accent_fill"),
+            (role.HighlightedText, "on_accent"),
+            (role.Link, "accent"),
+            (role.LinkVisited, "accent"),
+            (role.Accent, "accent_fill"),
+            (role.Light, "raised"),
+            (role.Midlight, "hair"),
+            (role.Mid, "hair2"),
+            (role.Dark, "text3"),
+            (role.Shadow, "text3"),
+        ):
+            palette.setColor(target, self.color(name))
+        disabled = QPalette.ColorGroup.Disabled
+        for target in (role.WindowText, role.Text, role.ButtonText):
+            palette.setColor(disabled, target, self.color("text3"))
+        return palette
+
+    def _follow_system(self, _scheme: Qt.ColorScheme) -> None:
+        if self._scheme == "system":
+            self.set_scheme("system")
+
+    def _resolve(self) -> bool:
+        """Choose the palette; True if it is another one than before."""
+        system_dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+        dark = self._scheme == "dark" or (self._scheme == "system" and system_dark)
+        palette = DARK if dark else LIGHT
+        if palette is self._palette:
+            return False
+        self._palette = palette
+        self._colors.clear()
+        return True

@@ -1,0 +1,62 @@
+"""Views: the widgets that the desk shows things on, and the few things several of them do together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from app.chat.banner import Banner
+from app.chat.composer import Composer
+from app.chat.first_page import FirstPage
+from app.chat.legend import Legend
+from app.chat.transcript import Transcript
+from app.controls.text_label import TextLabel
+from app.gauges.strip import InstrumentStrip
+from app.header import Header
+from app.panels.chat_row import ChatRow
+from app.panels.inspector import Inspector
+from app.panels.sidebar import Sidebar
+from app.session.conversation import Conversation
+
+
+@dataclass(frozen=True)
+class Views:
+    """All of one window. `pages` holds the first page and the transcript, `hint` lies where the
+    legend is."""
+
+    header: Header
+    strip: InstrumentStrip
+    banner: Banner
+    pages: QStackedWidget
+    first_page: FirstPage
+    transcript: Transcript
+    composer: Composer
+    legend: Legend
+    hint: TextLabel
+    sidebar: Sidebar
+    inspector: Inspector
+
+    def show_first_page(self, shown: bool) -> None:
+        """The page of an empty chat, which has no figures and no tints to explain."""
+        page: QWidget = self.first_page if shown else self.transcript
+        self.pages.setCurrentWidget(page)
+        self.strip.setVisible(not shown)
+        self._show_foot()
+
+    def show_hint(self, text: str) -> None:
+        """Under the composer, instead of the legend; empty brings the legend back."""
+        self.hint.setText(text)
+        self._show_foot()
+
+    def show_chats(self, chats: Sequence[Conversation], selected: str) -> None:
+        """The sidebar's list."""
+        rows = [ChatRow(chat.id, chat.title, chat.created) for chat in chats]
+        self.sidebar.set_chats(rows, selected)
+
+    def _show_foot(self) -> None:
+        hinting = bool(self.hint.text())
+        on_first_page = self.pages.currentWidget() is self.first_page
+        self.legend.setVisible(not hinting and not on_first_page)
+        self.hint.setVisible(hinting or on_first_page)

@@ -1,0 +1,197 @@
+"""MainWindow: the chat window. Lays the parts out, owns the link to the worker, and the keys.
+
+What happens in it is the desk's business; what stands where is the columns'. The worker is
+started by `start()`, once the loop runs. Closing hides the window at once, stops the worker,
+and then closes for real; `shut_down()` waits for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
+from PySide6.QtWidgets import QHBoxLayout, QLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
+
+from app import strings
+from app.chat.banner import Banner
+from app.chat.composer import Composer
+from app.chat.first_page import FirstPage
+from app.chat.legend import Legend
+from app.chat.transcript import Transcript
+from app.columns import Arrangement, Columns
+from app.controls.text_label import TextLabel
+from app.desk import Desk
+from app.gauges.strip import InstrumentStrip
+from app.header import Header
+from app.panels.inspector import Inspector
+from app.panels.sidebar import Sidebar
+from app.session.intents import Close
+from app.session.link import WorkerLink
+from app.theme.theme import Theme
+from app.views import Views
+
+START_SIZE = QSize(1440, 900)
+MINIMUM_SIZE = QSize(980, 640)
+_FOOT_PX = 34
+_SIDE_MARGIN_PX = 24
+# The Mac's own keys (⌃⌘S) have no likeness elsewhere, where ⌘ is Ctrl.
+_SIDEBAR_KEYS = "Ctrl+Meta+S" if sys.platform == "darwin" else "Ctrl+Alt+S"
+
+
+class MainWindow(QMainWindow):
+    """`command` starts the worker (None: the usual one)."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        model: str = "starter",
+        command: Sequence[str] | None = None,
+        *,
+        silence_s: float = 15.0,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._closing: asyncio.Task[None] | None = None
+        self._closed = asyncio.Event()
+        self.setWindowTitle(strings.APP_NAME)
+        self.setMinimumSize(MINIMUM_SIZE)
+
+        self.views = self._make_views()
+        content = self._make_content()
+        self.columns = Columns(theme, self.views.sidebar, content, self.views.inspector, self)
+        self.setCentralWidget(self.columns)
+        self.worker = WorkerLink(self._hear, command, silence_s=silence_s)
+        self.desk = Desk(self.views, model, self.worker.send, self.worker.restart, self)
+        self._make_actions()
+        self._wire()
+        self.resize(START_SIZE)
+        self._show_arrangement(self.columns.arrangement)
+        self.views.composer.edit.setFocus()
+
+    def start(self) -> None:
+        """Start the worker. Needs the running loop."""
+        self.worker.start()
+
+    async def closed(self) -> None:
+        """Returns once the window is closed and the worker has ended."""
+        await self._closed.wait()
+
+    async def shut_down(self) -> None:
+        """Close, and wait for everything to end. Safe to call twice."""
+        self.close()
+        await self.closed()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self._closed.is_set():
+            event.accept()
+            return
+        event.ignore()
+        if self._closing is None:
+            self.hide()
+            self.desk.take(Close())
+            self._closing = asyncio.ensure_future(self._close_down())
+
+    # ---- inside
+
+    async def _close_down(self) -> None:
+        await self.worker.close()
+        self._closed.set()
+        self.close()
+
+    def _hear(self, given: object) -> None:
+        self.desk.take(given)  # type: ignore[arg-type]
+
+    def _make_views(self) -> Views:
+        theme = self._theme
+        pages = QStackedWidget(self)
+        first_page, transcript = FirstPage(theme), Transcript(theme)
+        pages.addWidget(first_page)
+        pages.addWidget(transcript)
+        hint = TextLabel(theme, "", 11, 15, "text2", align=Qt.AlignmentFlag.AlignHCenter)
+        hint.setFixedHeight(_FOOT_PX)
+        return Views(
+            header=Header(theme),
+            strip=InstrumentStrip(theme),
+            banner=Banner(theme),
+            pages=pages,
+            first_page=first_page,
+            transcript=transcript,
+            composer=Composer(theme),
+            legend=Legend(theme),
+            hint=hint,
+            sidebar=Sidebar(theme),
+            inspector=Inspector(theme),
+        )
+
+    def _make_content(self) -> QWidget:
+        views, content = self.views, QWidget(self)
+        column = QVBoxLayout(content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(views.header)
+        column.addWidget(views.strip)
+        column.addLayout(_centred(views.banner, 0))
+        column.addWidget(views.pages, 1)
+        column.addLayout(_centred(views.composer, 10))
+        column.addWidget(views.legend)
+        column.addWidget(views.hint)
+        return content
+
+    def _make_actions(self) -> None:
+        desk, header = self.desk, self.views.header
+        chat = (
+            self._action(strings.ACTION_NEW_CHAT, ["Ctrl+N"], desk.new_chat),
+            self._action(strings.ACTION_ATTACH, ["Ctrl+O"], self.views.composer.choose_files),
+            self._action(strings.ACTION_STOP, ["Esc", "Ctrl+."], desk.stop),
+            self._action(strings.ACTION_REGENERATE, ["Ctrl+R"], desk.regenerate),
+            self._action(strings.ACTION_RESTART, [], desk.restart),
+            self._action(strings.ACTION_CLOSE, ["Ctrl+W", "Ctrl+Q"], self.close),
+        )
+        view = (
+            self._action(strings.ACTION_TINT, ["Ctrl+T"], header.cycle_tint),
+            self._action(strings.ACTION_SIDEBAR, [_SIDEBAR_KEYS], self._toggle_sidebar),
+            self._action(strings.ACTION_INSPECTOR, ["Ctrl+Alt+I"], self._toggle_inspector),
+        )
+        if sys.platform == "darwin":
+            # Elsewhere a menu bar would stand in the window; the keys work without one.
+            for title, actions in ((strings.MENU_CHAT, chat), (strings.MENU_VIEW, view)):
+                menu = QMenu(title, self)
+                menu.addActions(actions)
+                self.menuBar().addMenu(menu)
+
+    def _action(self, text: str, keys: Sequence[str], slot: Callable[[], object]) -> QAction:
+        action = QAction(text, self)
+        action.setShortcuts([QKeySequence(key) for key in keys])
+        action.triggered.connect(lambda checked: slot())
+        self.addAction(action)
+        return action
+
+    def _wire(self) -> None:
+        views = self.views
+        views.header.tint_changed.connect(views.transcript.set_tint_mode)
+        views.header.inspector_toggled.connect(self.columns.show_inspector)
+        views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
+        views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
+        self.columns.arranged.connect(self._show_arrangement)
+
+    def _show_arrangement(self, plan: Arrangement) -> None:
+        self.views.header.set_inspector_shown(plan.inspector_px > 0)
+        self.views.header.set_sidebar_shown(plan.sidebar_px > 0)
+
+    def _toggle_sidebar(self) -> None:
+        self.columns.show_sidebar(self.columns.arrangement.sidebar_px == 0)
+
+    def _toggle_inspector(self) -> None:
+        self.columns.show_inspector(self.columns.arrangement.inspector_px == 0)
+
+
+def _centred(widget: QWidget, top_px: int) -> QLayout:
+    """`widget` at its own greatest width in the middle, with a margin where there is less room."""
+    row = QHBoxLayout()
+    row.setContentsMargins(_SIDE_MARGIN_PX, top_px, _SIDE_MARGIN_PX, 0)
+    row.addWidget(widget, 1)
+    return row

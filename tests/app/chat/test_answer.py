@@ -1,0 +1,78 @@
+"""An answer around its text: reading card, footer, actions."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from app.chat.answer import Answer
+from app.chat.transcript import Transcript
+from core.events import Change, PrefillProgress, Stats
+from tests.app.chat.watching import colour, colours, picture, stream
+from tests.app.chat.written import FERRY, finished, tokens_of
+
+
+def test_reading_shows_a_card_until_the_first_token(transcript: Transcript) -> None:
+    transcript.begin_answer("t")
+    answer = transcript.findChild(Answer)
+    assert answer is not None
+    transcript.show_progress("t", PrefillProgress("r", 10, 90, 0))
+    assert answer.card is None
+    transcript.show_progress("t", PrefillProgress("r", 1024, 5120, 0, 8.0))
+    assert answer.card is not None
+    assert answer.card.accessibleName() == "Reading 5,120 tokens"
+    assert colour("accent_fill") in colours(picture(answer.card))
+    transcript.append_tokens("t", tokens_of("Yes"))
+    assert answer.card is None
+    assert not answer.body.isHidden()
+    transcript.show_progress("t", PrefillProgress("r", 5120, 5120, 0, 0.0))
+    assert answer.card is None
+
+
+def test_the_footer_has_figures_changes_and_actions(transcript: Transcript, qtbot: QtBot) -> None:
+    answer = stream(transcript, FERRY)
+    assert "tokens" in answer.footer.stats.text
+    change = Change("sampling.max_tokens", "1024", "512", "the context ends there")
+    transcript.finish_answer(
+        "t", finished(Stats(tokens=3, prompt_tokens=9, read_tokens=9), changes=(change,))
+    )
+    assert answer.footer.stats.text.endswith("read all 9 tokens")
+    assert answer.footer.notes == ("Max tokens 512 instead of 1,024: the context ends there.",)
+    copy, again = answer.footer.buttons
+    qtbot.mouseClick(copy, Qt.MouseButton.LeftButton)
+    assert QGuiApplication.clipboard().text() == transcript.answer_text("t")
+    with qtbot.waitSignal(transcript.regenerate_requested) as heard:
+        qtbot.mouseClick(again, Qt.MouseButton.LeftButton)
+    assert heard.args == ["t"]
+
+
+def test_a_cut_off_answer_keeps_what_was_written(transcript: Transcript) -> None:
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer("t", None, "The worker ran out of memory.")
+    assert answer.footer.stats.text.endswith("stopped early")
+    assert answer.footer.notes == ("The worker ran out of memory.",)
+    assert transcript.answer_text("t").startswith("Under section")
+    assert colour("danger") in colours(picture(answer.footer.stats))
+
+
+def test_an_answer_cut_off_before_its_first_token(transcript: Transcript) -> None:
+    transcript.begin_answer("t")
+    transcript.show_progress("t", PrefillProgress("r", 100, 5000, 0, 9.0))
+    transcript.finish_answer("t", None, "Cancelled.")
+    answer = transcript.findChild(Answer)
+    assert answer is not None
+    assert answer.card is None
+    assert answer.footer.stats.text == "stopped early"
+
+
+def test_actions_show_on_the_newest_answer_and_on_hover(transcript: Transcript, qtbot: QtBot) -> None:
+    first = stream(transcript, "One.", "1")
+    transcript.finish_answer("1", finished())
+    second = stream(transcript, "Two.", "2")
+    assert first.footer.buttons[0].is_revealed
+    transcript.finish_answer("2", finished())
+    assert not first.footer.buttons[0].is_revealed
+    assert second.footer.buttons[0].is_revealed
+    first.footer.buttons[0].setFocus()
+    assert first.footer.buttons[0].is_revealed

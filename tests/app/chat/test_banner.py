@@ -1,0 +1,99 @@
+"""The banner: what it shows, its buttons, and its log."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.chat.banner import WIDTH_PX, Banner
+from app.session.trouble import Trouble
+from app.theme.theme import Theme
+
+DIED = Trouble("The worker stopped.", "It was ended by signal SIGKILL.", "restart", ("one", "two", "three"))
+
+
+@pytest.fixture
+def banner(qtbot: QtBot) -> Banner:
+    widget = Banner(Theme("light"))
+    qtbot.addWidget(widget)
+    widget.resize(WIDTH_PX, 200)
+    return widget
+
+
+def test_hidden_until_there_is_trouble(banner: Banner) -> None:
+    assert banner.isHidden()
+    banner.show_trouble(DIED)
+    assert banner.isVisible()
+    assert banner.accessibleName() == "The worker stopped. It was ended by signal SIGKILL."
+
+
+def test_restart_is_asked_for(qtbot: QtBot, banner: Banner) -> None:
+    banner.show_trouble(DIED)
+    with qtbot.waitSignal(banner.remedy_requested, timeout=500) as asked:
+        qtbot.mouseClick(banner.remedy_button, Qt.MouseButton.LeftButton)
+    assert asked.args == ["restart"]
+    assert banner.isVisible()
+
+
+def test_the_remedy_of_a_failed_load_is_another_try(qtbot: QtBot, banner: Banner) -> None:
+    banner.show_trouble(Trouble("No model.", "", "load"))
+    assert banner.remedy_button.text() == "Try again"
+    assert banner.remedy_button.accessibleName() == "Try again"
+    with qtbot.waitSignal(banner.remedy_requested, timeout=500) as asked:
+        qtbot.keyClick(banner.remedy_button, Qt.Key.Key_Space)
+    assert asked.args == ["load"]
+
+
+def test_without_remedy_and_log_there_are_no_buttons_for_them(banner: Banner) -> None:
+    banner.show_trouble(Trouble("The prompt is too long.", "Shorten it."))
+    assert banner.remedy_button.isHidden()
+    assert banner.details_button.isHidden()
+    assert banner.close_button.isVisible()
+
+
+def test_details_reveal_the_log_and_hide_it_again(qtbot: QtBot, banner: Banner) -> None:
+    banner.show_trouble(DIED)
+    assert banner.log_view.isHidden()
+    low = banner.sizeHint().height()
+    qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
+    assert banner.log_view.isVisible()
+    assert banner.log_view.toPlainText() == "one\ntwo\nthree"
+    assert banner.log_view.font().fixedPitch()
+    assert banner.sizeHint().height() > low
+    assert banner.details_button.text() == "Hide details"
+    qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
+    assert banner.log_view.isHidden()
+
+
+def test_a_long_log_shows_its_end(qtbot: QtBot, banner: Banner) -> None:
+    banner.show_trouble(Trouble("Gone.", "", "restart", tuple(f"line {n}" for n in range(200))))
+    qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
+    bar = banner.log_view.verticalScrollBar()
+    assert bar.maximum() > 0
+    assert bar.value() == bar.maximum()
+    assert banner.log_view.height() < 200
+
+
+def test_dismissing(qtbot: QtBot, banner: Banner) -> None:
+    banner.show_trouble(DIED)
+    with qtbot.waitSignal(banner.dismissed, timeout=500):
+        qtbot.mouseClick(banner.close_button, Qt.MouseButton.LeftButton)
+    assert banner.isHidden()
+    assert banner.trouble is None
+
+
+def test_a_new_trouble_replaces_the_old_and_closes_its_log(qtbot: QtBot, banner: Banner) -> None:
+    banner.show_trouble(DIED)
+    qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
+    banner.show_trouble(Trouble("Something else.", "", "restart", ("x",)))
+    assert banner.log_view.isHidden()
+    assert banner.accessibleName().startswith("Something else.")
+
+
+def test_painted_in_the_colours_of_failure(banner: Banner) -> None:
+    banner.show_trouble(DIED)
+    for scheme in ("light", "dark"):
+        banner._theme.set_scheme(scheme)  # type: ignore[arg-type]
+        image = banner.grab().toImage()
+        assert image.pixelColor(30, image.height() - 8) == banner._theme.color("danger_tint")

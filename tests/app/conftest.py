@@ -1,0 +1,50 @@
+"""Every test of the window fails if it leaves a widget, a running timer or a pending task behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QTimer
+from PySide6.QtWidgets import QApplication, QWidget
+from shiboken6 import isValid
+
+
+def _settle() -> None:
+    """Deliver what is posted, deferred deletions included, and collect what nobody holds."""
+    for _ in range(3):
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+        QCoreApplication.processEvents()
+        gc.collect()
+
+
+def _top_level_widgets() -> set[QWidget]:
+    return {widget for widget in QApplication.topLevelWidgets() if isValid(widget)}
+
+
+def _running_timers() -> list[QTimer]:
+    return [o for o in gc.get_objects() if isinstance(o, QTimer) and isValid(o) and o.isActive()]
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compares before and after; what was there before (a module's own fixture) may stay."""
+    threads = set(threading.enumerate())
+    widgets = _top_level_widgets() if QApplication.instance() else set()
+    yield
+    assert set(threading.enumerate()) <= threads, "a thread is still running"
+    if QApplication.instance() is None:
+        return
+    _settle()
+    left = list(_top_level_widgets() - widgets)
+    assert not left, f"widgets left behind: {[(type(w).__name__, w.objectName()) for w in left]}"
+    timers = _running_timers()
+    assert not timers, f"timers still running: {[(t.objectName(), t.parent()) for t in timers]}"
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    assert not asyncio.all_tasks(loop), "a task is still pending"

@@ -1,0 +1,118 @@
+"""FocusRing: drawn around the control that the keyboard reached, wherever it moves."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.controls import Button, Spin
+from app.theme.theme import Theme
+from tests.app.controls.painting import pixel
+from tests.app.controls.windows import activate
+
+
+@pytest.fixture
+def window(theme: Theme, qtbot: QtBot) -> QWidget:
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(200, 160)
+    activate(window, qtbot)
+    return window
+
+
+def _rings(host: QWidget) -> list[QWidget]:
+    """The overlays laid on `host`."""
+    children = host.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    return [child for child in children if type(child).__name__ == "_Overlay" and not child.isHidden()]
+
+
+def _button(theme: Theme, parent: QWidget, x: int = 40, y: int = 40) -> Button:
+    button = Button(theme, "Restart", parent=parent)
+    button.setGeometry(QRect(QPoint(x, y), button.sizeHint()))
+    button.show()
+    return button
+
+
+def test_the_keyboard_shows_it_three_pixels_outside(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
+    button = _button(theme, window)
+    button.setFocus(Qt.FocusReason.TabFocusReason)
+    [ring] = _rings(window)
+    assert ring.geometry() == button.geometry().adjusted(-3, -3, 3, 3)
+    assert pixel(window, button.x() - 2, button.geometry().center().y()) == theme.color("accent_tint")
+    assert pixel(window, button.x() + 20, button.y()) == theme.color("accent_mid")
+
+
+def test_a_click_gives_focus_without_it_and_a_key_brings_it(
+    theme: Theme, window: QWidget, qtbot: QtBot
+) -> None:
+    button = _button(theme, window)
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert button.hasFocus()
+    assert _rings(window) == []
+    qtbot.keyClick(button, Qt.Key.Key_Space)
+    assert len(_rings(window)) == 1
+
+
+def test_a_field_shows_it_for_the_mouse_too(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
+    spin = Spin(theme, 0, 9, 1, parent=window)
+    spin.move(40, 40)
+    spin.show()
+    spin.setFocus(Qt.FocusReason.MouseFocusReason)
+    assert len(_rings(window)) == 1
+
+
+def test_it_leaves_with_the_focus(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
+    first, second = _button(theme, window), _button(theme, window, y=90)
+    first.setFocus(Qt.FocusReason.TabFocusReason)
+    second.setFocus(Qt.FocusReason.TabFocusReason)
+    [ring] = _rings(window)
+    assert ring.geometry().center() == second.geometry().center()
+    second.hide()
+    assert all(ring.geometry().center() != second.geometry().center() for ring in _rings(window))
+
+
+def test_it_follows_the_control_and_what_holds_it(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
+    holder = QWidget(window)
+    holder.setGeometry(10, 10, 150, 80)
+    holder.show()
+    button = _button(theme, holder, 20, 20)
+    button.setFocus(Qt.FocusReason.TabFocusReason)
+    button.move(24, 22)
+    holder.move(30, 50)
+    [ring] = _rings(window)
+    assert ring.geometry().topLeft() == QPoint(30 + 24 - 3, 50 + 22 - 3)
+
+
+def test_inside_a_scroll_area_it_lies_on_the_page(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
+    page = QWidget()
+    page.resize(180, 600)
+    area = QScrollArea(window)
+    area.setWidget(page)
+    QVBoxLayout(window).addWidget(area)
+    window.layout().activate()
+    button = _button(theme, page)
+    button.setFocus(Qt.FocusReason.TabFocusReason)
+    [ring] = _rings(page)
+    before = ring.mapTo(window, QPoint(0, 0))
+    area.verticalScrollBar().setValue(20)
+    assert ring.mapTo(window, QPoint(0, 0)) == before - QPoint(0, 20)
+
+
+def test_a_control_may_die_while_it_is_drawn(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
+    button = _button(theme, window)
+    button.setFocus(Qt.FocusReason.TabFocusReason)
+    button.setParent(None)
+    button.deleteLater()
+    qtbot.waitUntil(lambda: _rings(window) == [])
+    theme.set_scheme("dark")
+
+
+def test_a_control_without_surroundings_has_none(theme: Theme, qtbot: QtBot) -> None:
+    button = Button(theme, "Restart")
+    qtbot.addWidget(button)
+    button.show()
+    button.setFocus(Qt.FocusReason.TabFocusReason)
+    qtbot.keyClick(button, Qt.Key.Key_Space)
+    assert _rings(button) == []

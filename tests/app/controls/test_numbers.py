@@ -1,0 +1,214 @@
+"""Slider and Spin: numbers by mouse and by keyboard, inside their bounds."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QAccessible, QWheelEvent
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.controls import Slider, Spin
+from app.theme.theme import Theme
+from tests.app.controls.windows import activate
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> QWidget:
+    window = QWidget()
+    qtbot.addWidget(window)
+    QVBoxLayout(window)
+    window.resize(240, 80)
+    activate(window, qtbot)
+    return window
+
+
+def _add(window: QWidget, control: QWidget) -> None:
+    layout = window.layout()
+    assert layout is not None
+    layout.addWidget(control)
+    layout.activate()
+    control.show()
+
+
+@pytest.fixture
+def slider(theme: Theme, window: QWidget) -> Slider:
+    slider = Slider(theme, 0.0, 2.0, 0.05)
+    _add(window, slider)
+    slider.setFixedWidth(216)  # 200 px of way for the knob's centre
+    return slider
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ([Qt.Key.Key_Right], 0.05),
+        ([Qt.Key.Key_Up, Qt.Key.Key_Up, Qt.Key.Key_Left], 0.05),
+        ([Qt.Key.Key_PageUp], 0.2),
+        ([Qt.Key.Key_End], 2.0),
+        ([Qt.Key.Key_End, Qt.Key.Key_Home], 0.0),
+        ([Qt.Key.Key_Home, Qt.Key.Key_Left], 0.0),
+    ],
+)
+def test_a_slider_moves_by_keys(slider: Slider, qtbot: QtBot, keys: list[Qt.Key], expected: float) -> None:
+    slider.setFocus()
+    for key in keys:
+        qtbot.keyClick(slider, key)
+    assert slider.value == expected
+
+
+def test_a_slider_jumps_to_the_pointer_and_follows_it(slider: Slider, qtbot: QtBot) -> None:
+    told: list[float] = []
+    slider.value_changed.connect(told.append)
+    qtbot.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(108, 9))
+    qtbot.mouseMove(slider, QPoint(158, 9))
+    qtbot.mouseMove(slider, QPoint(600, 9))
+    qtbot.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=QPoint(600, 9))
+    qtbot.mouseMove(slider, QPoint(20, 9))
+    assert told == [1.0, 1.5, 2.0]
+
+
+def test_a_slider_keeps_a_value_between_its_steps(slider: Slider, qtbot: QtBot) -> None:
+    slider.set_value(0.73)
+    assert slider.value == 0.73
+    qtbot.keyClick(slider, Qt.Key.Key_Right)
+    assert slider.value == pytest.approx(0.80)
+
+
+def test_a_slider_stays_inside_and_tells_only_changes(slider: Slider) -> None:
+    told: list[float] = []
+    slider.value_changed.connect(told.append)
+    slider.set_value(9.0)
+    slider.set_value(2.0)
+    slider.set_value(-1.0)
+    assert told == [2.0, 0.0]
+
+
+def test_a_slider_stays_silent_while_its_signals_are_blocked(slider: Slider, qtbot: QtBot) -> None:
+    told: list[float] = []
+    slider.value_changed.connect(told.append)
+    slider.blockSignals(True)
+    slider.set_value(1.5)
+    slider.blockSignals(False)
+    assert slider.value == 1.5
+    assert told == []
+
+
+def test_a_slider_whose_step_does_not_divide_still_reaches_the_end(
+    theme: Theme, window: QWidget, qtbot: QtBot
+) -> None:
+    slider = Slider(theme, 0.0, 1.0, 0.3)
+    _add(window, slider)
+    qtbot.keyClick(slider, Qt.Key.Key_End)
+    assert slider.value == 1.0
+
+
+def test_a_slider_without_room_is_our_bug(theme: Theme, qapp: QApplication) -> None:
+    with pytest.raises(ValueError, match="minimum < maximum"):
+        Slider(theme, 1.0, 1.0, 0.1)
+
+
+def test_a_slider_is_one_to_assistive_technology(slider: Slider) -> None:
+    slider.setAccessibleName("Temperature")
+    face = QAccessible.queryAccessibleInterface(slider)
+    assert face.role() == QAccessible.Role.Slider
+    assert face.text(QAccessible.Text.Name) == "Temperature"
+
+
+@pytest.fixture
+def spin(theme: Theme, window: QWidget) -> Spin:
+    spin = Spin(theme, 1, 131072, 1)
+    _add(window, spin)
+    spin.set_value(1024)
+    return spin
+
+
+def _type(spin: Spin, qtbot: QtBot, text: str) -> None:
+    spin.setFocus()
+    spin.selectAll()
+    qtbot.keyClicks(spin.lineEdit(), text)
+
+
+def test_a_spin_writes_thousands_apart(spin: Spin) -> None:
+    assert spin.text() == "1,024"
+    spin.set_grouped(False)
+    assert spin.text() == "1024"
+    assert spin.height() == 24
+
+
+def test_a_spin_steps_by_keys(spin: Spin, qtbot: QtBot) -> None:
+    told: list[float] = []
+    spin.value_changed.connect(told.append)
+    qtbot.keyClick(spin, Qt.Key.Key_Up)
+    qtbot.keyClick(spin, Qt.Key.Key_Down)
+    qtbot.keyClick(spin, Qt.Key.Key_PageUp)
+    assert told == [1025, 1024, 1034]
+
+
+def test_a_spin_counts_typed_numbers_when_they_are_done(spin: Spin, qtbot: QtBot) -> None:
+    told: list[float] = []
+    spin.value_changed.connect(told.append)
+    _type(spin, qtbot, "2,048")
+    assert told == []
+    assert spin.value == 1024
+    qtbot.keyClick(spin, Qt.Key.Key_Return)
+    assert told == [2048]
+    assert spin.value == 2048
+
+
+def test_a_spin_counts_typed_numbers_when_it_is_left(spin: Spin, qtbot: QtBot) -> None:
+    _type(spin, qtbot, "77")
+    with qtbot.waitSignal(spin.value_changed) as told:
+        spin.clearFocus()
+    assert told.args == [77.0]
+
+
+def test_a_spin_does_not_let_the_bounds_be_typed_over(spin: Spin, qtbot: QtBot) -> None:
+    _type(spin, qtbot, "999999")
+    qtbot.keyClick(spin, Qt.Key.Key_Return)
+    assert spin.value == 99999
+
+
+def test_a_spin_steps_by_its_arrows_and_stops_when_let_go(spin: Spin, qtbot: QtBot) -> None:
+    right = spin.width() - 8
+    qtbot.mouseClick(spin, Qt.MouseButton.LeftButton, pos=QPoint(right, 5))
+    assert spin.value == 1025
+    qtbot.mouseClick(spin, Qt.MouseButton.LeftButton, pos=QPoint(right, 19))
+    assert spin.value == 1024
+    qtbot.mousePress(spin, Qt.MouseButton.LeftButton, pos=QPoint(right, 5))
+    qtbot.waitUntil(lambda: spin.value >= 1027, timeout=3000)
+    qtbot.mouseRelease(spin, Qt.MouseButton.LeftButton, pos=QPoint(right, 5))
+    at_release = spin.value
+    qtbot.wait(250)
+    assert spin.value == at_release
+
+
+def test_a_spin_takes_fractions(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
+    spin = Spin(theme, 0.0, 1.0, 0.05, 2)
+    _add(window, spin)
+    spin.set_value(0.4)
+    assert spin.text() == "0.40"
+    qtbot.keyClick(spin, Qt.Key.Key_Up)
+    assert spin.value == pytest.approx(0.45)
+
+
+@pytest.mark.parametrize("kind", ["slider", "spin"])
+def test_a_wheel_that_scrolls_the_panel_changes_nothing(
+    kind: str, slider: Slider, spin: Spin, qtbot: QtBot
+) -> None:
+    control: QWidget = slider if kind == "slider" else spin
+    control.setFocus()
+    before = (slider.value, spin.value)
+    wheel = QWheelEvent(
+        QPointF(5, 5),
+        QPointF(control.mapToGlobal(QPoint(5, 5))),
+        QPoint(0, 0),
+        QPoint(0, 120),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(control, wheel)
+    assert (slider.value, spin.value) == before
+    assert not wheel.isAccepted()

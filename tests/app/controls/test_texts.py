@@ -1,0 +1,147 @@
+"""TextArea, TextLabel and the overlay scroll bar."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import QApplication, QScrollArea, QTextEdit, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.controls import Button, OverlayScrollBar, TextArea, TextLabel
+from app.theme.theme import Theme
+from tests.app.controls.painting import colors
+from tests.app.controls.windows import activate
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> QWidget:
+    window = QWidget()
+    qtbot.addWidget(window)
+    QVBoxLayout(window)
+    window.resize(300, 200)
+    activate(window, qtbot)
+    return window
+
+
+def _add(window: QWidget, widget: QWidget) -> None:
+    layout = window.layout()
+    assert layout is not None
+    layout.addWidget(widget)
+    widget.show()
+    layout.activate()
+
+
+@pytest.fixture
+def area(theme: Theme, window: QWidget) -> TextArea:
+    area = TextArea(theme)
+    area.setAccessibleName("System prompt")
+    _add(window, area)
+    return area
+
+
+def _edit(area: TextArea) -> QTextEdit:
+    return area.findChildren(QTextEdit)[0]
+
+
+def test_typing_is_told_as_a_whole(area: TextArea, qtbot: QtBot) -> None:
+    told: list[str] = []
+    area.value_changed.connect(told.append)
+    area.setFocus()
+    qtbot.keyClicks(_edit(area), "Hi")
+    qtbot.keyClick(_edit(area), Qt.Key.Key_Return)
+    qtbot.keyClicks(_edit(area), "you")
+    assert area.value == "Hi\nyou"
+    assert told[-1] == "Hi\nyou"
+    assert len(told) == len(set(told))
+
+
+def test_tab_leaves_the_area(area: TextArea, theme: Theme, window: QWidget, qtbot: QtBot) -> None:
+    after = Button(theme, "After")
+    _add(window, after)
+    area.setFocus()
+    qtbot.keyClick(_edit(area), Qt.Key.Key_Tab)
+    assert after.hasFocus()
+    assert area.value == ""
+
+
+def test_pasted_text_loses_its_formatting(area: TextArea, qtbot: QtBot) -> None:
+    rich = QMimeData()
+    rich.setHtml("<b>Quote</b> the source")
+    rich.setText("Quote the source")
+    QApplication.clipboard().setMimeData(rich)
+    _edit(area).paste()
+    # The clipboard would otherwise hold a Python object beyond the interpreter's end.
+    QApplication.clipboard().clear()
+    assert area.value == "Quote the source"
+    assert "font-weight" not in _edit(area).toHtml().replace("font-weight:400", "").split("<body")[1]
+
+
+def test_a_set_text_is_told_once_and_spaced(area: TextArea) -> None:
+    told: list[str] = []
+    area.value_changed.connect(told.append)
+    area.set_value("one\ntwo\nthree")
+    area.set_value("one\ntwo\nthree")
+    assert told == ["one\ntwo\nthree"]
+    assert _edit(area).document().size().height() == 3 * 17
+
+
+def test_the_area_is_named_for_assistive_technology(area: TextArea) -> None:
+    area.setAccessibleDescription("Told first.")
+    face = QAccessible.queryAccessibleInterface(_edit(area))
+    assert face.role() == QAccessible.Role.EditableText
+    assert face.text(QAccessible.Text.Name) == "System prompt"
+    assert face.text(QAccessible.Text.Description) == "Told first."
+
+
+LONG = "Guarded re-checks close calls with a plain step, so the text matches in nearly every run."
+
+
+def test_a_wrapped_label_is_as_high_as_its_lines(theme: Theme, qtbot: QtBot) -> None:
+    label = TextLabel(theme, LONG, 11, 15, wrap=True)
+    qtbot.addWidget(label)
+    wide, narrow = label.heightForWidth(2000), label.heightForWidth(160)
+    assert wide == 15
+    assert narrow % 15 == 0
+    assert narrow >= 45
+
+
+def test_a_label_of_known_width_needs_no_layout_to_find_its_height(theme: Theme, qtbot: QtBot) -> None:
+    label = TextLabel(theme, "Short", 11, 15, wrap=True, width_px=160)
+    qtbot.addWidget(label)
+    assert (label.sizeHint().width(), label.sizeHint().height()) == (160, 15)
+    label.setText(LONG)
+    assert label.sizeHint().height() >= 45
+    assert not label.hasHeightForWidth()
+
+
+def test_a_label_paints_in_the_themes_colour(theme: Theme, qtbot: QtBot) -> None:
+    label = TextLabel(theme, "████", 12, 16, "danger")
+    qtbot.addWidget(label)
+    label.resize(label.sizeHint())
+    assert theme.color("danger").name() in colors(label)
+    theme.set_scheme("dark")
+    assert theme.color("danger").name() in colors(label)
+    label.set_color("text2")
+    assert theme.color("text2").name() in colors(label)
+
+
+def test_the_overlay_bar_comes_when_it_is_needed_and_scrolls(
+    theme: Theme, window: QWidget, qtbot: QtBot
+) -> None:
+    page = QWidget()
+    page.setFixedHeight(40)
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setWidget(page)
+    bar = OverlayScrollBar(theme, area)
+    _add(window, area)
+    qtbot.waitUntil(lambda: area.isVisible())
+    assert bar.isHidden()
+    page.setFixedHeight(900)
+    qtbot.waitUntil(lambda: not bar.isHidden())
+    assert bar.geometry().right() < area.width()
+    bar.setValue(120)
+    assert area.verticalScrollBar().value() == 120
+    area.verticalScrollBar().setValue(30)
+    assert bar.value() == 30

@@ -1,0 +1,70 @@
+"""Every control repaints, in its new colours, when the theme changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.controls import (
+    Button,
+    IconButton,
+    Popup,
+    ScrollBar,
+    Segment,
+    Slider,
+    Spin,
+    Switch,
+    TextArea,
+    TextLabel,
+)
+from app.theme.theme import Theme
+from tests.app.controls.painting import PaintCounter, colors
+from tests.app.controls.windows import activate
+
+OPTIONS = [("a", "One"), ("b", "Two")]
+
+
+def _scroll_bar(theme: Theme) -> QWidget:
+    bar = ScrollBar(theme, Qt.Orientation.Vertical)
+    bar.setRange(0, 100)
+    return bar
+
+
+# Each control, and a palette token that it is sure to paint.
+CONTROLS: dict[str, tuple[Callable[[Theme], QWidget], str]] = {
+    "button": (lambda theme: Button(theme, "Restart"), "control"),
+    "primary": (lambda theme: Button(theme, "Restart", "primary"), "accent_fill"),
+    "segment": (lambda theme: Segment(theme, OPTIONS), "segment_track"),
+    "switch": (Switch, "fill2"),
+    "slider": (lambda theme: Slider(theme, 0, 1, 0.1), "slider_track"),
+    "popup": (lambda theme: Popup(theme, OPTIONS), "control"),
+    "spin": (lambda theme: Spin(theme, 0, 9, 1), "control"),
+    "text area": (TextArea, "text_area"),
+    "icon button": (lambda theme: IconButton(theme, "stop", "Stop"), ""),
+    "label": (lambda theme: TextLabel(theme, "████"), "text2"),
+    "scroll bar": (_scroll_bar, ""),
+}
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_it_repaints(name: str, theme: Theme, qtbot: QtBot) -> None:
+    make, token = CONTROLS[name]
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(240, 160)
+    control = make(theme)
+    QVBoxLayout(window).addWidget(control)
+    activate(window, qtbot)
+    counter = PaintCounter(control)
+    before = control.grab().toImage()
+    qtbot.wait(20)
+    painted = counter.count
+    theme.set_scheme("dark")
+    qtbot.waitUntil(lambda: counter.count > painted)
+    assert control.grab().toImage() != before
+    if token:
+        assert theme.color(token).name() in colors(control)

@@ -1,0 +1,191 @@
+"""A worker without a model: speaks the real protocol over its pipes and does as it is asked.
+
+What happens is written in the last question, as words:
+
+    write N      N tokens, in steps of accepted, accepted, bonus, after one normal step
+    slowly       20 ms between steps
+    die N        end by SIGKILL after N tokens
+    refuse       fail the request before the first token
+    break N      fail the request after N tokens
+    mute N       stop, heart and all, after N tokens
+    garble       send a line that is no event first
+
+Each answer is `ECHO <number of messages>: ` and then numbered words. Environment:
+FAKE_LOAD=fail makes loading fail (unless FAKE_LOAD_ONCE names a file, which is made then),
+FAKE_LOAD=die ends the process instead of loading, FAKE_START=exit before saying hello.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import signal
+import sys
+import threading
+import time
+
+from core.events import (
+    Cancel,
+    CountTokens,
+    Effective,
+    Event,
+    Failed,
+    Finished,
+    FinishReason,
+    Gauges,
+    Generate,
+    Heartbeat,
+    Hello,
+    LoadModel,
+    LoadProgress,
+    ModelInfo,
+    ModelLoaded,
+    Occupancy,
+    Origin,
+    PrefillProgress,
+    Shutdown,
+    Stats,
+    Token,
+    TokenCount,
+    decode_command,
+    encode,
+)
+
+INFO = ModelInfo(
+    "Fake 1M", "fake", "f" * 64, "Fake", "fake", "float32", "", 10**6, 4 * 10**6, 8192, 256, 2, True
+)
+ORIGINS: tuple[Origin, ...] = ("accepted", "accepted", "bonus")
+
+_lock = threading.Lock()
+_muted = threading.Event()
+_cancelled: set[str] = set()
+_commands: queue.SimpleQueue[object] = queue.SimpleQueue()
+
+
+def send(event: Event) -> None:
+    with _lock:
+        sys.stdout.buffer.write(encode(event))
+        sys.stdout.buffer.flush()
+
+
+def beat() -> None:
+    while not _muted.wait(0.1):
+        send(Heartbeat("ready", 0.0, 500_000_000, 2_000_000_000))
+
+
+def read() -> None:
+    for line in sys.stdin.buffer:
+        command = decode_command(line)
+        if isinstance(command, Shutdown):
+            os._exit(0)
+        if isinstance(command, Cancel):
+            _cancelled.add(command.request)
+        else:
+            _commands.put(command)
+    os._exit(0)
+
+
+def number(question: str, word: str) -> int:
+    found = re.search(rf"\b{word} (\d+)", question)
+    return int(found.group(1)) if found else -1
+
+
+def load(model: str) -> None:
+    mode, once = os.environ.get("FAKE_LOAD", ""), os.environ.get("FAKE_LOAD_ONCE", "")
+    if once and os.path.exists(once):
+        mode = ""
+    elif once:
+        with open(once, "w"):
+            pass
+    if mode == "die":
+        print("no room for the weights", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if mode == "fail":
+        send(
+            Failed("", "load_model", "request", "bad-model", f"There is no model {model}.", "Choose another.")
+        )
+        return
+    send(LoadProgress(model, "Reading weights", 0.5))
+    send(ModelLoaded(INFO))
+
+
+def answer(command: Generate) -> None:
+    request, question = command.request, command.messages[-1].content
+    if "refuse" in question:
+        message = "The prompt has 9,000 tokens, 808 more than the 8,192 that fit this model."
+        send(Failed(request, "generate", "request", "prompt-too-long", message, "Shorten it."))
+        return
+    if "garble" in question:
+        with _lock:
+            sys.stdout.buffer.write(b"[mlx] a stray word\n")
+            sys.stdout.buffer.flush()
+    send(PrefillProgress(request, 10, 10, 0))
+    total, die, fail, mute = (number(question, word) for word in ("write", "die", "break", "mute"))
+    position = step = 0
+    reason: FinishReason = "length"
+    counts = {"accepted": 0, "bonus": 0, "normal": 0}
+    while position < max(total, die, fail, mute, 1):
+        step += 1
+        if request in _cancelled:
+            reason = "cancelled"
+            break
+        for index, origin in enumerate(ORIGINS if step > 1 else ("normal",)):
+            text = f"ECHO {len(command.messages)}:" if position == 0 else f" w{position}"
+            send(Token(request, position, text, origin, step, position, index + 1, 3, 0.1 * step))
+            counts[origin] += 1
+            position += 1
+            if position == die:
+                print("about to be killed", file=sys.stderr, flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+            if position == fail:
+                send(Failed(request, "generate", "worker", "out-of-memory", "There was not enough memory."))
+                return
+            if position == mute:
+                _muted.set()
+                time.sleep(600)
+        send(gauges(request, position))
+        if "slowly" in question:
+            time.sleep(0.02)
+    stats = Stats(
+        prompt_tokens=10,
+        read_tokens=10,
+        tokens=position,
+        accepted=counts["accepted"],
+        bonus=counts["bonus"],
+        normal=counts["normal"],
+        steps=step,
+        tokens_per_s=50.0,
+        ttft_s=0.1,
+        context_used_tokens=10 + position,
+        context_tokens=8192,
+    )
+    effective = Effective("Fake 1M", "float32", command.settings.drafting.drafter, command.settings)
+    send(Finished(request, reason, stats, effective))
+
+
+def gauges(request: str, position: int) -> Gauges:
+    return Gauges(
+        request, 50.0, 0.1, position, 0, 0, 0.0, 1.0, (), Occupancy(), 500_000_000, 10 + position, 8192
+    )
+
+
+def main() -> None:
+    if os.environ.get("FAKE_START") == "exit":
+        print("cannot begin", file=sys.stderr, flush=True)
+        sys.exit(3)
+    send(Hello(os.getpid(), 1, "0.1.0", "0", "0", "cpu", "none"))
+    threading.Thread(target=beat, daemon=True).start()
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        command = _commands.get()
+        if isinstance(command, LoadModel):
+            load(command.model)
+        elif isinstance(command, CountTokens):
+            send(TokenCount(command.request, len(command.text.split())))
+        elif isinstance(command, Generate):
+            answer(command)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Sparkline: where the samples lie, and how long they are kept."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+
+from app.gauges.sparkline import SPAN_S, Sparkline
+
+BOX = QRectF(0, 0, 100, 33)  # 30 px under the headroom
+
+
+@pytest.fixture
+def line() -> Sparkline:
+    return Sparkline()
+
+
+def test_nothing_is_drawn_of_nothing(line: Sparkline) -> None:
+    assert line.points(BOX) == []
+
+
+def test_it_starts_left_and_takes_20_seconds_to_the_right(line: Sparkline) -> None:
+    for at_s in (100.0, 105.0, 110.0, 120.0):
+        line.add(10.0, at_s)
+    assert [point.x() for point in line.points(BOX)] == [0, 25, 50, 100]
+
+
+def test_then_it_scrolls(line: Sparkline) -> None:
+    for second in range(41):
+        line.add(float(second), float(second))
+    points = line.points(BOX)
+    assert len(points) == SPAN_S + 1
+    assert points[0].x() == 0
+    assert points[-1].x() == 100
+
+
+def test_heights_are_in_proportion_to_zero(line: Sparkline) -> None:
+    for at_s, value in enumerate((0.0, 20.0, 40.0)):
+        line.add(value, float(at_s))
+    assert [point.y() for point in line.points(BOX)] == [33, 18, 3]
+    assert [point.y() for point in line.points(BOX, reference=80.0)] == [33, 25.5, 18]
+
+
+def test_a_negative_speed_is_none(line: Sparkline) -> None:
+    line.add(-5.0, 0.0)
+    assert line.points(BOX)[0].y() == BOX.bottom()
+
+
+def test_samples_are_bounded_however_often_they_come(line: Sparkline) -> None:
+    for i in range(5000):
+        line.add(1.0, i / 1000)
+    assert len(line) == 240
+
+
+def test_the_line_its_fill_and_the_reference_are_painted(line: Sparkline, qapp: object) -> None:
+    image = QImage(110, 40, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    for at_s in (0.0, 10.0, 20.0):
+        line.add(50.0, at_s)
+    painter = QPainter(image)
+    blue, black = QColor("#0000FF"), QColor("#000000")
+    line.paint(painter, QRectF(0, 0, 100, 33), blue, QColor("white"), 25.0, black)
+    painter.end()
+    assert image.pixelColor(50, 3).blue() > image.pixelColor(50, 3).red()  # the line
+    assert image.pixelColor(50, 28) == QColor(229, 229, 255)  # a tenth of it below
+    assert any(image.pixelColor(x, 18).red() < 150 for x in range(20, 60))  # the dashes
+    assert image.pixelColor(50, 38) == QColor("white")
+
+
+def test_clearing_forgets(line: Sparkline) -> None:
+    line.add(1.0, 0.0)
+    line.clear()
+    assert len(line) == 0

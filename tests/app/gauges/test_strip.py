@@ -1,0 +1,199 @@
+"""InstrumentStrip: the figures given are the figures read out, and what is stale looks so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtGui import QAccessible
+from pytestqt.qtbot import QtBot
+
+from app.gauges import strings
+from app.gauges.instrument import Instrument
+from app.gauges.strip import InstrumentStrip
+from app.theme.theme import Theme
+from core.events import Gauges, Occupancy, PositionStat, PrefillProgress, Stats
+from tests.app.controls.painting import PaintCounter, colors
+
+GB = 2**30
+POSITIONS = tuple(PositionStat(100, accepted) for accepted in (80, 73, 64, 58, 51, 45))
+
+
+def _gauges(**changes: Any) -> Gauges:
+    figures: dict[str, Any] = {
+        "request": "r1",
+        "tokens_per_s": 58.44,
+        "ttft_s": 0.412,
+        "tokens": 214,
+        "accepted": 148,
+        "tested": 231,
+        "acceptance": 148 / 231,
+        "mean_per_step": 214 / 66,
+        "positions": POSITIONS,
+        "occupancy": Occupancy(412_306, 4_190_000),
+        "memory_bytes": int(11.2 * GB),
+        "context_used_tokens": 6214,
+        "context_tokens": 32768,
+    }
+    return Gauges(**{**figures, **changes})
+
+
+@pytest.fixture
+def strip(theme: Theme, qtbot: QtBot) -> InstrumentStrip:
+    strip = InstrumentStrip(theme)
+    qtbot.addWidget(strip)
+    strip.resize(896, 60)
+    strip.show()
+    strip.set_memory(int(11.2 * GB), 27 * GB)
+    return strip
+
+
+def _said(instrument: Instrument) -> str:
+    face = QAccessible.queryAccessibleInterface(instrument)
+    assert face.text(QAccessible.Text.Name) == instrument.title
+    return face.text(QAccessible.Text.Description)
+
+
+def test_live_figures_are_read_out_as_given(strip: InstrumentStrip) -> None:
+    strip.show_gauges(_gauges(), now_s=1.0)
+    assert [each.title for each in strip.instruments] == [
+        "Speed",
+        "First token",
+        "Drafts accepted",
+        "Index",
+        strings.MEMORY,
+    ]
+    assert _said(strip.speed) == "58.4 tok/s"
+    assert _said(strip.first_token) == "0.41 s"
+    by_position = "by position 80%, 73%, 64%, 58%, 51%, 45%"
+    assert _said(strip.acceptance) == f"64%, 3.2 per step, {by_position}"
+    assert _said(strip.index) == "412,306 of 4.19 M entries"
+    assert _said(strip.memory) == "11.2 of 27.0 GB"
+    assert strip.height() == 60
+
+
+def test_final_figures_replace_them(strip: InstrumentStrip) -> None:
+    strip.show_gauges(_gauges(), now_s=1.0)
+    strip.show_stats(
+        Stats(
+            tokens=45,
+            accepted=13,
+            tested=23,
+            acceptance=13 / 23,
+            mean_per_step=45 / 32,
+            ttft_s=24.31,
+            tokens_per_s=41.2,
+            positions=(PositionStat(16, 9), PositionStat(7, 4)),
+            occupancy=Occupancy(812, 8192),
+            memory_bytes=9 * GB,
+        )
+    )
+    assert _said(strip.speed) == "41.2 tok/s"
+    assert _said(strip.first_token) == "24.3 s"
+    assert _said(strip.acceptance) == "57%, 1.4 per step, by position 56%, 57%"
+    assert _said(strip.index) == "812 of 8,192 entries"
+    assert _said(strip.memory) == "9.0 of 27.0 GB"
+
+
+def test_an_answer_without_drafts_claims_no_acceptance(strip: InstrumentStrip) -> None:
+    strip.show_gauges(_gauges(tested=0, accepted=0, acceptance=0.0, positions=(), occupancy=Occupancy()))
+    assert _said(strip.acceptance) == strings.NO_FIGURE
+    assert _said(strip.index) == strings.NO_FIGURE
+
+
+def test_reading_stands_where_the_first_token_will(strip: InstrumentStrip) -> None:
+    strip.show_gauges(_gauges(), now_s=0.0)
+    strip.show_prefill(PrefillProgress("r2", 0, 5120, 0), now_s=10.0)
+    assert strip.speed.title == "Reading speed"
+    assert _said(strip.speed) == strings.NO_FIGURE
+    strip.show_prefill(PrefillProgress("r2", 1024, 5120, 0), now_s=14.0)
+    assert _said(strip.first_token) == "1,024 of 5,120 read"
+    assert _said(strip.speed) == "256 tok/s"
+    assert _said(strip.acceptance) == strings.NO_FIGURE
+    strip.show_gauges(_gauges(), now_s=20.0)
+    assert strip.speed.title == "Speed"
+    assert _said(strip.first_token) == "0.41 s"
+
+
+def test_reset_leaves_only_the_memory(strip: InstrumentStrip) -> None:
+    strip.show_gauges(_gauges())
+    strip.reset()
+    said = [_said(each) for each in strip.instruments]
+    assert said == [strings.NO_FIGURE] * 4 + ["11.2 of 27.0 GB"]
+
+
+def test_a_dead_workers_figures_are_marked(strip: InstrumentStrip, theme: Theme) -> None:
+    strip.show_gauges(_gauges(), now_s=1.0)
+    green = theme.color("series_green").name()
+    assert green in colors(strip.acceptance)
+    strip.set_stale(True)
+    assert _said(strip.speed) == strings.NO_FIGURE
+    assert _said(strip.first_token) == strings.NO_FIGURE
+    assert _said(strip.memory) == strings.NO_FIGURE
+    assert _said(strip.index) == "412,306 of 4.19 M entries (before the worker stopped)"
+    assert green not in colors(strip.acceptance)
+    assert theme.color("text").name() not in colors(strip.index)
+    strip.set_stale(False)
+    assert _said(strip.speed) == "58.4 tok/s"
+    assert green in colors(strip.acceptance)
+
+
+def test_plain_speed_is_a_line_and_is_said(strip: InstrumentStrip) -> None:
+    for i in range(40):
+        strip.show_gauges(_gauges(), now_s=i / 4)
+    before = strip.speed.grab().toImage()
+    strip.set_plain_speed(23.04)
+    assert _said(strip.speed) == "58.4 tok/s, plain speed 23.0 tok/s"
+    assert strip.speed.grab().toImage() != before
+    strip.set_plain_speed(None)
+    assert _said(strip.speed) == "58.4 tok/s"
+    assert strip.speed.grab().toImage() == before
+
+
+def test_memory_over_the_limit_is_vermilion(strip: InstrumentStrip, theme: Theme) -> None:
+    assert theme.color("series_blue").name() in colors(strip.memory)
+    strip.set_memory(30 * GB, 27 * GB)
+    painted = colors(strip.memory)
+    assert theme.color("series_vermilion").name() in painted
+    assert theme.color("series_blue").name() not in painted
+    strip.set_memory(30 * GB, 0)
+    assert _said(strip.memory) == "30.0 GB"
+
+
+def test_the_index_takes_a_tables_name(strip: InstrumentStrip) -> None:
+    strip.set_index_title("Table · Qwen3")
+    strip.show_gauges(_gauges())
+    assert _said(strip.index) == "412,306 of 4.19 M entries"
+    assert strip.index.title == "Table · Qwen3"
+
+
+def test_whole_instruments_drop_from_the_right(strip: InstrumentStrip) -> None:
+    strip.show_gauges(_gauges())
+    kept = []
+    for width in (896, 895, 700, 540, 300, 120):
+        strip.resize(width, 60)
+        kept.append([not each.isHidden() for each in strip.instruments].count(True))
+        assert all(each.geometry().right() < width for each in strip.instruments if not each.isHidden())
+    assert kept == [5, 4, 3, 2, 1, 0]
+    strip.resize(1200, 60)
+    assert not strip.memory.isHidden()
+
+
+def test_instruments_stand_side_by_side(strip: InstrumentStrip) -> None:
+    strip.show_gauges(_gauges())
+    lefts = [each.x() for each in strip.instruments]
+    assert lefts == [4, 220, 324, 550, 732]
+    strip.show_prefill(PrefillProgress("r2", 28_020, 128_020, 0), now_s=1.0)
+    rights = [each.geometry().right() + 1 for each in strip.instruments]
+    assert [each.x() for each in strip.instruments[1:]] == rights[:-1]
+    assert rights[-1] <= strip.width()
+
+
+def test_the_strip_repaints_in_the_new_theme(strip: InstrumentStrip, theme: Theme, qtbot: QtBot) -> None:
+    strip.show_gauges(_gauges(), now_s=1.0)
+    qtbot.wait(20)
+    counters = [PaintCounter(each) for each in (strip, *strip.instruments)]
+    theme.set_scheme("dark")
+    qtbot.waitUntil(lambda: all(counter.count for counter in counters))
+    assert {theme.color("window").name(), theme.color("hair").name()} <= colors(strip)
+    assert theme.color("text").name() in colors(strip.first_token)

@@ -1,0 +1,267 @@
+"""Inspector: settings go in and out unchanged, and what is refused never gets in force."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractButton, QApplication, QTextEdit, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.controls import Popup, Slider, Spin, Switch, TextArea, TextLabel
+from app.panels.inspector import Inspector
+from app.panels.inspector_groups import groups
+from app.theme.theme import Theme
+from core.events import ModelInfo
+from core.settings import Setting, Settings, assign, declared, read
+from tests.app.controls.painting import PaintCounter, colors
+from tests.app.controls.windows import activate
+
+KEYS = [setting.key for setting in declared()]
+MODEL = ModelInfo(
+    name="SmolLM2 135M Instruct",
+    path="/models/smollm2",
+    family="6f1c",
+    family_name="SmolLM2",
+    architecture="llama",
+    dtype="float32",
+    quantisation="Q4_1",
+    parameters=134_515_008,
+    size_bytes=98_362_432,
+    context_tokens=8192,
+    vocabulary=49_152,
+    layers=30,
+    speculates=True,
+)
+
+
+@pytest.fixture
+def inspector(theme: Theme, qtbot: QtBot) -> Inspector:
+    inspector = Inspector(theme)
+    qtbot.addWidget(inspector)
+    inspector.resize(304, 900)
+    for group in groups():
+        inspector.section(group.name).set_open(True)
+    activate(inspector, qtbot)
+    return inspector
+
+
+@pytest.fixture
+def told(inspector: Inspector) -> list[Settings]:
+    told: list[Settings] = []
+    inspector.settings_changed.connect(told.append)
+    return told
+
+
+def _spin(inspector: Inspector, key: str) -> Spin:
+    editor = inspector.field(key).control.editor
+    assert isinstance(editor, Spin)
+    return editor
+
+
+def _type(inspector: Inspector, key: str, text: str, qtbot: QtBot) -> None:
+    spin = _spin(inspector, key)
+    spin.setFocus()
+    spin.selectAll()
+    qtbot.keyClicks(spin.lineEdit(), text)
+    qtbot.keyClick(spin, Qt.Key.Key_Return)
+
+
+def _another(setting: Setting) -> Any:
+    """A value that is allowed and is not the default."""
+    if setting.kind == "switch":
+        return not setting.default
+    if setting.kind == "choice":
+        return next(choice for choice in setting.choices if choice != setting.default)
+    if setting.kind == "text":
+        return "Quote the source.\nBe brief."
+    assert setting.minimum is not None
+    assert setting.maximum is not None
+    if setting.kind == "integer":
+        step = int(setting.step or 1)
+        return setting.default + (step if setting.default < setting.maximum else -step)
+    step = setting.step or (setting.maximum - setting.minimum) / 100
+    return setting.default + (step if setting.default < setting.maximum else -step)
+
+
+def _operate(editor: QWidget, value: Any) -> None:
+    """Set the control as a person would end up with it."""
+    if isinstance(editor, Popup | TextArea | Slider | Spin):
+        editor.set_value(value)
+    else:
+        assert isinstance(editor, Switch)
+        editor.setChecked(value)
+
+
+def test_it_starts_with_the_defaults(inspector: Inspector) -> None:
+    assert inspector.settings == Settings()
+    assert inspector.width() == 304
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_setting_goes_round(key: str, inspector: Inspector, told: list[Settings]) -> None:
+    setting = next(each for each in declared() if each.key == key)
+    value = _another(setting)
+    _operate(inspector.field(key).control.editor, value)
+    assert read(inspector.settings, key) == pytest.approx(value)
+    assert told[-1] == inspector.settings
+    assert assign(inspector.settings, key, setting.default) == Settings()  # nothing else moved
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_setting_is_shown_as_given(key: str, inspector: Inspector, told: list[Settings]) -> None:
+    setting = next(each for each in declared() if each.key == key)
+    settings = assign(Settings(), key, _another(setting))
+    before = inspector.field(key).control.grab().toImage()
+    inspector.set_settings(settings)
+    assert inspector.settings == settings
+    assert inspector.field(key).control.grab().toImage() != before
+    assert told == []
+
+
+def test_only_the_chosen_drafters_settings_show(inspector: Inspector, qtbot: QtBot) -> None:
+    assert _spin(inspector, "ngram_simple.k").isVisible()
+    popup = inspector.field("drafting.drafter").control.editor
+    assert isinstance(popup, Popup)
+    popup.setFocus()
+    qtbot.keyClick(popup, Qt.Key.Key_Home)
+    assert inspector.settings.drafting.drafter == "off"
+    assert not _spin(inspector, "ngram_simple.k").isVisible()
+    assert inspector.field("drafting.drafter").note == "Plain decoding, one token at a time."
+    inspector.set_settings(Settings())
+    assert _spin(inspector, "ngram_simple.k").isVisible()
+
+
+def test_a_refused_value_is_explained_and_the_valid_ones_stay(
+    inspector: Inspector, told: list[Settings], theme: Theme, qtbot: QtBot
+) -> None:
+    _type(inspector, "ngram_simple.n_min", "9", qtbot)
+    field = inspector.field("ngram_simple.n_min")
+    assert field.error == "The shortest match (9) is longer than the longest match (4)."
+    assert _spin(inspector, "ngram_simple.n_min").value == 9
+    assert inspector.settings == Settings()
+    assert told == []
+    error = next(each for each in field.findChildren(TextLabel) if each.text() == field.error)
+    assert error.isVisible()
+    assert theme.color("danger").name() in colors(error)
+    assert (
+        error.mapTo(inspector, error.rect().topLeft()).y()
+        > field.control.mapTo(inspector, field.control.rect().topLeft()).y()
+    )
+
+
+def test_a_refused_value_is_taken_over_once_it_is_right(
+    inspector: Inspector, told: list[Settings], qtbot: QtBot
+) -> None:
+    _type(inspector, "ngram_simple.n_min", "9", qtbot)
+    _type(inspector, "ngram_simple.n_max", "6", qtbot)
+    assert inspector.settings.ngram_simple.n_max == 6
+    assert inspector.settings.ngram_simple.n_min == 2
+    assert inspector.field("ngram_simple.n_min").error.endswith("longer than the longest match (6).")
+    _type(inspector, "ngram_simple.n_max", "12", qtbot)
+    assert inspector.settings.ngram_simple.n_min == 9
+    assert inspector.field("ngram_simple.n_min").error == ""
+    assert [(s.ngram_simple.n_min, s.ngram_simple.n_max) for s in told] == [(2, 6), (9, 12)]
+
+
+def test_taking_the_value_back_clears_the_error(inspector: Inspector, qtbot: QtBot) -> None:
+    _type(inspector, "ngram_simple.n_max", "1", qtbot)
+    assert "longer than the longest match (1)" in inspector.field("ngram_simple.n_max").error
+    _type(inspector, "ngram_simple.n_max", "3", qtbot)
+    assert inspector.field("ngram_simple.n_max").error == ""
+    assert inspector.settings.ngram_simple.n_max == 3
+
+
+def test_what_was_refused_is_dropped_with_its_drafter(inspector: Inspector, qtbot: QtBot) -> None:
+    _type(inspector, "ngram_simple.n_min", "9", qtbot)
+    popup = inspector.field("drafting.drafter").control.editor
+    assert isinstance(popup, Popup)
+    popup.set_value("off")
+    popup.set_value("ngram-simple")
+    assert inspector.field("ngram_simple.n_min").error == ""
+    assert _spin(inspector, "ngram_simple.n_min").value == 2
+    _type(inspector, "ngram_simple.n_max", "12", qtbot)
+    assert inspector.settings.ngram_simple.n_min == 2
+
+
+def test_new_settings_forget_what_was_refused(inspector: Inspector, qtbot: QtBot) -> None:
+    _type(inspector, "ngram_simple.n_min", "9", qtbot)
+    inspector.set_settings(Settings())
+    assert inspector.field("ngram_simple.n_min").error == ""
+    assert _spin(inspector, "ngram_simple.n_min").value == 2
+
+
+def test_a_text_too_long_is_refused(inspector: Inspector) -> None:
+    area = inspector.field("chat.system_prompt").control.editor
+    assert isinstance(area, TextArea)
+    area.set_value("x" * 100_001)
+    assert "not allowed" in inspector.field("chat.system_prompt").error
+    assert inspector.settings.chat.system_prompt == ""
+
+
+def test_closed_sections_sum_up(inspector: Inspector) -> None:
+    section = inspector.section("sampling")
+    section.set_open(False)
+    slider = inspector.field("sampling.temperature").control.editor
+    assert isinstance(slider, Slider)
+    slider.set_value(0.7)
+    assert section.header.accessibleDescription() == "Closed, temp 0.7 · top-p 1 · seed 42"
+
+
+def test_the_model_is_described(inspector: Inspector) -> None:
+    shown = "\n".join(label.text() for label in inspector.findChildren(TextLabel) if label.isVisible())
+    assert "No model is loaded." in shown
+    inspector.set_model(MODEL)
+    shown = "\n".join(label.text() for label in inspector.findChildren(TextLabel) if label.isVisible())
+    for fact in ("SmolLM2 135M Instruct", "SmolLM2", "8,192 tokens", "float32, from Q4_1"):
+        assert fact in shown
+    assert "No model is loaded." not in shown
+    assert "undone exactly" in shown
+
+
+def test_a_model_that_cannot_speculate_says_why(inspector: Inspector) -> None:
+    unfit = ModelInfo(
+        **{
+            **{name: getattr(MODEL, name) for name in MODEL.__struct_fields__},
+            "speculates": False,
+            "why_not": "its state cannot be rolled back.",
+        }
+    )
+    inspector.set_model(unfit)
+    shown = {label.text() for label in inspector.findChildren(TextLabel) if label.isVisible()}
+    assert "Drafts are not used: its state cannot be rolled back." in shown
+
+
+def test_the_footer_says_when_changes_apply(inspector: Inspector) -> None:
+    def shown() -> set[str]:
+        return {label.text() for label in inspector.findChildren(TextLabel)}
+
+    assert "Changes apply to the next answer." in shown()
+    inspector.set_footer("Changes apply after the worker restarts.")
+    assert "Changes apply after the worker restarts." in shown()
+    assert "Changes apply to the next answer." not in shown()
+
+
+def test_tab_reaches_every_visible_control_in_reading_order(inspector: Inspector, qtbot: QtBot) -> None:
+    inspector.section("model").header.setFocus()
+    reached: list[QWidget] = []
+    while (focused := QApplication.focusWidget()) is not None and focused not in reached:
+        reached.append(focused)
+        qtbot.keyClick(focused, Qt.Key.Key_Tab)
+    tops = [widget.mapTo(inspector, widget.rect().topLeft()).y() for widget in reached]
+    assert tops == sorted(tops)
+    controls = inspector.findChildren(QAbstractButton) + inspector.findChildren(QTextEdit)
+    controls += [c for kind in (Popup, Slider, Spin) for c in inspector.findChildren(kind)]
+    expected = {control for control in controls if control.isVisible()}
+    assert expected <= set(reached)
+    assert all(widget.accessibleName() for widget in reached)
+
+
+def test_it_repaints_in_the_new_theme(inspector: Inspector, theme: Theme, qtbot: QtBot) -> None:
+    qtbot.wait(20)
+    editors = [inspector.field(key).control.editor for key in KEYS]
+    counters = [PaintCounter(each) for each in (inspector, *editors) if each.isVisible()]
+    theme.set_scheme("dark")
+    qtbot.waitUntil(lambda: all(counter.count for counter in counters))
+    assert {theme.color(name).name() for name in ("panel", "hair", "control")} <= colors(inspector)

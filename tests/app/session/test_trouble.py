@@ -1,0 +1,64 @@
+"""Failures in plain words."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from app.session.effects import WorkerDied, WorkerStuck
+from app.session.trouble import of_death, of_failed_load, of_failure, of_silence
+from core.events import Failed
+from tests.app.session.words import KILLED, failed
+
+
+def test_death_by_signal_in_mid_answer() -> None:
+    trouble = of_death(WorkerDied(KILLED, "writing", 138))
+    assert trouble.title == "The worker stopped unexpectedly."
+    assert "SIGKILL" in trouble.text
+    assert trouble.text.endswith("The chat is kept, with the 138 tokens written so far.")
+    assert (trouble.remedy, trouble.log) == ("restart", ("last words",))
+
+
+def test_one_token_is_one_token() -> None:
+    assert "with the 1 token written" in of_death(WorkerDied(KILLED, "writing", 1)).text
+
+
+def test_death_with_a_status_while_loading() -> None:
+    died = WorkerDied(replace(KILLED, returncode=1, signal_name="", log=()), "loading", None)
+    trouble = of_death(died)
+    assert trouble.title == "The worker stopped while the model was loading."
+    assert "status 1" in trouble.text
+    assert trouble.log  # even an empty log says so
+
+
+def test_what_the_worker_said_is_the_reason() -> None:
+    trouble = of_death(WorkerDied(KILLED, "starting", None, "OpenBLAS is missing. Install it."))
+    assert trouble.text.startswith("OpenBLAS is missing. Install it.")
+
+
+def test_a_worker_that_never_started() -> None:
+    trouble = of_death(WorkerDied(None, "starting", None, "No such file."))
+    assert (trouble.title, trouble.text) == ("The worker could not be started.", "No such file.")
+
+
+def test_silence_passes() -> None:
+    trouble = of_silence(WorkerStuck(15.0))
+    assert trouble.passes
+    assert trouble.remedy == "restart"
+    assert "15 s" in trouble.text
+
+
+def test_request_errors_name_no_restart_and_say_where_the_text_is() -> None:
+    trouble = of_failure(failed(), text_is_back=True)
+    assert trouble.title == "Too long."
+    assert trouble.text == "Shorten it. Your text is back below."
+    assert trouble.remedy == ""
+
+
+def test_faults_of_the_worker_offer_a_restart() -> None:
+    assert of_failure(Failed("r1", "generate", "worker", "out-of-memory", "No memory.")).remedy == "restart"
+    assert of_failure(Failed("r1", "generate", "internal", "internal", "A bug.")).remedy == "restart"
+
+
+def test_a_failed_load_can_be_repeated() -> None:
+    trouble = of_failed_load(failed("", "load_model", "bad-model"))
+    assert (trouble.remedy, trouble.text) == ("load", "Too long. Shorten it.")

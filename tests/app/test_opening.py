@@ -1,0 +1,82 @@
+"""Opening and closing as a process of its own: signals, exit status, nothing on stdout."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.app.stage import gone
+
+WAIT = """
+import sys
+from app.opening import open_window, until_closed
+from app.session.turn import Phase
+from tests.app.stage import FAKE, ready
+
+async def scenario(window):
+    await ready(window)
+    print(window.worker.pid, file=sys.stderr, flush=True)
+    return await until_closed(window)
+
+sys.exit(open_window("starter", scenario, command=FAKE))
+"""
+FAIL = """
+import sys
+from app.opening import open_window
+from tests.app.stage import FAKE, ready
+
+async def scenario(window):
+    await ready(window)
+    print(window.worker.pid, file=sys.stderr, flush=True)
+    raise RuntimeError("a scenario that fails")
+
+open_window("starter", scenario, command=FAKE)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_closes_the_window_in_order(number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", WAIT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr
+    line = ""
+    while not line.strip().isdigit():  # Qt may say something first
+        line = process.stderr.readline()
+        assert line, "the window never was ready"
+    worker = int(line)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert out == ""
+    assert "Traceback" not in err
+    assert "Warning" not in err
+    _until_gone(worker)
+
+
+def test_a_scenario_that_fails_still_ends_the_worker() -> None:
+    done = subprocess.run([sys.executable, "-c", FAIL], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "a scenario that fails" in done.stderr
+    pid = next(int(line) for line in done.stderr.splitlines() if line.strip().isdigit())
+    _until_gone(pid)
+
+
+def _until_gone(pid: int) -> None:
+    end_s = time.monotonic() + 5
+    while not gone(pid):
+        assert time.monotonic() < end_s, f"process {pid} is left"
+        time.sleep(0.01)
+
+
+def test_environment_is_left_alone_by_imports() -> None:
+    code = "import os; before = dict(os.environ); import app.smoke, app.screenshot, app.main, app.opening\n"
+    code += "from PySide6.QtWidgets import QApplication\nassert QApplication.instance() is None\n"
+    code += "assert dict(os.environ) == before"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=dict(os.environ))

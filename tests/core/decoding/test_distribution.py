@@ -1,0 +1,76 @@
+"""A tree drafter leaves the sampled distribution alone: chi-square against exact probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import mlx.core as mx
+import numpy as np
+from mlx_lm.models.cache import make_prompt_cache
+
+from core.decoding.loop import DecodeLoop
+from core.decoding.sampling import Sampler
+from core.drafting.draft import Draft
+from core.drafting.off import OffDrafter
+from core.kv.ledger import Ledger
+from core.settings.sampling import Sampling
+from tests.core.toy import toy_model
+
+VOCABULARY = 6
+PROMPT = [1, 4, 2, 5, 3, 0, 2]
+RUNS = 3_000
+TEMPERATURE = 1.3
+
+
+class Bushy(OffDrafter):
+    """Three children at the root, two below the first two: five nodes of eight would be certain."""
+
+    def draft(self, budget: int) -> Draft:
+        return Draft((0, 1, 2, 3, 4, 0, 5), (-1, -1, -1, 0, 0, 1, 1)).prefix(budget)
+
+
+def test_a_tree_drafter_samples_the_targets_distribution() -> None:
+    model = toy_model(seed=2, vocab_size=VOCABULARY)
+    expected = _joint(model)
+    counts: Counter[tuple[int, int]] = Counter()
+    accepted = 0
+    for seed in range(RUNS):
+        ledger = Ledger(lambda: list(make_prompt_cache(model)))
+        model(mx.array(PROMPT[:-1])[None], cache=ledger.cache)
+        ledger.append(PROMPT[:-1])
+        sampler = Sampler(Sampling(temperature=TEMPERATURE, seed=seed))
+        loop = DecodeLoop(model, ledger, PROMPT[-1], Bushy(), sampler, vocabulary=VOCABULARY, drafts=True)
+        steps = []
+        for step in loop.steps(8):
+            steps.append(step)
+            if sum(len(s.tokens) for s in steps) >= 2:
+                break
+        accepted += steps[0].accepted
+        tokens = [token for step in steps for token in step.tokens]
+        counts[tokens[0], tokens[1]] += 1
+    assert accepted > RUNS // 4, "the tree must have been walked"
+    statistic, cells = 0.0, 0
+    for pair, probability in expected.items():
+        wanted = probability * RUNS
+        if wanted >= 5:
+            statistic += (counts[pair] - wanted) ** 2 / wanted
+            cells += 1
+    # Four standard deviations above the mean of a chi-square with that many cells.
+    assert cells >= 8
+    assert statistic < cells + 4 * math.sqrt(2 * cells)
+
+
+def _joint(model: object) -> dict[tuple[int, int], float]:
+    """Exact probabilities of the next two tokens at the temperature."""
+
+    def after(ids: list[int]) -> np.ndarray:
+        logits = model(mx.array(ids)[None])[0, -1]  # type: ignore[operator]
+        return np.array(mx.softmax(logits / TEMPERATURE))
+
+    first = after(PROMPT)
+    return {
+        (a, b): float(first[a] * probability)
+        for a in range(VOCABULARY)
+        for b, probability in enumerate(after([*PROMPT, a]))
+    }
