@@ -364,6 +364,7 @@ class Desk(QObject):
         else:
             composer.set_blocked(status.reason)
         self._views.show_hint(composer.blocked_reason)
+        self._views.transcript.set_regenerable(status.composer == "idle")
         self._views.header.set_subtitle(status.subtitle)
         self._views.strip.set_stale(status.stale)
         self._views.inspector.set_footer(strings.AFTER_RESTART if status.stale else strings.NEXT_ANSWER)

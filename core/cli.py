@@ -102,6 +102,14 @@ def _parser() -> argparse.ArgumentParser:
     parity.add_argument("--max-tokens", type=int, default=128)
     parity.add_argument("--out", type=Path, required=True, metavar="DIR")
     parity.set_defaults(run=_bench_parity)
+
+    replay = benches.add_parser("replay", help="drafters over recorded streams, without a model")
+    replay.add_argument("--streams", type=Path, required=True, metavar="F.jsonl.gz")
+    replay.add_argument("--drafters", default="", help="comma-separated names (default: all)")
+    replay.add_argument("--costs", default="cpu,apple", help="named cost tables (default cpu,apple)")
+    replay.add_argument("--gates", default="always", help="always, auto, or both")
+    replay.add_argument("--out", type=Path, required=True, metavar="DIR")
+    replay.set_defaults(run=_bench_replay)
     return parser
 
 
@@ -168,6 +176,12 @@ def _bench_decode(options: argparse.Namespace) -> int:
 
 def _bench_parity(options: argparse.Namespace) -> int:
     from core.bench.parity import run
+
+    return run(options)
+
+
+def _bench_replay(options: argparse.Namespace) -> int:
+    from core.bench.replay import run
 
     return run(options)
 

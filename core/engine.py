@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import mlx.core as mx
 
@@ -21,6 +22,7 @@ from core.decoding.exactness import Profile, exactness, profile
 from core.decoding.proposer import ModelProposer
 from core.decoding.tree_probe import why_no_trees
 from core.drafting.cacheback import CachebackDrafter
+from core.drafting.frozen_table import FrozenTable
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.errors import (
@@ -29,6 +31,7 @@ from core.errors import (
     NoModelError,
     OutOfMemoryError,
     PromptTooLongError,
+    TableError,
 )
 from core.events import Change, Event, Generate, ModelInfo
 from core.kv.ledger import Ledger
@@ -36,6 +39,8 @@ from core.models.loader import LoadedModel, Progress, load
 from core.models.prompt import render
 from core.settings import Settings, assign
 from core.settings.declaration import check
+from core.settings.drafting import Cacheback
+from core.tables.frozen_file import load_frozen
 
 
 def never() -> bool:
@@ -186,7 +191,7 @@ class Engine:
         resources = self._resources(settings, spec, changes)
         drafter = spec.build(settings, resources)
         if isinstance(drafter, CachebackDrafter) and drafter.mode != settings.cacheback.mode:
-            reason = "there is no table learned beforehand for this family"
+            reason = "no table learned beforehand was chosen"
             used = drafter.mode or "none"
             changes.append(Change("cacheback.mode", settings.cacheback.mode, used, reason))
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
@@ -201,7 +206,22 @@ class Engine:
             if why_not:
                 changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
         proposer = self._draft_model(settings.draft_model.model) if spec.needs_proposer else None
-        return Resources(info.context_tokens, info.family, self._tables, trees, None, proposer)
+        frozen = self._frozen_table(settings.cacheback) if spec.takes_frozen else None
+        return Resources(info.context_tokens, info.family, self._tables, trees, frozen, proposer)
+
+    def _frozen_table(self, settings: Cacheback) -> FrozenTable | None:
+        """The table that was chosen, if one was. Raises `TableError`, also if its leaders do not fit."""
+        if not settings.frozen_file or settings.mode == "dynamic":
+            return None
+        info, path = self.loaded.info, Path(settings.frozen_file).expanduser()
+        held = load_frozen(path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary)
+        length = len(next(iter(held.entries()), ()))
+        if length != settings.leader_tokens:
+            raise TableError(
+                f"{path.name} has leaders of {length} tokens, and {settings.leader_tokens} are looked up.",
+                f"Set cacheback.leader_tokens to {length}, or choose another table.",
+            )
+        return held
 
     def _trees_refused(self, settings: Settings) -> str:
         """Why trees are not verified, in words; empty if they are."""

@@ -93,6 +93,12 @@ class DraftModelError(RequestError):
     code = "bad-draft-model"
 
 
+class TableError(RequestError):
+    """A table file is damaged, foreign, newer, or of another tokenizer family."""
+
+    code = "bad-table"
+
+
 class MissingLibraryError(RequestError):
     """A system library or package is not installed. The hint names it."""
 

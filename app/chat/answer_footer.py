@@ -80,6 +80,10 @@ class AnswerFooter(QWidget):
         for button in self.buttons:
             button.show()
 
+    def set_regenerable(self, possible: bool) -> None:
+        """Whether another answer can be asked for now."""
+        self._again.setEnabled(possible)
+
     def set_revealed(self, revealed: bool) -> None:
         """Whether the actions are to be seen."""
         for button in self.buttons:

@@ -44,6 +44,7 @@ class Transcript(QScrollArea):
         super().__init__(parent)
         self._theme = theme
         self._mode: TintMode = "always"
+        self._regenerable = True
         self._items: list[UserMessage | Answer] = []
         self._messages: dict[str, UserMessage] = {}
         self._answers: dict[str, Answer] = {}
@@ -98,6 +99,7 @@ class Transcript(QScrollArea):
         """An answer starts. `drafter` is shown in tooltips until the answer says what really ran."""
         item = Answer(self._theme, drafter, self._column)
         item.set_mode(self._mode)
+        item.footer.set_regenerable(self._regenerable)
         item.height_changed.connect(self._place)
         item.token_pointed.connect(self._token_pointed)
         item.selection_started.connect(self._clear_other_selections)
@@ -118,6 +120,12 @@ class Transcript(QScrollArea):
         self._answers[turn_id].finish(finished, note)
         self._mark_newest()
         self._place()
+
+    def set_regenerable(self, possible: bool) -> None:
+        """Whether answers can be asked for again now; not while the worker is busy or gone."""
+        self._regenerable = possible
+        for item in self._answers.values():
+            item.footer.set_regenerable(possible)
 
     def answer_text(self, turn_id: str) -> str:
         """The answer as the model wrote it, Markdown and all."""

@@ -50,7 +50,8 @@ class FocusRing(QObject):
         self._radius_px = radius_px
         self._with_mouse = with_mouse
         self._grow_px = RING_PX - inset_px
-        self._wanted = False
+        # A window's first focus comes with a reason that keeps what was: text fields start with a ring.
+        self._wanted = with_mouse
         self._overlay: _Overlay | None = None
         self._watched: list[QWidget] = []
         self._sources = list(sources) or [control]

@@ -43,6 +43,7 @@ class DrafterSpec(Struct, frozen=True):
 
     `drafts` is False for the one that never proposes: its loop may run ahead freely. `trees`:
     it proposes trees where they can be verified. `needs_proposer`: it cannot be built without.
+    `takes_frozen`: it asks a frozen table, if there is one.
     """
 
     name: str
@@ -51,6 +52,7 @@ class DrafterSpec(Struct, frozen=True):
     drafts: bool = True
     trees: bool = False
     needs_proposer: bool = False
+    takes_frozen: bool = False
 
 
 def _ngram_simple(settings: Settings, resources: Resources) -> Drafter:
@@ -83,7 +85,13 @@ DRAFTERS: dict[str, DrafterSpec] = {
             "most frequent continuation, longest context first",
             lambda settings, resources: FrequencyDrafter(settings.frequency),
         ),
-        DrafterSpec("cacheback", "tree of recent continuations from LRU tables", _cacheback, trees=True),
+        DrafterSpec(
+            "cacheback",
+            "tree of recent continuations from LRU tables",
+            _cacheback,
+            trees=True,
+            takes_frozen=True,
+        ),
         DrafterSpec("draft-model", "a smaller model of the family", _draft_model, needs_proposer=True),
     )
 }

@@ -202,6 +202,14 @@ class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
             },
         ),
     ] = "dual"
+    frozen_file: Annotated[
+        str,
+        Meta(
+            max_length=4096,
+            title="Table file",
+            description="A table learned beforehand for this tokenizer. Empty means none.",
+        ),
+    ] = ""
     leader_tokens: Annotated[
         int,
         Meta(

@@ -1,0 +1,182 @@
+"""`draftlight bench replay`: drafters over recorded streams, without a model, at a named cost.
+
+Question: how much faster than plain decoding would each drafter have been, if a block of w tokens
+costs T(w) plain steps? Answered as tokens ÷ Σ T(width). The recorded answer stands in for the
+verifier, so acceptance is exact and nothing drifts; the time to draft is not counted (the decode
+bench measures it). A draft is verified whole, as the drafter proposed it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from core.bench.cost_table import CostTable, cost_table
+from core.bench.streams import Stream, read_streams
+from core.decoding.accept import walk
+from core.drafting.draft import Draft, sanitise
+from core.drafting.drafter import Drafter
+from core.drafting.gate import Gate
+from core.drafting.ngram_table import NgramTables
+from core.drafting.registry import DRAFTERS, Resources, drafter_spec
+from core.settings import Settings, assign_all
+from core.settings.drafting import Gate as GateSettings
+
+# No id of a recorded stream is near this; drafts are only checked for form.
+_VOCABULARY = 1 << 24
+_NOWHERE = -1
+
+
+class Tally(Struct):
+    """Summed over streams."""
+
+    tokens: int = 0
+    steps: int = 0
+    accepted: int = 0
+    tested: int = 0
+    cost: float = 0.0
+
+    @property
+    def speed(self) -> float:
+        return self.tokens / self.cost if self.cost else 0.0
+
+    def add(self, other: Tally) -> None:
+        self.tokens += other.tokens
+        self.steps += other.steps
+        self.accepted += other.accepted
+        self.tested += other.tested
+        self.cost += other.cost
+
+
+class Row(Struct, frozen=True):
+    """One drafter at one cost; `kinds` maps each class to its speed."""
+
+    drafter: str
+    cost: str
+    gate: str
+    speed: float
+    mean_per_step: float
+    acceptance: float
+    kinds: dict[str, float]
+
+
+class ReplayResults(Struct, frozen=True):
+    """All of one run of the bench."""
+
+    bench: str
+    streams: str
+    count: int
+    rows: tuple[Row, ...]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Replay and write `results.json` and `report.md`."""
+    streams = read_streams(options.streams)
+    names = options.drafters.split(",") if options.drafters else _replayable()
+    rows = [
+        replay(name, streams, cost_table(cost), gate)
+        for name in names
+        for cost in options.costs.split(",")
+        for gate in options.gates.split(",")
+    ]
+    results = ReplayResults("replay", Path(options.streams).name, len(streams), tuple(rows))
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
+    report = write_report(results)
+    (options.out / "report.md").write_text(report, encoding="utf-8")
+    print(report)
+    return 0
+
+
+def replay(name: str, streams: Sequence[Stream], table: CostTable, gate: str) -> Row:
+    """One drafter over all streams, each as a request of its own with empty tables."""
+    spec = drafter_spec(name)
+    settings = assign_all(Settings(), [("drafting.drafter", name), ("gate.mode", gate)])
+    total = Tally()
+    kinds: dict[str, Tally] = {}
+    for stream in streams:
+        resources = Resources(1 << 17, "replay", NgramTables(), spec.trees)
+        drafter = spec.build(settings, resources)
+        one = replay_stream(drafter, stream, table.cost, settings.gate)
+        total.add(one)
+        kinds.setdefault(stream.cls, Tally()).add(one)
+    return Row(
+        name,
+        table.name,
+        gate,
+        total.speed,
+        total.tokens / total.steps if total.steps else 0.0,
+        total.accepted / total.tested if total.tested else 0.0,
+        {kind: tally.speed for kind, tally in sorted(kinds.items())},
+    )
+
+
+def replay_stream(
+    drafter: Drafter, stream: Stream, cost: Callable[[int], float], gate_settings: GateSettings
+) -> Tally:
+    """One answer, step by step."""
+    gate = Gate(gate_settings, cost=cost)
+    gate.begin(stream.prompt)
+    drafter.begin(stream.prompt)
+    tally, position = Tally(), 0
+    while position < len(stream.out):
+        budget = len(stream.out) - position - 1
+        draft = Draft()
+        if budget and gate.should_draft():
+            draft = sanitise(drafter.draft(budget), vocabulary=_VOCABULARY, budget=budget)
+        found = walk(draft, _choices(draft, stream.out[position:]))
+        emitted = stream.out[position : position + len(found.path) + 1]
+        tally.tokens += len(emitted)
+        tally.steps += 1
+        tally.accepted += len(found.path)
+        tally.tested += found.tested
+        tally.cost += cost(1 + len(draft))
+        if len(draft):
+            drafter.feedback(draft, len(found.path))
+        drafter.observe(emitted)
+        if stream.tops:
+            drafter.observe_top(stream.tops[position : position + len(emitted)])
+        gate.record(1 + len(draft), len(found.path))
+        position += len(emitted)
+    return tally
+
+
+def _choices(draft: Draft, coming: Sequence[int]) -> list[int]:
+    """What the verifier would choose at each row: known on the answer's own path, nowhere else."""
+    choices = [_NOWHERE] * (len(draft) + 1)
+    on_path = {-1: 0}
+    choices[0] = coming[0]
+    for node, (token, parent) in enumerate(zip(draft.tokens, draft.parents)):
+        depth = on_path.get(parent)
+        if depth is not None and depth + 1 < len(coming) and token == coming[depth]:
+            on_path[node] = depth + 1
+            choices[node + 1] = coming[depth + 1]
+    return choices
+
+
+def _replayable() -> list[str]:
+    return [name for name, spec in DRAFTERS.items() if not spec.needs_proposer]
+
+
+def write_report(results: ReplayResults) -> str:
+    """The results as Markdown."""
+    kinds = sorted({kind for row in results.rows for kind in row.kinds})
+    lines = [
+        "# Replay of recorded streams",
+        "",
+        f"{results.streams}, {results.count} streams; tokens ÷ Σ T(width), each starts with empty tables.",
+        "",
+        "| drafter | cost | gate | speed | mean a step | accepted | " + " | ".join(kinds) + " |",
+        "|---|---|---|---|---|---|" + "---|" * len(kinds),
+    ]
+    for row in results.rows:
+        speeds = " | ".join(f"{row.kinds.get(kind, 0.0):.2f}" for kind in kinds)
+        lines.append(
+            f"| {row.drafter} | {row.cost} | {row.gate} | {row.speed:.3f} | {row.mean_per_step:.2f}"
+            f" | {row.acceptance:.0%} | {speeds} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,114 @@
+"""Frozen tables on disk: what was written comes back, and nothing else ever becomes a table."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from core.drafting.frozen_table import FrozenTable
+from core.errors import TableError
+from core.tables.frozen_file import FORMAT, VERSION, load_frozen, save_frozen
+
+FAMILY, NAME, VOCABULARY = "f" * 64, "Toy", 260
+
+
+@pytest.fixture
+def table() -> FrozenTable:
+    rng = random.Random(0)
+    text = [rng.randrange(40) for _ in range(2000)]
+    return FrozenTable.build(
+        [text], leader_tokens=1, follower_tokens=3, leader_capacity=30, follower_capacity=8
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path, table: FrozenTable) -> Path:
+    target = tmp_path / "tables" / "toy.frozen"
+    save_frozen(table, target, family=FAMILY, family_name=NAME, learned_from="a test")
+    return target
+
+
+def load(path: Path) -> FrozenTable:
+    return load_frozen(path, family=FAMILY, family_name=NAME, vocabulary=VOCABULARY)
+
+
+def test_what_was_written_comes_back(path: Path, table: FrozenTable) -> None:
+    assert dict(load(path).entries()) == dict(table.entries())
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_another_family_is_refused_with_both_names(path: Path) -> None:
+    with pytest.raises(TableError, match="Toy tokenizer, and the model has the Qwen3 one"):
+        load_frozen(path, family="0" * 64, family_name="Qwen3", vocabulary=VOCABULARY)
+
+
+def test_ids_outside_the_vocabulary_are_refused(path: Path) -> None:
+    with pytest.raises(TableError, match="outside the model's vocabulary of 20"):
+        load_frozen(path, family=FAMILY, family_name=NAME, vocabulary=20)
+
+
+def parts(**changes: np.ndarray) -> dict[str, np.ndarray]:
+    whole = {
+        "leaders": np.array([[1], [2]], np.int32),
+        "followers": np.array([[3, 4], [5, 6], [7, 8]], np.int32),
+        "counts": np.array([2, 1], np.int32),
+    }
+    return {**whole, **changes}
+
+
+HEADER = {"format": FORMAT, "version": VERSION, "family": FAMILY, "family_name": NAME}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "header", "words"),
+    [
+        (parts(), {**HEADER, "format": "something"}, "not a frozen table"),
+        (parts(), {**HEADER, "version": "2"}, "version 2"),
+        (parts(), {}, "not a frozen table"),
+        (parts(counts=np.array([2, 2], np.int32)), HEADER, "do not add up"),
+        (parts(counts=np.array([4, -1], np.int32)), HEADER, "do not add up"),
+        (parts(counts=np.array([3], np.int32)), HEADER, "do not fit together"),
+        (parts(leaders=np.array([1, 2], np.int32)), HEADER, "do not fit together"),
+        (parts(leaders=np.array([[1], [1]], np.int32)), HEADER, "occurs twice"),
+        (parts(leaders=np.array([[1], [-2]], np.int32)), HEADER, "outside"),
+        (parts(followers=np.array([[3, 4], [5, 6], [7, 999]], np.int32)), HEADER, "outside"),
+        (parts(followers=np.zeros((3, 2), np.float32)), HEADER, "32-bit integers"),
+    ],
+)
+def test_lies_are_refused(
+    tmp_path: Path, arrays: dict[str, np.ndarray], header: dict[str, str], words: str
+) -> None:
+    target = tmp_path / "liar.frozen"
+    save_file(arrays, str(target), metadata=header)
+    with pytest.raises(TableError, match=words):
+        load(target)
+
+
+def test_no_damaged_file_loads_or_crashes(path: Path, table: FrozenTable) -> None:
+    """Truncations and flipped bytes: an error, or, where only padding changed, the same table."""
+    content = path.read_bytes()
+    rng = random.Random(1)
+    for number in range(400):
+        spoilt = bytearray(content)
+        if number % 2:
+            spoilt = spoilt[: rng.randrange(len(content))]
+        else:
+            at = rng.randrange(min(len(spoilt), 600))
+            spoilt[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(bytes(spoilt))
+        found: FrozenTable | None = None
+        with contextlib.suppress(TableError):  # anything else is a crash
+            found = load(path)
+        if found is not None:
+            assert number % 2 == 0, "a truncated file was loaded"
+            assert all(0 <= i < VOCABULARY for key in found.entries() for i in key)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="cannot be read"):
+        load(tmp_path / "none.frozen")
