@@ -50,6 +50,7 @@ class Spin(QDoubleSpinBox):
         self._repeat = QTimer(self)
         self._repeat.timeout.connect(self._step_again)
         self._repeat_steps = 0
+        self._factor = 0
         self.setDecimals(decimals)
         self.setRange(minimum, maximum)
         self.setSingleStep(step)
@@ -85,6 +86,17 @@ class Spin(QDoubleSpinBox):
         """Whether thousands are separated. Seeds and the like read better without."""
         self.setGroupSeparatorShown(grouped)
         self.updateGeometry()
+
+    def set_factor(self, factor: int) -> None:
+        """Steps multiply and divide by `factor` instead of adding; 0 adds."""
+        self._factor = factor
+
+    def stepBy(self, steps: int) -> None:
+        if self._factor:
+            self.setValue(super().value() * self._factor**steps)
+            self.selectAll()
+        else:
+            super().stepBy(steps)
 
     def sizeHint(self) -> QSize:
         metrics = QFontMetricsF(self.font())

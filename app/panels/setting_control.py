@@ -24,7 +24,6 @@ from app.theme.theme import Theme
 from core.settings import Setting
 
 _NUMBER_PX = 32
-_TEXT_LINES = 5
 _STEPS_IF_UNDECLARED = 100
 
 
@@ -58,6 +57,7 @@ class _WholeNumber(SettingControl):
     def __init__(self, theme: Theme, setting: Setting) -> None:
         low, high = _bounds(setting)
         self._spin = Spin(theme, low, high, setting.step or 1)
+        self._spin.set_factor(setting.factor)
         # Thousands are separated where the number counts something; a seed counts nothing.
         self._spin.set_grouped(bool(setting.unit))
         super().__init__(setting, self._spin)
@@ -135,7 +135,7 @@ class _OnOff(SettingControl):
 class _Text(SettingControl):
     def __init__(self, theme: Theme, setting: Setting) -> None:
         self._area = TextArea(theme)
-        self._area.setFixedHeight(_TEXT_LINES * 17 + 16)
+        self._area.setFixedHeight(setting.lines * 17 + 16)
         self._area.set_placeholder(setting.help)
         super().__init__(setting, self._area)
         self._area.value_changed.connect(self._report)

@@ -22,6 +22,8 @@ SYSTEM_PROMPT_EMPTY = "The model’s own"
 
 GROUP_TITLES = {
     "drafting": "Drafting",
+    "gate": "When to draft",
+    "decoding": "Exactness",
     "sampling": "Sampling",
     "prefill": "Reading",
     "chat": "System prompt",
@@ -30,6 +32,8 @@ GROUP_TITLES = {
 # What a closed section says at the right: setting keys and how each is written.
 SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
     "drafting": (("drafting.drafter", "{}"),),
+    "gate": (("gate.mode", "{}"),),
+    "decoding": (("decoding.exactness", "{}"),),
     "sampling": (
         ("sampling.temperature", "temp {}"),
         ("sampling.top_p", "top-p {}"),

@@ -65,8 +65,6 @@ def why_no_tree_masks(cache: Sequence[Any]) -> str:
             return "its recurrent state has one past, not one for each branch"
         if kind == "unknown":
             return f"its cache ({type(entry).__name__}) makes no mask that a tree could replace"
-        if kind == "window" and entry.keep:
-            return "its cache keeps the first tokens beside its window"
     return ""
 
 

@@ -26,7 +26,10 @@ _KINDS: dict[type, SettingKind] = {bool: "switch", int: "integer", float: "numbe
 
 
 class Setting(Struct, frozen=True):
-    """One declared field. `minimum`/`maximum` are inclusive unless `*_open`; None means unbounded."""
+    """One declared field. `minimum`/`maximum` are inclusive unless `*_open`; None means unbounded.
+
+    `factor` is set where values are the minimum times its powers. `lines` is how many a text needs.
+    """
 
     key: str
     kind: SettingKind
@@ -38,6 +41,8 @@ class Setting(Struct, frozen=True):
     maximum: float | None = None
     minimum_open: bool = False
     step: float | None = None
+    factor: int = 0
+    lines: int = 5
     choices: tuple[str, ...] = ()
     labels: dict[str, str] = {}
     notes: dict[str, str] = {}
@@ -171,6 +176,8 @@ def _describe(key: str, annotation: Any, default: Any) -> Setting:
         maximum=high,
         minimum_open=meta.gt is not None,
         step=extra.get("step"),
+        factor=extra.get("factor", 0),
+        lines=extra.get("lines", 5),
         choices=choices,
         labels=extra.get("labels", {}),
         notes=extra.get("notes", {}),

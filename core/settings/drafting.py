@@ -114,7 +114,7 @@ class NgramMod(Struct, frozen=True, forbid_unknown_fields=True):
             le=2**22,
             title="Table size",
             description="How many guesses the table can hold, a power of two. Each takes 4 bytes.",
-            extra={"unit": "slots"},
+            extra={"unit": "slots", "factor": 2},
         ),
     ] = 4 * 1024 * 1024
     low_acceptance: Annotated[
@@ -208,6 +208,7 @@ class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
             max_length=4096,
             title="Table file",
             description="A table learned beforehand for this tokenizer. Empty means none.",
+            extra={"lines": 1},
         ),
     ] = ""
     leader_tokens: Annotated[
@@ -281,6 +282,7 @@ class DraftModel(Struct, frozen=True, forbid_unknown_fields=True):
             max_length=4096,
             title="Model",
             description="A model folder or hub name with the same tokenizer.",
+            extra={"lines": 1},
         ),
     ] = ""
     k: Annotated[

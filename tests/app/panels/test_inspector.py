@@ -40,7 +40,7 @@ MODEL = ModelInfo(
 def inspector(theme: Theme, qtbot: QtBot) -> Inspector:
     inspector = Inspector(theme)
     qtbot.addWidget(inspector)
-    inspector.resize(304, 900)
+    inspector.resize(304, 2400)  # all sections in sight
     for group in groups():
         inspector.section(group.name).set_open(True)
     activate(inspector, qtbot)
@@ -78,11 +78,20 @@ def _another(setting: Setting) -> Any:
         return "Quote the source.\nBe brief."
     assert setting.minimum is not None
     assert setting.maximum is not None
+    if setting.factor:
+        return setting.default // setting.factor
     if setting.kind == "integer":
         step = int(setting.step or 1)
         return setting.default + (step if setting.default < setting.maximum else -step)
     step = setting.step or (setting.maximum - setting.minimum) / 100
     return setting.default + (step if setting.default < setting.maximum else -step)
+
+
+def _with_drafter_of(setting: Setting) -> Settings:
+    """The defaults, with the drafter chosen that the setting belongs to."""
+    name = setting.group.replace("_", "-")
+    names = next(each.choices for each in declared() if each.key == "drafting.drafter")
+    return assign(Settings(), "drafting.drafter", name) if name in names else Settings()
 
 
 def _operate(editor: QWidget, value: Any) -> None:
@@ -110,10 +119,16 @@ def test_every_setting_goes_round(key: str, inspector: Inspector, told: list[Set
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_every_setting_is_shown_as_given(key: str, inspector: Inspector, told: list[Settings]) -> None:
+def test_every_setting_is_shown_as_given(
+    key: str, inspector: Inspector, told: list[Settings], qtbot: QtBot
+) -> None:
     setting = next(each for each in declared() if each.key == key)
-    settings = assign(Settings(), key, _another(setting))
+    chosen = _with_drafter_of(setting)
+    settings = assign(chosen, key, _another(setting))
+    inspector.set_settings(chosen)
+    qtbot.wait(20)  # a drafter's fields are laid out when it is chosen
     before = inspector.field(key).control.grab().toImage()
+    assert not before.isNull()
     inspector.set_settings(settings)
     assert inspector.settings == settings
     assert inspector.field(key).control.grab().toImage() != before
