@@ -1,0 +1,66 @@
+"""A frozen table in the engine: asked for by file, used, or refused with words."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from core.drafting.frozen_table import FrozenTable
+from core.engine import Engine
+from core.errors import TableError
+from core.tables.frozen_file import save_frozen
+from tests.core.decoding.test_loop import prompt_with_repetition
+from tests.core.test_engine import ids, run, settings
+
+
+def write(path: Path, text: list[int], family: str, leader_tokens: int = 1) -> Path:
+    table = FrozenTable.build(
+        [text], leader_tokens=leader_tokens, follower_tokens=3, leader_capacity=500, follower_capacity=8
+    )
+    save_frozen(table, path, family=family, family_name="Toy", learned_from="a test")
+    return path
+
+
+def cacheback(path: Path | str, **values: object) -> dict[str, object]:
+    return {"drafting.drafter": "cacheback", "cacheback.frozen_file": str(path), **values}
+
+
+def test_it_drafts_what_it_has_seen(toy_engine: Engine, tmp_path: Path) -> None:
+    prompt = prompt_with_repetition(random.Random(0))
+    expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
+    path = write(tmp_path / "toy.frozen", prompt + ids(expected), toy_engine.loaded.info.family)
+    accepted = []
+    for mode in ("frozen", "dual", "dynamic"):
+        toy_engine.forget()
+        got, finished = run(toy_engine, prompt, settings(**cacheback(path, **{"cacheback.mode": mode})))
+        assert ids(got) == ids(expected)
+        assert finished.effective.changes == ()
+        accepted.append(finished.stats.accepted)
+    assert accepted[0] > accepted[2], "a table of the answer itself must beat an empty one"
+    assert accepted[1] >= accepted[2]
+
+
+def test_without_a_file_the_answer_says_what_ran(toy_engine: Engine) -> None:
+    _, finished = run(toy_engine, [5, 6, 7, 8] * 6, settings(**{"drafting.drafter": "cacheback"}))
+    (change,) = finished.effective.changes
+    assert (change.setting, change.asked, change.used) == ("cacheback.mode", "dual", "dynamic")
+
+
+def test_another_familys_table_is_refused(toy_engine: Engine, tmp_path: Path) -> None:
+    path = write(tmp_path / "foreign.frozen", [1, 2, 3, 4] * 9, "0" * 64)
+    with pytest.raises(TableError, match="learned for the Toy tokenizer"):
+        run(toy_engine, [5, 6, 7], settings(**cacheback(path)))
+    assert run(toy_engine, [5, 6, 7], settings())[0]
+
+
+def test_leaders_of_another_length_are_refused(toy_engine: Engine, tmp_path: Path) -> None:
+    path = write(tmp_path / "two.frozen", [1, 2, 3, 4] * 9, toy_engine.loaded.info.family, leader_tokens=2)
+    with pytest.raises(TableError, match="leaders of 2 tokens"):
+        run(toy_engine, [5, 6, 7], settings(**cacheback(path)))
+
+
+def test_a_missing_file_is_named(toy_engine: Engine) -> None:
+    with pytest.raises(TableError, match=r"none\.frozen cannot be used"):
+        run(toy_engine, [5, 6, 7], settings(**cacheback("/no/such/none.frozen")))

@@ -1,0 +1,101 @@
+"""Poisoned drafts and quantised caches: whatever is drafted, the output is the plain loop's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx_lm.generate import generate_step
+from mlx_lm.models.cache import QuantizedKVCache, make_prompt_cache
+
+from core.decoding.loop import DecodeLoop
+from core.decoding.sampling import Sampler
+from core.drafting.draft import Draft, sanitise
+from core.drafting.off import OffDrafter
+from core.drafting.registry import DRAFTERS
+from core.kv.ledger import Ledger
+from core.settings.sampling import Sampling
+from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
+from tests.core.decoding.test_loop import Oracle, prompt_with_repetition
+from tests.core.drafters import build
+from tests.core.toy import toy_model
+
+TOKENS = 80
+TREES = [name for name, spec in ARCHITECTURES.items() if spec.trees]
+
+
+class Poison(OffDrafter):
+    """Random trees, some malformed, a few grown around the true answer so that paths are taken."""
+
+    def __init__(self, answer: Sequence[int], rng: random.Random) -> None:
+        self._answer, self._rng, self._done = list(answer), rng, 0
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        self._done += len(tokens)
+
+    def draft(self, budget: int) -> Draft:
+        rng = self._rng
+        ahead = self._answer[self._done : self._done + rng.randint(0, 4)]
+        tokens, parents = [], []
+        for index in range(rng.randint(0, 12)):
+            true = index < len(ahead) and rng.random() < 0.8
+            tokens.append(ahead[index] if true else rng.randrange(-2, VOCABULARY + 3))
+            parents.append(index - 1 if true else rng.randrange(-1, index + (rng.random() < 0.1)))
+        return Draft(tuple(tokens), tuple(parents))
+
+
+def decode(
+    model: Any, new_cache: Any, prompt: Sequence[int], drafter: OffDrafter | Any
+) -> tuple[list[int], int]:
+    ledger = Ledger(new_cache)
+    model(mx.array(prompt[:-1])[None], cache=ledger.cache)
+    ledger.append(prompt[:-1])
+    drafter.begin(prompt)
+    loop = DecodeLoop(
+        model, ledger, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
+    )
+    steps = list(loop.steps(TOKENS))
+    return [token for step in steps for token in step.tokens], sum(step.accepted for step in steps)
+
+
+@pytest.mark.parametrize("architecture", TREES)
+@pytest.mark.parametrize("seed", range(2))
+def test_poisoned_trees_never_change_the_output(architecture: str, seed: int) -> None:
+    model: Any = tiny(architecture)
+    rng = random.Random(seed)
+    prompt = prompt_with_repetition(rng)
+    expected = [int(t) for t, _ in generate_step(mx.array(prompt), model, max_tokens=TOKENS)]
+    got, accepted = decode(model, lambda: make_prompt_cache(model), prompt, Poison(expected, rng))
+    assert got == expected
+    assert accepted > 5, "some true paths must have been taken"
+
+
+def test_poison_is_really_malformed_now_and_then() -> None:
+    poison = Poison([1, 2, 3], random.Random(0))
+    drafts = [poison.draft(64) for _ in range(300)]
+    cut = [sanitise(draft, vocabulary=VOCABULARY, budget=64) for draft in drafts]
+    assert sum(a != b for a, b in zip(drafts, cut)) > 30
+    assert sum(len(b) > 0 and not b.is_chain for b in cut) > 100
+
+
+@pytest.mark.parametrize(
+    "drafter", ["oracle", *(n for n, s in DRAFTERS.items() if s.drafts and not s.needs_proposer)]
+)
+def test_quantised_caches_roll_back(drafter: str) -> None:
+    model = toy_model(hidden_size=128)
+
+    def new_cache() -> list[Any]:
+        return [QuantizedKVCache(group_size=32, bits=8) for _ in model.layers]
+
+    prompt = prompt_with_repetition(random.Random(3))
+    steps = generate_step(mx.array(prompt), model, max_tokens=TOKENS, prompt_cache=new_cache())
+    expected = [int(token) for token, _ in steps]
+    chosen: Any = Oracle(expected, 0.3, random.Random(1))
+    if drafter != "oracle":
+        chosen = build(DRAFTERS[drafter], trees=True, ngram_simple__n_min="1", cacheback__tree_tokens="20")
+    got, accepted = decode(model, new_cache, prompt, chosen)
+    assert got == expected
+    assert drafter != "oracle" or accepted > 20
