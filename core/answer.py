@@ -17,9 +17,11 @@ from msgspec.structs import replace
 from core.decoding.detokenise import TokenTexts
 from core.decoding.exactness import Exactness
 from core.decoding.loop import DecodeLoop, Step
+from core.decoding.planner import Planner
 from core.decoding.proposer import ModelProposer
 from core.decoding.sampling import Sampler
 from core.decoding.tally import Tally
+from core.decoding.width_cost import LiveCost
 from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate
 from core.drafting.registry import DrafterSpec
@@ -45,12 +47,16 @@ _GAUGE_EVERY_S = 0.25
 
 
 class Plan(Struct, frozen=True):
-    """What will be done: `settings` as they can be, and a change for each that cannot be as asked."""
+    """What will be done: `settings` as they can be, and a change for each that cannot be as asked.
+
+    `cost` is T(w) where a planner shapes the drafts; None where a gate decides alone.
+    """
 
     settings: Settings
     spec: DrafterSpec
     drafter: Drafter
     exactness: Exactness
+    cost: LiveCost | None = None
     proposer: ModelProposer | None = None
     changes: tuple[Change, ...] = ()
 
@@ -137,7 +143,9 @@ class Answer:
             Sampler(plan.settings.sampling),
             vocabulary=loaded.info.vocabulary,
             drafts=plan.spec.drafts,
-            gate=self._gate,
+            gate=None if plan.cost else self._gate,
+            planner=Planner(plan.cost) if plan.cost else None,
+            recycles=plan.spec.recycles,
             exactness=plan.exactness,
             stops=loaded.eos,
         )
@@ -145,8 +153,12 @@ class Answer:
         waiting: list[Token] = []
         reason: FinishReason = "length"
         gauge_due_s = 0.0
+        before_s = self._now()
         for step in loop.steps(plan.settings.sampling.max_tokens):
             now_s = self._now()
+            if plan.cost is not None:
+                plan.cost.step(step.width, now_s - before_s)
+            before_s = now_s
             self._tally.add(step, now_s)
             for index, token in enumerate(step.tokens):
                 waiting.append(self._token(step, index, now_s))
@@ -241,7 +253,7 @@ class Answer:
             info.dtype,
             plan.spec.name,
             plan.settings,
-            f"{gate.state}: {gate.reason}" if plan.spec.drafts else "",
+            f"{gate.state}: {gate.reason}" if plan.spec.drafts and not plan.cost else "",
             plan.changes,
         )
 

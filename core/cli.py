@@ -74,6 +74,12 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--json", action="store_true", help="one event a line")
     generate.set_defaults(run=_generate)
 
+    models = commands.add_parser("models", help="what is known of a model here")
+    actions = models.add_subparsers(title="actions", metavar="ACTION", required=True)
+    profile = actions.add_parser("profile", help="measure what checking several tokens at once costs here")
+    _add_model(profile)
+    profile.set_defaults(run=_models_profile)
+
     bench = commands.add_parser("bench", help="measure")
     benches = bench.add_subparsers(title="benches", metavar="BENCH", required=True)
     decode = benches.add_parser("decode", help="decode speed of the drafters against mlx-lm's own loop")
@@ -166,6 +172,12 @@ def _generate(options: argparse.Namespace) -> int:
     from core.generate_command import run
 
     return run(options, settings_from(options))
+
+
+def _models_profile(options: argparse.Namespace) -> int:
+    from core.profile_command import run
+
+    return run(options.model)
 
 
 def _bench_decode(options: argparse.Namespace) -> int:

@@ -12,8 +12,9 @@ prompt and the shown tokens, so the next turn reuses it and gives what a cold st
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import mlx.core as mx
 
@@ -21,6 +22,7 @@ from core.answer import Answer, Plan
 from core.decoding.exactness import Profile, exactness, profile
 from core.decoding.proposer import ModelProposer
 from core.decoding.tree_probe import why_no_trees
+from core.decoding.width_cost import CostProfile, LiveCost, load_profile, measure, save_profile
 from core.drafting.cacheback import CachebackDrafter
 from core.drafting.frozen_table import FrozenTable
 from core.drafting.ngram_table import NgramTables
@@ -58,6 +60,8 @@ class Engine:
         self._tables = NgramTables()
         self._why_no_trees: str | None = None
         self._profile: Profile | None = None
+        self._cost_profile: CostProfile | None = None
+        self._measuring: Generator[None, None, CostProfile] | None = None
 
     # ---- the model
 
@@ -104,11 +108,13 @@ class Engine:
     def unload(self) -> None:
         """Free the model, the draft model and their caches."""
         self._loaded = self._ledger = self._proposer = None
-        self._why_no_trees = self._profile = None
+        self._why_no_trees = self._profile = self._cost_profile = self._measuring = None
         mx.clear_cache()
 
-    def forget(self) -> None:
-        """Drop the reusable prefixes, so that the next answer starts cold. Tables stay."""
+    def forget(self, *, tables: bool = False) -> None:
+        """Drop the reusable prefixes, so that the next answer starts cold; shared tables if asked to."""
+        if tables:
+            self._tables = NgramTables()
         if self._ledger is not None:
             self._ledger.clear()
         if self._proposer is not None:
@@ -123,6 +129,35 @@ class Engine:
         if self._profile is None:
             self._profile = profile(self.loaded.model, self.loaded.new_cache, self.loaded.info)
         return self._profile
+
+    def measure_cost(self) -> CostProfile:
+        """Measure T(w) now, again if it was measured before (some seconds)."""
+        loaded = self.loaded
+        self._cost_profile = None
+        self._measuring = measure(loaded.model, loaded.new_cache, loaded.info)
+        while self.idle_work():
+            pass
+        return cast(CostProfile, self._cost_profile)
+
+    def idle_work(self) -> bool:
+        """One piece of what is worth doing while nothing is asked; whether there is more.
+
+        Now that is measuring T(w), one forward at a time, where it was never measured.
+        """
+        if self._loaded is None or self._cost_profile is not None:
+            return False
+        if self._measuring is None:
+            self._cost_profile = load_profile(self._loaded.info)
+            if self._cost_profile is not None:
+                return False
+            self._measuring = measure(self._loaded.model, self._loaded.new_cache, self._loaded.info)
+        try:
+            next(self._measuring)
+        except StopIteration as done:
+            self._cost_profile, self._measuring = done.value, None
+            save_profile(done.value)
+            return False
+        return True
 
     # ---- answers
 
@@ -195,7 +230,15 @@ class Engine:
             used = drafter.mode or "none"
             changes.append(Change("cacheback.mode", settings.cacheback.mode, used, reason))
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        return Plan(settings, spec, drafter, exact, proposer, tuple(changes))
+        cost = self._cost(prompt_tokens) if spec.planned else None
+        return Plan(settings, spec, drafter, exact, cost, proposer, tuple(changes))
+
+    def _cost(self, context_tokens: int) -> LiveCost:
+        """T(w) for this answer: measured on this machine, or a guess until that is done."""
+        if self._cost_profile is None:
+            self._cost_profile = load_profile(self.loaded.info)
+        held = self._cost_profile
+        return LiveCost(held.at(context_tokens)) if held and held.contexts else LiveCost()
 
     def _resources(self, settings: Settings, spec: DrafterSpec, changes: list[Change]) -> Resources:
         info = self.loaded.info

@@ -3,7 +3,8 @@
 Question: how much faster than plain decoding would each drafter have been, if a block of w tokens
 costs T(w) plain steps? Answered as tokens ÷ Σ T(width). The recorded answer stands in for the
 verifier, so acceptance is exact and nothing drifts; the time to draft is not counted (the decode
-bench measures it). A draft is verified whole, as the drafter proposed it.
+bench measures it). A draft is verified whole, as the drafter proposed it, unless it is a planned
+drafter's: then the planner takes the part that pays at this cost, and there is no gate.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import msgspec
 from msgspec import Struct
 
 from core.bench.cost_table import CostTable, cost_table
+from core.bench.reliability import Decile, Fate, deciles, fates
 from core.bench.streams import Stream, read_streams
 from core.decoding.accept import walk
+from core.decoding.planner import Planner
 from core.drafting.draft import Draft, sanitise
 from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate
@@ -39,6 +42,7 @@ class Tally(Struct):
     accepted: int = 0
     tested: int = 0
     cost: float = 0.0
+    fates: list[Fate] = []
 
     @property
     def speed(self) -> float:
@@ -50,10 +54,14 @@ class Tally(Struct):
         self.accepted += other.accepted
         self.tested += other.tested
         self.cost += other.cost
+        self.fates += other.fates
 
 
 class Row(Struct, frozen=True):
-    """One drafter at one cost; `kinds` maps each class to its speed."""
+    """One drafter at one cost; `kinds` maps each class to its speed.
+
+    `reliability` is empty for drafters whose drafts carry no confidences.
+    """
 
     drafter: str
     cost: str
@@ -62,6 +70,7 @@ class Row(Struct, frozen=True):
     mean_per_step: float
     acceptance: float
     kinds: dict[str, float]
+    reliability: tuple[Decile, ...] = ()
 
 
 class ReplayResults(Struct, frozen=True):
@@ -101,7 +110,8 @@ def replay(name: str, streams: Sequence[Stream], table: CostTable, gate: str) ->
     for stream in streams:
         resources = Resources(1 << 17, "replay", NgramTables(), spec.trees)
         drafter = spec.build(settings, resources)
-        one = replay_stream(drafter, stream, table.cost, settings.gate)
+        planner = Planner(table.cost) if spec.planned else None
+        one = replay_stream(drafter, stream, table.cost, settings.gate, planner)
         total.add(one)
         kinds.setdefault(stream.cls, Tally()).add(one)
     return Row(
@@ -112,14 +122,19 @@ def replay(name: str, streams: Sequence[Stream], table: CostTable, gate: str) ->
         total.tokens / total.steps if total.steps else 0.0,
         total.accepted / total.tested if total.tested else 0.0,
         {kind: tally.speed for kind, tally in sorted(kinds.items())},
+        deciles(total.fates),
     )
 
 
 def replay_stream(
-    drafter: Drafter, stream: Stream, cost: Callable[[int], float], gate_settings: GateSettings
+    drafter: Drafter,
+    stream: Stream,
+    cost: Callable[[int], float],
+    gate_settings: GateSettings,
+    planner: Planner | None = None,
 ) -> Tally:
-    """One answer, step by step."""
-    gate = Gate(gate_settings, cost=cost)
+    """One answer, step by step. With a planner the gate stays open."""
+    gate = Gate(gate_settings, forced=planner is not None, cost=cost)
     gate.begin(stream.prompt)
     drafter.begin(stream.prompt)
     tally, position = Tally(), 0
@@ -128,6 +143,8 @@ def replay_stream(
         draft = Draft()
         if budget and gate.should_draft():
             draft = sanitise(drafter.draft(budget), vocabulary=_VOCABULARY, budget=budget)
+            if planner is not None:
+                draft = planner.shape(draft, budget)
         found = walk(draft, _choices(draft, stream.out[position:]))
         emitted = stream.out[position : position + len(found.path) + 1]
         tally.tokens += len(emitted)
@@ -135,12 +152,15 @@ def replay_stream(
         tally.accepted += len(found.path)
         tally.tested += found.tested
         tally.cost += cost(1 + len(draft))
+        tally.fates += fates(draft, found.path)
         if len(draft):
             drafter.feedback(draft, len(found.path))
         drafter.observe(emitted)
         if stream.tops:
             drafter.observe_top(stream.tops[position : position + len(emitted)])
         gate.record(1 + len(draft), len(found.path))
+        if planner is not None:
+            planner.record(1 + len(draft), len(emitted))
         position += len(emitted)
     return tally
 
@@ -179,4 +199,13 @@ def write_report(results: ReplayResults) -> str:
             f"| {row.drafter} | {row.cost} | {row.gate} | {row.speed:.3f} | {row.mean_per_step:.2f}"
             f" | {row.acceptance:.0%} | {speeds} |"
         )
+    for row in results.rows:
+        if row.reliability:
+            lines += ["", f"## Confidence of {row.drafter} at {row.cost}, gate {row.gate}", ""]
+            lines += ["| confidence | nodes | mean | accepted | error |", "|---|---|---|---|---|"]
+            lines += [
+                f"| {d.low:.1f} … {d.low + 0.1:.1f} | {d.nodes} | {d.mean_confidence:.3f}"
+                f" | {d.acceptance:.3f} | {d.error:+.3f} |"
+                for d in row.reliability
+            ]
     return "\n".join(lines) + "\n"

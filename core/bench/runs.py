@@ -30,8 +30,8 @@ class Run(Struct, frozen=True):
 
 
 def draftlight(engine: Engine, ids: Sequence[int], settings: Settings) -> Run:
-    """An answer by the engine, from nothing but what its tables have learned."""
-    engine.forget()
+    """An answer by the engine, from nothing: a table that kept the last run's answer would know this one."""
+    engine.forget(tables=True)
     tokens = []
     end: Finished | None = None
     for event in engine.generate_ids(ids, settings):

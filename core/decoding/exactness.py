@@ -93,7 +93,7 @@ def exactness(mode: ExactnessMode, profile: Callable[[], Profile]) -> Exactness:
 
 def profile(model: Callable[..., Any], new_cache: Callable[[], list[Any]], info: ModelInfo) -> Profile:
     """The cached profile of this model on this machine, measured if there is none (some seconds)."""
-    key = _key(info)
+    key = machine_key(info)
     path = cache_dir() / "profiles" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
     try:
         held = msgspec.json.decode(path.read_bytes(), type=Profile)
@@ -131,7 +131,8 @@ def probe(
     return Profile(key, _INPUTS, tuple(WidthProbe(w, identical[w], largest[w]) for w in widths))
 
 
-def _key(info: ModelInfo) -> str:
+def machine_key(info: ModelInfo) -> str:
+    """Names a model as it runs here: model, dtype, machine and mlx version."""
     parts = (info.path, info.architecture, info.size_bytes, info.dtype, info.quantisation)
     machine = (platform.node(), platform.machine(), os.cpu_count(), version("mlx"), mx.default_device())
     return " ".join(map(str, (*parts, *machine)))

@@ -31,7 +31,9 @@ from msgspec.structs import replace
 
 from core.decoding.accept import walk
 from core.decoding.exactness import FAST, Exactness
+from core.decoding.planner import Planner
 from core.decoding.sampling import PENALTY_WINDOW_TOKENS, Sampler
+from core.decoding.top_ids import top_ids
 from core.decoding.tree_pass import Rotation, rotations, tree_pass
 from core.drafting.draft import EMPTY, Draft, sanitise
 from core.drafting.drafter import Drafter
@@ -51,7 +53,8 @@ class Step(Struct, frozen=True):
     """What one forward gave. `tokens`: the `accepted` drafted ones, then the verifier's own.
 
     `drafted` counts the nodes that were verified, `tested` those that the walk reached.
-    `rechecked`: the verifier's own token was a close call and was made again at width 1.
+    `width` is the block's, pending tokens included. `rechecked`: the verifier's own token was a
+    close call and was made again at width 1.
     """
 
     tokens: tuple[int, ...]
@@ -60,14 +63,16 @@ class Step(Struct, frozen=True):
     tested: int
     draft_s: float
     rechecked: bool = False
+    width: int = 1
 
 
 class DecodeLoop:
     """Continues `ledger`, which holds all of the context but its last token, `pending`.
 
     `model(ids[1, w], cache=…)` returns logits [1, w, vocabulary]. `vocabulary` bounds drafted
-    ids. `gate` says whether to ask the drafter at all; without one it is always asked. A step
-    never goes on after one of `stops`. Worker's main thread.
+    ids. `gate` says whether to ask the drafter at all; without one it is always asked. `planner`
+    takes the part of a draft that pays. `recycles`: the drafter wants the verifier's likeliest
+    ids. A step never goes on after one of `stops`. Worker's main thread.
     """
 
     def __init__(
@@ -81,6 +86,8 @@ class DecodeLoop:
         vocabulary: int,
         drafts: bool,
         gate: Gate | None = None,
+        planner: Planner | None = None,
+        recycles: bool = False,
         exactness: Exactness = FAST,
         stops: frozenset[int] = frozenset(),
     ) -> None:
@@ -92,10 +99,16 @@ class DecodeLoop:
         self._vocabulary = vocabulary
         self._drafts = drafts and not ledger.why_no_rollback
         self._gate = gate
+        self._planner = planner
+        self._recycles = recycles
+        self._tops: list[list[int]] = []
         self._exactness = exactness
         self._stops = stops
         self._rotations: list[Rotation] | None = None
         self._running: mx.array | None = None
+        # The last forward's logits, kept only where somebody recycles them; and its block's width.
+        self._logits = mx.array(0.0)
+        self._width = 1
         self._dry = 0
         self._steps = 0
 
@@ -124,10 +137,14 @@ class DecodeLoop:
             step = self._run(left, draft_s)
         started = time.perf_counter()
         self._drafter.observe(step.tokens)
-        observe_s = time.perf_counter() - started
+        if self._recycles:
+            self._drafter.observe_top(self._tops)
         if self._gate is not None:
             self._gate.record(1 + step.drafted, step.accepted)
-        return replace(step, draft_s=step.draft_s + observe_s)
+        if self._planner is not None:
+            self._planner.record(self._width, len(step.tokens))
+        observe_s = time.perf_counter() - started
+        return replace(step, draft_s=step.draft_s + observe_s, width=self._width)
 
     def _propose(self, budget: int) -> Draft:
         if self._exactness.width_limit is not None:
@@ -138,15 +155,20 @@ class DecodeLoop:
             self._dry += 1
             return EMPTY
         draft = sanitise(self._drafter.draft(budget), vocabulary=self._vocabulary, budget=budget)
+        if self._planner is not None:
+            draft = self._planner.shape(draft, budget, len(self._pending))
         self._dry = 0 if len(draft) else self._dry + 1
         return draft
 
     def _verify(self, draft: Draft, draft_s: float) -> Step:
         ledger, pending = self._ledger, self._pending
         lead = len(pending)
+        self._width = lead + len(draft)
         block = Block(ledger.cache)
         choices, close = self._choices(mx.array([*pending, *draft.tokens]), draft)
         found = walk(draft, choices, self._stops, close)
+        if self._recycles:
+            self._tops = top_ids(self._logits, [0, *(node + 1 for node in found.path)])
         accepted = [draft.tokens[node] for node in found.path]
         rows = [*range(lead), *(lead + node for node in found.path)]
         known = [*pending, *accepted]
@@ -188,17 +210,21 @@ class DecodeLoop:
     def _run(self, left: int, draft_s: float) -> Step:
         ledger = self._ledger
         running = self._running
+        self._width = max(1, len(self._pending))
         if running is None:
             running = self._forward(mx.array(self._pending), EMPTY)
             _start(running)
             ledger.append(self._pending)
             self._pending = []
+        logits = self._logits
         ahead: mx.array | None = None
         if left > 1 and (not self._drafts or self._dry >= _DRY_STEPS):
             ahead = self._forward(running, EMPTY, unknown=running)
             _start(ahead)
         chosen: Any = running.tolist()
         token = int(chosen[0])
+        if self._recycles:
+            self._tops = top_ids(logits, [0])
         if ahead is None:
             self._pending = [token]
         else:
@@ -227,6 +253,8 @@ class DecodeLoop:
             hooks = tree_pass(self._model, cache, draft.parents, lead, self._rotations)
         with hooks:
             logits = self._model(block[None], cache=cache)[0, lead - 1 :]
+        if self._recycles:
+            self._logits = logits
         start = len(self._ledger.tokens) + lead
         depths = [0]
         for parent in draft.parents:

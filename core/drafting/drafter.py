@@ -24,7 +24,10 @@ class Drafter(Protocol):
         """These tokens were emitted; the context now ends with them."""
 
     def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
-        """The verifier's likeliest ids at the verified positions, best first, for recyclers."""
+        """The verifier's likeliest ids, best first, for recyclers.
+
+        Row i was ranked at the place of the i-th of the tokens that were just observed.
+        """
 
     def draft(self, budget: int) -> Draft:
         """Guess what follows the context, with at most `budget` tokens; may be empty."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from core.drafting.auto import AutoDrafter
 from core.drafting.cacheback import CachebackDrafter
 from core.drafting.draft_model import DraftModelDrafter, Proposer
 from core.drafting.drafter import Drafter
@@ -43,7 +44,9 @@ class DrafterSpec(Struct, frozen=True):
 
     `drafts` is False for the one that never proposes: its loop may run ahead freely. `trees`:
     it proposes trees where they can be verified. `needs_proposer`: it cannot be built without.
-    `takes_frozen`: it asks a frozen table, if there is one.
+    `takes_frozen`: it asks a frozen table, if there is one. `planned`: its drafts carry calibrated
+    confidences, so the planner decides how much of them to verify, and no gate is needed.
+    `recycles`: it wants the verifier's likeliest ids.
     """
 
     name: str
@@ -53,6 +56,12 @@ class DrafterSpec(Struct, frozen=True):
     trees: bool = False
     needs_proposer: bool = False
     takes_frozen: bool = False
+    planned: bool = False
+    recycles: bool = False
+
+
+def _auto(settings: Settings, resources: Resources) -> Drafter:
+    return AutoDrafter(settings.auto, resources.capacity_tokens, tree=resources.trees)
 
 
 def _ngram_simple(settings: Settings, resources: Resources) -> Drafter:
@@ -78,6 +87,9 @@ DRAFTERS: dict[str, DrafterSpec] = {
     spec.name: spec
     for spec in (
         DrafterSpec("off", "plain decoding", lambda settings, resources: OffDrafter(), drafts=False),
+        DrafterSpec(
+            "auto", "all evidence, as much of it as pays", _auto, trees=True, planned=True, recycles=True
+        ),
         DrafterSpec("ngram-simple", "longest recent match of the last tokens", _ngram_simple),
         DrafterSpec("ngram-mod", "rolling hash into a table shared by all chats", _ngram_mod),
         DrafterSpec(

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from core.errors import SettingError
 
-DrafterName = Literal["off", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model"]
+DrafterName = Literal["off", "auto", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model"]
 CachebackMode = Literal["dual", "dynamic", "frozen"]
 GateMode = Literal["auto", "always"]
 
@@ -28,6 +28,7 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
             extra={
                 "labels": {
                     "off": "Off",
+                    "auto": "Auto",
                     "ngram-simple": "N-gram simple",
                     "ngram-mod": "N-gram mod",
                     "frequency": "Frequency",
@@ -36,6 +37,7 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
                 },
                 "notes": {
                     "off": "Plain decoding, one token at a time.",
+                    "auto": "Tries every kind of evidence and drafts as much as pays.",
                     "ngram-simple": "Looks for the same words earlier in this chat.",
                     "ngram-mod": "Uses the table, which grows across chats.",
                     "frequency": "Picks the most common continuation.",
@@ -45,6 +47,43 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
             },
         ),
     ] = "ngram-simple"
+
+
+class Auto(Struct, frozen=True, forbid_unknown_fields=True):
+    """Draftlight's own: every kind of evidence, as much of it as pays on this machine."""
+
+    # Recorded answers gained nothing from more, on a CPU's cost table and on Apple's.
+    most_tokens: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            title="Most tokens",
+            description="The most tokens guessed at once. Fewer are checked where fewer pay.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 16
+    alternatives: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=8,
+            title="Alternatives",
+            description="How many different guesses may be made for one place. 1 guesses a chain.",
+            extra={"unit": "guesses"},
+        ),
+    ] = 3
+    # The cheapest row of the shipped cost tables costs 0.015 plain steps, at 1.5 tokens each.
+    least_chance: Annotated[
+        float,
+        Meta(
+            ge=0.001,
+            le=1.0,
+            title="Least chance",
+            description="A guess that is less likely than this to be reached is not made.",
+            extra={"step": 0.005},
+        ),
+    ] = 0.02
 
 
 class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,7 +6,16 @@ from msgspec import Struct, field
 
 from core.settings.chat import Chat
 from core.settings.decoding import Decoding
-from core.settings.drafting import Cacheback, Drafting, DraftModel, Frequency, Gate, NgramMod, NgramSimple
+from core.settings.drafting import (
+    Auto,
+    Cacheback,
+    Drafting,
+    DraftModel,
+    Frequency,
+    Gate,
+    NgramMod,
+    NgramSimple,
+)
 from core.settings.prefill import Prefill
 from core.settings.sampling import Sampling
 
@@ -15,6 +24,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """All settings of one request. Groups named like a drafter (`ngram_simple`) hold its parameters."""
 
     drafting: Drafting = field(default_factory=Drafting)
+    auto: Auto = field(default_factory=Auto)
     ngram_simple: NgramSimple = field(default_factory=NgramSimple)
     ngram_mod: NgramMod = field(default_factory=NgramMod)
     frequency: Frequency = field(default_factory=Frequency)

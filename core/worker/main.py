@@ -78,7 +78,7 @@ class _Worker:
         heart = threading.Thread(target=self._beat, name="heart", daemon=True)
         heart.start()
         while not self._closing.is_set():
-            command = self._queue.get()
+            command = self._next_command()
             if isinstance(command, Shutdown):
                 break
             self._run(command)
@@ -111,6 +111,15 @@ class _Worker:
         finally:
             self._cancelled.discard(request)
             self._set(self._resting())
+
+    def _next_command(self) -> Command:
+        """The next command; until it comes, what the engine finds worth doing, a piece at a time."""
+        try:
+            while self._queue.empty() and self._engine.idle_work():
+                pass
+        except Exception:  # measuring is a convenience: without it the engine guesses
+            traceback.print_exc()
+        return self._queue.get()
 
     def _load(self, model: str) -> None:
         self._set("loading")

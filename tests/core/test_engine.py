@@ -222,6 +222,18 @@ def test_settings_that_contradict_each_other(toy_engine: Engine) -> None:
         list(toy_engine.generate(Generate("r", (Message("user", "hi"),), bad)))
 
 
+def test_forgetting_tables_too_makes_a_run_cold(toy_engine: Engine) -> None:
+    prompt = prompt_with_repetition(random.Random(3))
+    chosen = settings(**{"drafting.drafter": "ngram-mod", "ngram_mod.n": 4})
+    first, cold = run(toy_engine, prompt, chosen)
+    toy_engine.forget()
+    again, warm = run(toy_engine, prompt, chosen)
+    toy_engine.forget(tables=True)
+    third, cold_again = run(toy_engine, prompt, chosen)
+    assert ids(first) == ids(again) == ids(third)
+    assert warm.stats.accepted > cold.stats.accepted == cold_again.stats.accepted
+
+
 def test_no_model() -> None:
     engine = Engine()
     with pytest.raises(NoModelError):

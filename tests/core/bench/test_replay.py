@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.bench.cost_table import COST_TABLES, cost_table
+from core.bench.reliability import worst_error
 from core.bench.replay import replay, replay_stream
 from core.bench.streams import Stream, read_streams, write_streams
 from core.cli import main
+from core.decoding.planner import Planner
 from core.drafting.draft import Draft
 from core.drafting.off import OffDrafter
 from core.drafting.registry import DRAFTERS
@@ -87,6 +89,27 @@ def test_every_drafter_replays(name: str) -> None:
     row = replay(name, [stream], cost_table("cpu"), "always")
     assert row.kinds.keys() == {"loop"}
     assert row.speed == pytest.approx(1.0) if name == "off" else row.speed > 1.2
+
+
+def test_a_planner_verifies_what_pays_and_the_gate_stays_open() -> None:
+    sure = Draft((3, 4, 5), (-1, 0, 1), (0.99, 0.99, 0.01))
+    stream = Stream([1, 2], [3, 4, 5, 6, 7])
+    gated = Gate(repetition=1.0)
+    tally = replay_stream(Fixed(sure), stream, cost, gated, Planner(cost))
+    # The third guess was right, and rightly too unlikely to verify.
+    assert (tally.accepted, tally.tested, tally.steps) == (2, 2, 3)
+    assert [fate.accepted for fate in tally.fates] == [True, True]
+    assert replay_stream(Fixed(sure), stream, cost, gated).steps == 5
+
+
+def test_auto_plans_by_the_cost_and_reports_its_reliability() -> None:
+    phrase = list(range(7, 40))
+    stream = Stream(phrase * 3, phrase * 6, "loop")
+    cheap, dear = (replay("auto", [stream], cost_table(name), "auto") for name in ("cpu-256", "apple"))
+    assert cheap.mean_per_step > dear.mean_per_step > 2
+    assert sum(decile.nodes for decile in cheap.reliability) > 100
+    # What is certain is promised as nearly certain.
+    assert worst_error(cheap.reliability, 100) < 0.05
 
 
 def test_streams_survive_the_disk(tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""auto: Draftlight's own drafter. Every kind of evidence, each guess with how likely it is.
+
+Grows a tree best first: the guess with the highest probability of being reached comes next,
+wherever it stands, and what may follow it is looked up then. It ends at `most_tokens` or where
+nothing is left that is likelier than `least_chance`. So any prefix of the draft is the best tree
+of its size, and how much of it to verify is the planner's question alone: the drafter knows
+neither the machine nor the price of a row.
+
+Where only chains can be verified, one alternative is followed at each place.
+
+Invariants: parents before children, no equal siblings; a node's confidence is the estimated
+probability that it is accepted given that its parent was, and it is learned from every token of
+the answer, drafted or not. Nothing outlives the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from core.drafting.draft import EMPTY, Draft
+from core.drafting.evidence import Evidence, Guess, Spot
+from core.events import Occupancy
+from core.settings.drafting import Auto
+
+# A longer text than this is forgotten by halves: see SuffixIndex.
+CAPACITY_TOKENS = 1 << 17
+
+
+class AutoDrafter:
+    """One request after the other. `capacity_tokens` is the context it must hold."""
+
+    def __init__(self, settings: Auto, capacity_tokens: int, *, tree: bool = True) -> None:
+        self._settings = settings
+        self._capacity = min(capacity_tokens, CAPACITY_TOKENS)
+        self._alternatives = settings.alternatives if tree else 1
+        self._evidence = Evidence(self._capacity)
+        # The last draft: the guesses behind each of its nodes that was looked at, and its nodes by
+        # parent and token. So what comes is learned from without looking again.
+        self._looked: dict[int, list[Guess]] = {}
+        self._nodes: dict[tuple[int, int], int] = {}
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        self._evidence = Evidence(self._capacity)
+        self._evidence.read(prompt)
+        self._forget_draft()
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        node: int | None = -1
+        for token in tokens:
+            guesses = self._looked.get(node) if node is not None else None
+            self._evidence.hear(token, guesses)
+            node = self._nodes.get((node, token)) if node is not None else None
+        self._forget_draft()
+
+    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+        """Row i is the ranking at the place of the i-th of the tokens that were just observed."""
+        self._evidence.hear_top(ids)
+
+    def observe_rejected(self, last: int, ids: Sequence[int]) -> None:
+        """The ranking after `last`, a node that was verified and not accepted."""
+        self._evidence.hear_rejected(last, ids)
+
+    def draft(self, budget: int) -> Draft:
+        most = min(budget, self._settings.most_tokens)
+        if most < 1:
+            return EMPTY
+        evidence, least = self._evidence, self._settings.least_chance
+        tokens: list[int] = []
+        parents: list[int] = []
+        confidence: list[float] = []
+        # (−probability of being reached, running number, parent, the guess, the parent's spot)
+        waiting: list[tuple[float, int, int, Guess, Spot]] = []
+        spot, guesses, node, reached = evidence.spot(), evidence.here(), -1, 1.0
+        self._forget_draft()
+        number = 0
+        while True:
+            for guess in guesses[: self._alternatives]:
+                likely = reached * guess.probability
+                if likely < least:
+                    break
+                number += 1
+                heappush(waiting, (-likely, number, node, guess, spot))
+            if not waiting:
+                break
+            negative, _, parent, guess, before = heappop(waiting)
+            node, reached = len(tokens), -negative
+            tokens.append(guess.token)
+            parents.append(parent)
+            confidence.append(guess.probability)
+            spot = evidence.after(before, guess.token)
+            self._nodes[parent, guess.token] = node
+            if len(tokens) == most:
+                break
+            guesses = self._looked[node] = evidence.guesses(spot)
+        return Draft(tuple(tokens), tuple(parents), tuple(confidence))
+
+    def feedback(self, draft: Draft, accepted: int) -> None:
+        """Unused: every emitted token is learned from when it is observed, drafted or not."""
+
+    def occupancy(self) -> Occupancy:
+        """Tokens of prompt and answer that are indexed."""
+        return Occupancy(len(self._evidence.index), self._evidence.index.capacity_tokens)
+
+    def _forget_draft(self) -> None:
+        self._looked = {}
+        self._nodes = {}

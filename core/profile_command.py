@@ -1,0 +1,25 @@
+"""`draftlight models profile`: what a model's verify blocks cost on this machine, and how exact they are."""
+
+from __future__ import annotations
+
+
+def run(model: str) -> int:
+    """Measure T(w) again, probe exactness if that was never done, print both. Raises `ModelError`."""
+    from core.models.runtime import prepare
+
+    prepare()
+    from core.engine import Engine
+
+    engine = Engine()
+    info = engine.load(model)
+    print(f"{info.name}, {info.dtype}: time of a block of w tokens, in plain steps")
+    for context in engine.measure_cost().contexts:
+        base = context.seconds[1]
+        costs = "  ".join(f"{width}: {seconds / base:.2f}" for width, seconds in context.seconds.items())
+        print(f"  context {context.context_tokens:,} (plain step {base * 1000:.0f} ms)  {costs}")
+    found = engine.exactness_profile()
+    print(
+        f"logits are the same bits up to width {found.exact_width}, and differ by at most"
+        f" {found.noise:.2g} up to width {found.widths[-1].width}"
+    )
+    return 0

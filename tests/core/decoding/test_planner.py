@@ -1,0 +1,108 @@
+"""Planner against every sub-tree there is; the rate; budgets, pending rows, silent drafts."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.decoding.planner import Planner
+from core.drafting.draft import EMPTY, Draft, sanitise
+
+
+@st.composite
+def drafts(draw: st.DrawFn, most: int = 8) -> Draft:
+    size = draw(st.integers(0, most))
+    parents = tuple(draw(st.integers(-1, node - 1)) for node in range(size))
+    confidence = tuple(draw(st.floats(0, 1)) for _ in range(size))
+    return Draft(tuple(range(100, 100 + size)), parents, confidence)
+
+
+costs = st.lists(st.floats(0.0, 1.5), min_size=12, max_size=12).map(
+    lambda steps: [1.0 + sum(steps[:width]) for width in range(len(steps) + 1)]
+)
+
+
+def worth(draft: Draft, nodes: tuple[int, ...], rate: float, cost: list[float], pending: int = 1) -> float:
+    """Expected tokens less what their time is worth; −1 for a set that is no tree."""
+    reached: dict[int, float] = {-1: 1.0}
+    for node in nodes:
+        if draft.parents[node] not in reached:
+            return float("-inf")
+        reached[node] = reached[draft.parents[node]] * draft.confidence[node]
+    return sum(reached.values()) - rate * cost[pending + len(nodes) - 1]
+
+
+def nodes_of(part: Draft) -> tuple[int, ...]:
+    """Tokens name the nodes of `drafts`."""
+    return tuple(token - 100 for token in part.tokens)
+
+
+@given(drafts(), costs, st.integers(0, 9), st.integers(1, 3))
+def test_no_sub_tree_is_worth_more(draft: Draft, cost: list[float], budget: int, pending: int) -> None:
+    planner = Planner(lambda width: cost[width - 1])
+    part = planner.shape(draft, budget, pending)
+    assert len(part) <= budget
+    assert sanitise(part, vocabulary=200, budget=budget) == part
+    everything = range(len(draft))
+    best = max(
+        worth(draft, nodes, planner.rate, cost, pending)
+        for size in range(min(budget, len(draft)) + 1)
+        for nodes in combinations(everything, size)
+    )
+    assert worth(draft, nodes_of(part), planner.rate, cost, pending) == pytest.approx(best)
+
+
+@given(drafts(), st.integers(0, 9))
+def test_a_part_keeps_tokens_paths_and_confidences(draft: Draft, budget: int) -> None:
+    part = Planner(lambda width: 1.0 + 0.1 * width).shape(draft, budget)
+    for at, node in enumerate(nodes_of(part)):
+        parent, whole = part.parents[at], draft.parents[node]
+        assert (parent if parent < 0 else nodes_of(part)[parent]) == whole
+        assert part.confidence[at] == draft.confidence[node]
+
+
+def test_nothing_is_drafted_where_nothing_pays() -> None:
+    draft = Draft((1, 2, 3), (-1, 0, 1), (0.5, 0.5, 0.5))
+    assert Planner(lambda width: float(width)).shape(draft, 9) == EMPTY
+    assert Planner(lambda width: 1.0).shape(draft, 9) == draft
+
+
+def test_free_rows_behind_a_dear_one_are_reached() -> None:
+    """T need not be convex: one node alone never pays here, three do."""
+    cost = {1: 1.0, 2: 1.7, 3: 1.7, 4: 1.7}
+    draft = Draft((1, 2, 3), (-1, 0, 1), (0.9, 0.9, 0.9))
+    planner = Planner(cost.__getitem__)
+    assert planner.shape(draft, 1) == EMPTY
+    assert planner.shape(draft, 3) == draft
+
+
+def test_the_price_of_time_follows_the_answer() -> None:
+    planner = Planner(lambda width: 1.0 + 0.2 * (width - 1))
+    sure, unsure = Draft((1,), (-1,), (0.5,)), Draft((1,), (-1,), (0.31,))
+    assert len(planner.shape(unsure, 9)) == 1
+    for _ in range(100):
+        planner.record(9, 9)
+    assert planner.rate == pytest.approx(9 / 2.6, rel=0.05)
+    assert planner.shape(sure, 9) == EMPTY
+    for _ in range(200):
+        planner.record(4, 1)
+    # Drafting that loses is no reason to value time at less than plain decoding gives.
+    assert planner.rate == 1.0
+    assert len(planner.shape(sure, 9)) == 1
+
+
+def test_a_draft_without_confidences_comes_back_whole() -> None:
+    draft = Draft.chain([1, 2, 3])
+    planner = Planner(lambda width: float(width))
+    assert planner.shape(draft, 9) == draft
+    assert planner.shape(draft, 2) == draft.prefix(2)
+    assert planner.shape(draft, -1) == EMPTY
+
+
+@pytest.mark.parametrize("confidence", [float("nan"), -3.0, 0.0])
+def test_confidences_that_cannot_be_promise_nothing(confidence: float) -> None:
+    draft = Draft((1,), (-1,), (confidence,))
+    assert Planner(lambda width: 1.0 + 0.01 * width).shape(draft, 9) == EMPTY
