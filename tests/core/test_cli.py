@@ -69,7 +69,7 @@ def test_generate_from_a_messages_file(toy_folder: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["--prompt", "x", "--drafter", "dowsing"], 2, "off, ngram-simple"),
+        (["--prompt", "x", "--drafter", "dowsing"], 2, "ngram-simple"),
         (["--prompt", "x", "--set", "ngram_simple.k=65"], 2, "from 1 to 64"),
         (["--prompt", "x", "--set", "ngram_simple.k"], 2, "group.field=value"),
         (["--prompt", "x", "--set", "nothing.here=1"], 2, "Did you mean"),

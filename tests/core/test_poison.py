@@ -1,4 +1,4 @@
-"""Poisoned drafts and quantised caches: whatever is drafted, the output is the plain loop's."""
+"""Poisoned drafts, quantised caches and folding: whatever is drafted, the output is the plain loop's."""
 
 from __future__ import annotations
 
@@ -99,3 +99,36 @@ def test_quantised_caches_roll_back(drafter: str) -> None:
     got, accepted = decode(model, new_cache, prompt, chosen)
     assert got == expected
     assert drafter != "oracle" or accepted > 20
+
+
+@pytest.mark.parametrize("architecture", ["qwen3_5", "nemotron_h", "granitemoehybrid"])
+def test_partial_acceptance_on_recurrent_models_costs_no_forward_of_its_own(
+    architecture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model: Any = tiny(architecture)
+    rng = random.Random(0)
+    prompt = prompt_with_repetition(rng)
+    expected = [int(t) for t, _ in generate_step(mx.array(prompt), model, max_tokens=TOKENS)]
+    ledger = Ledger(lambda: make_prompt_cache(model))
+    model(mx.array(prompt[:-1])[None], cache=ledger.cache)
+    ledger.append(prompt[:-1])
+    forwards = 0
+    kind = type(model)
+    stock = kind.__call__
+
+    def counted(self: Any, *arguments: Any, **named: Any) -> Any:
+        nonlocal forwards
+        forwards += 1
+        return stock(self, *arguments, **named)
+
+    monkeypatch.setattr(kind, "__call__", counted)
+    drafter: Any = Oracle(expected, 0.3, rng)
+    loop = DecodeLoop(
+        model, ledger, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
+    )
+    steps = list(loop.steps(TOKENS))
+    partly = sum(0 < step.accepted < step.drafted for step in steps)
+    assert [token for step in steps for token in step.tokens] == expected
+    assert partly > 5
+    # A forward that was running ahead when the answer ended belongs to no step.
+    assert len(steps) <= forwards <= len(steps) + 1
