@@ -11,7 +11,10 @@ Which of them follow each other:
     cancel      → the running generate ends with finished(reason="cancelled")
     unload_model→ model_unloaded
     count_tokens→ token_count | failed
+    list_tables → table_list | failed
+    save_tables, load_tables, reset_table, export_table, import_table → table_done | failed
     (always)    → heartbeat, about once a second
+    (tables)    → table_status after a model was loaded, after an answer that taught them, after a save
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ Origin = Literal["accepted", "bonus", "normal"]
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["stop", "length", "cancelled"]
 Activity = Literal["empty", "loading", "ready", "prefilling", "decoding"]
+TableMoment = Literal["warm", "cold", "learned", "saved", "failed"]
+TableAction = Literal["save", "load", "reset", "export", "import"]
 
 
 def _tag(name: str) -> str:
@@ -93,11 +98,71 @@ class CountTokens(_Wire, frozen=True):
     text: str
 
 
+class ListTables(_Wire, frozen=True):
+    """Every table in memory and on disk."""
+
+    request: str
+
+
+class SaveTables(_Wire, frozen=True):
+    """Save what the loaded family's tables have learned, now."""
+
+    request: str
+
+
+class LoadTables(_Wire, frozen=True):
+    """Read the loaded family's saved tables again; what was learned since the last save is dropped.
+
+    `previous` takes the generation before the last save and makes it the current one.
+    """
+
+    request: str
+    previous: bool = False
+
+
+class ResetTable(_Wire, frozen=True):
+    """Forget all that was learned for `family` (a fingerprint): in memory, on disk, older generations too."""
+
+    request: str
+    family: str
+
+
+class ExportTable(_Wire, frozen=True):
+    """Write a copy of one table to `path`, which must not exist unless `replace` is set."""
+
+    request: str
+    family: str
+    n: int
+    slots: int
+    path: str
+    replace: bool = False
+
+
+class ImportTable(_Wire, frozen=True):
+    """Take the table file at `path` as the table of its family; the one it had becomes the previous."""
+
+    request: str
+    path: str
+
+
 class Shutdown(_Wire, frozen=True):
     """End the process with status 0. Closing the worker's stdin does the same."""
 
 
-Command = Union[LoadModel, UnloadModel, Generate, Cancel, CountTokens, Shutdown]
+Command = Union[
+    LoadModel,
+    UnloadModel,
+    Generate,
+    Cancel,
+    CountTokens,
+    ListTables,
+    SaveTables,
+    LoadTables,
+    ResetTable,
+    ExportTable,
+    ImportTable,
+    Shutdown,
+]
 
 
 # ---- what events are made of
@@ -138,6 +203,62 @@ class Occupancy(Struct, frozen=True):
 
     used: int = 0
     capacity: int = 0
+
+
+class TableFigures(Struct, frozen=True):
+    """Counters of one shared table since it was made, earlier runs of Draftlight included.
+
+    `used` of `slots` hold a guess; `inserts` counts all writes, `overwrites` those that replaced a
+    different guess; of `lookups`, `hits` found one. `tested` and `accepted` count drafted tokens.
+    """
+
+    used: int = 0
+    slots: int = 0
+    inserts: int = 0
+    overwrites: int = 0
+    lookups: int = 0
+    hits: int = 0
+    tested: int = 0
+    accepted: int = 0
+
+
+class TableTeacher(Struct, frozen=True):
+    """A model and how many entries were written or changed while it was loaded."""
+
+    model: str
+    entries: int
+
+
+class TableDay(Struct, frozen=True):
+    """One day (like 2026-11-21) on which a table changed: its entries then, the day's tested and accepted."""
+
+    day: str
+    used: int
+    tested: int
+    accepted: int
+
+
+class TableInfo(Struct, frozen=True):
+    """One table: of a tokenizer family, for windows of `n` tokens.
+
+    `loaded`: in memory, and `unsaved` entries were written or changed since it was last saved.
+    `size_bytes` on disk, 0 if it was never saved; `updated_s` (Unix time) is when it was. `days` are
+    the latest, oldest first. `why_not_saved` says why it is only read here; empty if it is saved.
+    """
+
+    family: str
+    family_name: str
+    n: int
+    figures: TableFigures
+    learned_from: tuple[TableTeacher, ...] = ()
+    days: tuple[TableDay, ...] = ()
+    created_s: float = 0.0
+    updated_s: float = 0.0
+    size_bytes: int = 0
+    has_previous: bool = False
+    loaded: bool = False
+    unsaved: int = 0
+    why_not_saved: str = ""
 
 
 class Stats(Struct, frozen=True):
@@ -269,7 +390,7 @@ class Token(_Wire, frozen=True):
 class Gauges(_Wire, frozen=True):
     """Live figures while an answer is written, about four times a second.
 
-    `tokens_per_s` is over the last two seconds.
+    `tokens_per_s` is over the last two seconds. `table` is the shared table's, where one is asked.
     """
 
     request: str
@@ -285,6 +406,7 @@ class Gauges(_Wire, frozen=True):
     memory_bytes: int
     context_used_tokens: int
     context_tokens: int
+    table: TableFigures | None = None
 
 
 class Finished(_Wire, frozen=True):
@@ -301,6 +423,52 @@ class TokenCount(_Wire, frozen=True):
 
     request: str
     tokens: int
+
+
+class TableStatus(_Wire, frozen=True):
+    """What became of the loaded family's tables, unasked.
+
+    `moment`: `warm` and `cold` after a model was loaded (with saved tables, without any), `learned`
+    after an answer, `saved` and `failed` after a save. `calibrated`: what `auto` learned about its
+    guesses is there, too. `notes` are sentences to show: files set aside, why nothing is saved.
+    """
+
+    moment: TableMoment
+    family: str
+    family_name: str
+    tables: tuple[TableInfo, ...] = ()
+    calibrated: bool = False
+    took_s: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+class TableList(_Wire, frozen=True):
+    """Answer to `list_tables`: the loaded family's first, then by name.
+
+    `folder` is where they are kept, `set_aside` the files in it that could not be used.
+    """
+
+    request: str
+    folder: str
+    tables: tuple[TableInfo, ...]
+    set_aside: tuple[str, ...] = ()
+
+
+class TableDone(_Wire, frozen=True):
+    """A table command is done. `entries` were saved, loaded, removed, exported or imported.
+
+    `files` counts what was written or removed. `path` is where an export went or an import came from.
+    """
+
+    request: str
+    action: TableAction
+    family: str
+    family_name: str
+    entries: int
+    files: int
+    took_s: float
+    path: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Failed(_Wire, frozen=True):
@@ -336,6 +504,9 @@ Event = Union[
     Gauges,
     Finished,
     TokenCount,
+    TableStatus,
+    TableList,
+    TableDone,
     Failed,
     Heartbeat,
 ]
