@@ -200,3 +200,26 @@ WORKER_FAILED = "The worker failed"
 
 def not_saved(path: str) -> str:
     return f"The picture could not be saved to {path}."
+
+
+# ---- what the doctor says of the window
+
+DOCTOR_DISPLAY = "Window"
+DOCTOR_FONTS = "Fonts"
+DOCTOR_NO_DISPLAY = "No display here; looked at off-screen."
+DOCTOR_NO_FONTS = "Qt finds no font at all, so no text can be shown."
+DOCTOR_NO_FONTS_HINT = "On Debian or Ubuntu: sudo apt-get install fontconfig fonts-inter fonts-jetbrains-mono"
+DOCTOR_MONO_HINT = "Code lines up better with a fixed-width font, such as JetBrains Mono."
+DOCTOR_NO_SCREEN = "no screen"
+
+
+def doctor_display(qt: str, bindings: str, platform: str, screen: str) -> str:
+    return f"Qt {qt} (PySide6 {bindings}) on {platform}, {screen}"
+
+
+def doctor_screen(width_px: int, height_px: int, ratio: float) -> str:
+    return f"{width_px} × {height_px} at {ratio:g} pixels a point"
+
+
+def doctor_fonts(text: str, code: str) -> str:
+    return f"{text} for text, {code} for code"

@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from core.errors import DraftlightError, RequestError, SettingError
 from core.settings import Settings, declared, parse_all
@@ -116,6 +117,9 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("--gates", default="always", help="always, auto, or both")
     replay.add_argument("--out", type=Path, required=True, metavar="DIR")
     replay.set_defaults(run=_bench_replay)
+
+    doctor = commands.add_parser("doctor", help="what is installed, what is fast, what is not and why")
+    doctor.set_defaults(run=_doctor)
     return parser
 
 
@@ -154,18 +158,27 @@ def settings_from(options: argparse.Namespace) -> Settings:
     return parse_all(Settings(), pairs)
 
 
+def _of_window(name: str) -> Callable[..., Any] | None:
+    """What the window's part of this installation calls `name`; None if it has no such part."""
+    entries = importlib.metadata.entry_points(group="draftlight.window", name=name)
+    return next((entry.load() for entry in entries), None)
+
+
 def _window(options: argparse.Namespace) -> int:
-    entries = importlib.metadata.entry_points(group="draftlight.window")
-    name = "smoke" if options.smoke else "screenshot" if options.screenshot else "window"
-    found = [entry for entry in entries if entry.name == name]
-    if not found:
+    run = _of_window("smoke" if options.smoke else "screenshot" if options.screenshot else "window")
+    if run is None:
         raise _UsageError("This installation has no window.", "Install the whole of Draftlight.")
-    run = found[0].load()
     if options.smoke:
         return int(run(options.model))
     if options.screenshot:
         return int(run(options.screenshot, options.scheme, options.model))
     return int(run(options.model, options.scheme))
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from core.doctor_command import run
+
+    return run(_of_window("doctor"))
 
 
 def _generate(options: argparse.Namespace) -> int:

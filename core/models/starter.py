@@ -58,7 +58,7 @@ def ensure_starter(progress: Progress = lambda stage, fraction: None) -> Path:
     Safe to call from two processes at once. Raises `ModelError` if the package is missing,
     its file is not the known one, or the disk cannot take the result.
     """
-    folder = models_dir() / _FOLDER
+    folder = starter_folder()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.parent / f".{_FOLDER}.lock"):
@@ -73,6 +73,11 @@ def ensure_starter(progress: Progress = lambda stage, fraction: None) -> Path:
             "Free some space (about 250 MB) or make the folder writable.",
         ) from error
     return folder
+
+
+def starter_folder() -> Path:
+    """Where the converted model is, once it is."""
+    return models_dir() / _FOLDER
 
 
 def damage(folder: Path) -> str:
@@ -93,7 +98,7 @@ def damage(folder: Path) -> str:
 
 
 def _convert_into(folder: Path, progress: Progress) -> None:
-    source = _gguf()
+    source = packed_file()
     temporary = Path(tempfile.mkdtemp(prefix=f".{_FOLDER}-", dir=folder.parent))
     try:
         progress("Unpacking the starter model", 0.1)
@@ -114,7 +119,8 @@ def _convert_into(folder: Path, progress: Progress) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _gguf() -> Path:
+def packed_file() -> Path:
+    """The GGUF in the starter's package. Raises `ModelError` if it is not there or not the known one."""
     try:
         files = importlib.metadata.distribution(_PACKAGE).files or []
     except importlib.metadata.PackageNotFoundError:

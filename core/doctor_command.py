@@ -1,0 +1,205 @@
+"""`draftlight doctor`: what is installed, what is fast, what is not and why.
+
+A finding is one line: what was looked at, how it is, and what to do if it is not well. Only what
+keeps Draftlight from answering is `broken`; slow or absent things that it can do without are
+`note`. Each look is on its own: one that fails is a finding, never the end of the others.
+Exit status 1 if anything is broken.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from core.errors import DraftlightError
+
+Health = Literal["ok", "note", "broken"]
+_MARKS: dict[Health, str] = {"ok": "ok    ", "note": "note  ", "broken": "BROKEN"}
+_PACKAGES = ("mlx", "mlx-lm", "PySide6-Essentials", "qasync", "msgspec", "numpy", "safetensors")
+# OpenBLAS on two cores gives 110 and more here, the reference BLAS 4.
+_SLOW_GFLOPS = 20.0
+# The starter's folder, a table of every size, and room for a download to begin.
+_LOW_DISK_BYTES = 1_000_000_000
+
+
+class Finding(Struct, frozen=True):
+    """`subject` is what was looked at, `text` how it is, `hint` what to do; empty if nothing."""
+
+    subject: str
+    health: Health
+    text: str
+    hint: str = ""
+
+
+Look = Callable[[], Iterable[Finding]]
+
+
+def run(window: Look | None = None) -> int:
+    """Print all findings. `window` looks at what the window needs, where there is one."""
+    looks: list[tuple[str, Look]] = [
+        ("Draftlight", _program),
+        ("Packages", _packages),
+        ("Compute", _compute),
+        ("Starter model", _starter),
+        ("Folders", _folders),
+        ("Tables", _tables),
+    ]
+    looks.append(("Window", window or _no_window))
+    findings = [finding for subject, look in looks for finding in _looked(subject, look)]
+    width = max(len(finding.subject) for finding in findings)
+    for finding in findings:
+        print(f"{_MARKS[finding.health]}  {finding.subject:{width}}  {finding.text}")
+        if finding.hint:
+            print(f"{'':{width + 10}}{finding.hint}")
+    broken = sum(finding.health == "broken" for finding in findings)
+    print(f"\n{broken} of {len(findings)} broken." if broken else "\nAll that is needed is there.")
+    return 1 if broken else 0
+
+
+def _looked(subject: str, look: Look) -> Iterator[Finding]:
+    """What `look` finds; that it failed is found too."""
+    try:
+        yield from look()
+    except DraftlightError as error:
+        yield Finding(subject, "broken", error.message, error.hint)
+    except Exception as error:
+        yield Finding(subject, "broken", f"Looking at it failed: {type(error).__name__}: {error}.")
+
+
+def _program() -> Iterator[Finding]:
+    version = importlib.metadata.version("draftlight")
+    system = f"{platform.system()} {platform.release()}, {platform.machine()}"
+    yield Finding("Draftlight", "ok", f"{version}, Python {platform.python_version()}, {system}")
+
+
+def _packages() -> Iterator[Finding]:
+    found = []
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding("Packages", "broken", f"{name} is not installed.", "Run “make setup”.")
+    yield Finding("Packages", "ok", ", ".join(found))
+
+
+def _compute() -> Iterator[Finding]:
+    from core.models.runtime import prepare
+
+    blas = prepare()
+    import mlx.core as mx
+
+    from core.models import memory
+
+    limit_gb = memory.limit_bytes() / 1e9
+    if mx.default_device() == mx.gpu:
+        yield Finding("Device", "ok", f"Metal, {limit_gb:.1f} GB for models")
+    else:
+        hint = "Draftlight is made for Macs with Apple silicon." if sys.platform != "darwin" else ""
+        yield Finding("Device", "note", f"CPU, no Metal; {limit_gb:.1f} GB for models", hint)
+    speed = _matmul_gflops()
+    on_metal = mx.default_device() == mx.gpu
+    hint = ""
+    if not on_metal and speed < _SLOW_GFLOPS:
+        fast = blas.startswith("OpenBLAS")
+        hint = "Something else is using the processor." if fast else "Answers are slow without OpenBLAS."
+    made_with = "Metal" if on_metal else blas
+    text = f"{speed:,.0f} GFLOP/s in float32, with {made_with}"
+    yield Finding("Matrix product", "note" if hint else "ok", text, hint)
+
+
+def _matmul_gflops(size: int = 768, rounds: int = 5) -> float:
+    """Best of `rounds` products of two float32 [size, size] matrices."""
+    import mlx.core as mx
+
+    left, right = mx.random.normal((size, size)), mx.random.normal((size, size))
+    mx.eval(left, right)
+    best_s = float("inf")
+    for _ in range(rounds):
+        started_s = time.perf_counter()
+        mx.eval(left @ right)
+        best_s = min(best_s, time.perf_counter() - started_s)
+    return 2 * size**3 / best_s / 1e9
+
+
+def _starter() -> Iterator[Finding]:
+    from core.models.starter import NAME, damage, packed_file, starter_folder
+
+    subject = "Starter model"
+    try:
+        packed_file()
+    except DraftlightError as error:
+        yield Finding(subject, "note", error.message, f"{error.hint} Other models work without it.")
+        return
+    folder = starter_folder()
+    if not folder.exists():
+        yield Finding(subject, "ok", f"{NAME}, packed; the first start unpacks it")
+    elif problem := damage(folder):
+        yield Finding(subject, "note", f"{NAME}: {problem}.", "The next start unpacks it again.")
+    else:
+        yield Finding(subject, "ok", f"{NAME}, unpacked and whole")
+
+
+def _folders() -> Iterator[Finding]:
+    from core.paths import cache_dir, data_dir
+
+    for subject, folder in (("Data folder", data_dir()), ("Cache folder", cache_dir())):
+        there = _nearest(folder)
+        try:
+            with tempfile.TemporaryFile(dir=there):
+                pass
+        except OSError as error:
+            yield Finding(
+                subject,
+                "broken",
+                f"{folder} cannot be written to: {error.strerror}.",
+                "Make it writable, or set DRAFTLIGHT_HOME to a folder that is.",
+            )
+            continue
+        free_bytes = shutil.disk_usage(there).free
+        low = free_bytes < _LOW_DISK_BYTES
+        yield Finding(
+            subject,
+            "note" if low else "ok",
+            f"{folder}, {free_bytes / 1e9:,.1f} GB free",
+            "Models and tables may not fit." if low else "",
+        )
+
+
+def _nearest(folder: Path) -> Path:
+    """`folder`, or the nearest folder above it that exists."""
+    return next(path for path in (folder, *folder.parents) if path.is_dir())
+
+
+def _tables() -> Iterator[Finding]:
+    from safetensors import safe_open
+
+    from core.paths import data_dir
+
+    folder = data_dir() / "tables"
+    files = sorted(folder.rglob("*.safetensors")) if folder.is_dir() else []
+    for path in files:
+        try:
+            with safe_open(str(path), framework="numpy") as file:
+                file.metadata()
+        except Exception as error:
+            yield Finding(
+                "Tables", "note", f"{path.name} cannot be read: {error}.", "It is left aside, never loaded."
+            )
+    size_mb = sum(path.stat().st_size for path in files) / 1e6
+    text = f"{len(files)} in {folder}, {size_mb:.1f} MB" if files else "none saved yet"
+    yield Finding("Tables", "ok", text)
+
+
+def _no_window() -> Iterator[Finding]:
+    yield Finding(
+        "Window", "note", "This installation names no window to look at.", "Install the whole of Draftlight."
+    )

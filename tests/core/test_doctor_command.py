@@ -1,0 +1,112 @@
+"""The doctor: what is well, what is not, and an exit status that says which."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core import doctor_command
+from core.doctor_command import Finding, run
+from core.errors import MissingLibraryError
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_whole_installation_is_well(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(lambda: [Finding("Window", "ok", "there")]) == 0
+    said = lines(capsys)
+    subjects = {line[8:].split("  ")[0] for line in said if line.startswith(("ok", "note", "BROKEN"))}
+    assert subjects == {
+        *("Draftlight", "Packages", "Device", "Matrix product", "Starter model"),
+        *("Data folder", "Cache folder", "Tables", "Window"),
+    }
+    assert said[-1] == "All that is needed is there."
+    assert not home.exists(), "looking made a folder"
+
+
+def test_what_is_broken_is_named_and_counted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def window() -> Iterator[Finding]:
+        raise MissingLibraryError("libEGL is not there.", "Install it.")
+
+    assert run(window) == 1
+    said = lines(capsys)
+    assert any(line.startswith("BROKEN  Window") and "libEGL is not there." in line for line in said)
+    assert any(line.strip() == "Install it." for line in said)
+    assert said[-1].startswith("1 of ")
+
+
+def test_a_look_that_fails_does_not_end_the_others(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def window() -> Iterator[Finding]:
+        yield Finding("Window", "ok", "so far")
+        raise ZeroDivisionError("one by none")
+
+    assert run(window) == 1
+    said = "\n".join(lines(capsys))
+    assert "so far" in said
+    assert "ZeroDivisionError: one by none" in said
+
+
+def test_a_missing_package_is_broken(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor_command, "_PACKAGES", ("mlx", "no-such-package"))
+    assert run() == 1
+    assert "BROKEN  Packages        no-such-package is not installed." in lines(capsys)
+
+
+def test_a_slow_product_is_a_note_with_the_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor_command, "_matmul_gflops", lambda: 4.0)
+    assert run() == 0
+    said = lines(capsys)
+    index = next(i for i, line in enumerate(said) if line.startswith("note    Matrix product"))
+    assert "4 GFLOP/s" in said[index]
+    assert said[index + 1].strip() == "Something else is using the processor."
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_a_folder_that_cannot_be_written_is_broken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Read-only even for the superuser, who runs the tests in some containers.
+    monkeypatch.setenv("DRAFTLIGHT_HOME", "/proc/self/fdinfo")
+    assert run() == 1
+    said = lines(capsys)
+    assert any(line.startswith("BROKEN  Data folder") and "cannot be written" in line for line in said)
+    assert any("DRAFTLIGHT_HOME" in line for line in said)
+
+
+def test_a_damaged_table_is_noted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = home / "data" / "tables"
+    folder.mkdir(parents=True)
+    (folder / "torn.safetensors").write_bytes(b"\x10\0\0\0")
+    assert run() == 0
+    assert any(line.startswith("note    Tables") and "torn.safetensors" in line for line in lines(capsys))
+
+
+def test_a_starter_that_is_damaged_is_noted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = home / "data" / "models" / "SmolLM2-135M-Instruct"
+    folder.mkdir(parents=True)
+    assert run() == 0
+    assert any(line.startswith("note    Starter model") and "manifest" in line for line in lines(capsys))
+
+
+def test_from_the_command_line(home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "core.cli", "doctor"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout
+    assert "SmolLM2 135M" in done.stdout
