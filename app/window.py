@@ -23,7 +23,7 @@ from app.chat.legend import Legend
 from app.chat.transcript import Transcript
 from app.columns import Arrangement, Columns
 from app.controls.text_label import TextLabel
-from app.desk import Desk
+from app.desk.desk import Desk
 from app.gauges.strip import InstrumentStrip
 from app.header import Header
 from app.panels.inspector import Inspector

@@ -1,0 +1,181 @@
+"""Answering: the one running answer, from its first token to its end, on record and on the screen.
+
+Invariant: an answer's record and the transcript get the same tokens in the same order. An answer
+may run in a chat that is not open; then only the record grows. Knows no worker: what was heard
+comes in as effects.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app import strings
+from app.context_meter import ContextMeter
+from app.desk.chat_page import ChatPage
+from app.session import effects as fx
+from app.session.chats import Chats
+from app.session.coalescer import Coalescer
+from app.session.conversation import Conversation, Turn
+from app.session.trouble import of_failure
+from app.views import Views
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running answer: its chat and turn, and the turns that it replaces if it is given again."""
+
+    chat_id: str
+    turn_id: str
+    replaced: tuple[Turn, ...] | None = None
+
+
+class Answering(QObject):
+    """`start()` says which answer the coming effects belong to."""
+
+    answer_finished = Signal(str)  # turn id, however it ended
+
+    def __init__(
+        self, views: Views, chats: Chats, page: ChatPage, meter: ContextMeter, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._page = page
+        self._meter = meter
+        self._running: Running | None = None
+        self._coalescer = Coalescer(time.monotonic)
+        self._flush_timer = QTimer(self, singleShot=True)
+        self._flush_timer.timeout.connect(lambda: self._flush())
+
+    @property
+    def running(self) -> Running | None:
+        """The answer under way, if there is one."""
+        return self._running
+
+    @property
+    def elsewhere(self) -> str:
+        """The title of the chat that is being answered, if it is not the one on the screen."""
+        if self._running is None or self._is_shown():
+            return ""
+        return self._chats.get(self._running.chat_id).title
+
+    def start(self, running: Running) -> None:
+        """What is asked next is `running`; its turn is in the chat already."""
+        self._running = running
+
+    def carry_out(self, effect: fx.Effect) -> bool:
+        """Whether `effect` was about the answer; if so it is done."""
+        match effect:
+            case fx.AnswerBegun(request):
+                self._begin(request)
+            case fx.ReadingHeard(progress):
+                if self._is_shown():
+                    self._views.strip.show_prefill(progress)
+                    self._views.transcript.show_progress(progress.request, progress)
+            case fx.TokenHeard(token):
+                self._coalescer.add(token)
+                self._flush_soon()
+            case fx.GaugesHeard(gauges):
+                self._note_context(gauges.context_used_tokens)
+                if self._is_shown():
+                    self._views.strip.show_gauges(gauges)
+            case fx.AnswerFinished():
+                self._finish(effect)
+            case fx.AnswerFailed():
+                self._fail(effect)
+            case fx.AnswerCutOff():
+                self._cut_off()
+            case _:
+                return False
+        return True
+
+    # ---- its beginning and its tokens
+
+    def _begin(self, turn_id: str) -> None:
+        assert self._running
+        if self._running.replaced is None:
+            self._views.composer.clear()
+            self._page.add_turn(self._chats.open.turn(turn_id))
+        else:
+            self._page.show_transcript()
+        self._views.strip.reset()
+        self._page.show_kind()
+        self._page.show_names()
+
+    def _flush_soon(self) -> None:
+        due_in_s = self._coalescer.due_in_s()
+        if due_in_s is not None and not self._flush_timer.isActive():
+            self._flush_timer.start(round(due_in_s * 1000))
+
+    def _flush(self, all_of_it: bool = False) -> None:
+        tokens = self._coalescer.drain() if all_of_it else self._coalescer.take()
+        if tokens and self._running:
+            turn_id = self._running.turn_id
+            self._chats.keep(self._chats.get(self._running.chat_id).write(turn_id, tokens))
+            if self._is_shown():
+                self._views.transcript.append_tokens(turn_id, tokens)
+        if all_of_it:
+            self._flush_timer.stop()
+        else:
+            self._flush_soon()
+
+    def _note_context(self, used_tokens: int) -> None:
+        assert self._running
+        self._chats.keep(self._chats.get(self._running.chat_id).with_context(used_tokens))
+        if self._is_shown():
+            self._meter.show_used(used_tokens)
+
+    # ---- its end
+
+    def _end(self) -> tuple[Running, Conversation, bool]:
+        """The last tokens are in; what ended, its chat, and whether that is on the screen."""
+        self._flush(all_of_it=True)
+        assert self._running
+        ended, shown = self._running, self._is_shown()
+        self._running = None
+        return ended, self._chats.get(ended.chat_id), shown
+
+    def _finish(self, effect: fx.AnswerFinished) -> None:
+        finished = effect.finished
+        ended, chat, shown = self._end()
+        self._chats.keep(chat.finish(ended.turn_id, finished))
+        if shown:
+            self._meter.show_used(finished.stats.context_used_tokens)
+            self._views.transcript.finish_answer(ended.turn_id, finished)
+            self._views.strip.show_stats(finished.stats)
+        self.answer_finished.emit(ended.turn_id)
+
+    def _cut_off(self) -> None:
+        ended, chat, shown = self._end()
+        self._chats.keep(chat.cut_off(ended.turn_id, strings.STOPPED_EARLY_NOTE))
+        if shown:
+            self._views.transcript.finish_answer(ended.turn_id, None, strings.STOPPED_EARLY_NOTE)
+        self.answer_finished.emit(ended.turn_id)
+
+    def _fail(self, effect: fx.AnswerFailed) -> None:
+        failed, composer = effect.failed, self._views.composer
+        ended, chat, shown = self._end()
+        untouched = shown and not composer.text and not composer.attachments
+        back = effect.tokens == 0 and ended.replaced is None and untouched
+        if back:
+            # Nothing was answered and nothing else is being written: as if it had not been sent.
+            message = chat.turn(ended.turn_id).user
+            self._chats.keep(chat.without(ended.turn_id))
+            self._page.show()
+            composer.set_message(message)
+        elif effect.tokens == 0 and ended.replaced is not None:
+            self._chats.keep(chat.with_turns(ended.replaced))
+            if shown:
+                self._page.show()
+        else:
+            self._chats.keep(chat.fail(ended.turn_id, failed.message))
+            if shown:
+                self._views.transcript.finish_answer(ended.turn_id, None, failed.message)
+        self._views.banner.show_trouble(of_failure(failed, text_is_back=back))
+        self.answer_finished.emit(ended.turn_id)
+
+    def _is_shown(self) -> bool:
+        return self._running is not None and self._running.chat_id == self._chats.open.id

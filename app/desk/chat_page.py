@@ -1,0 +1,76 @@
+"""ChatPage: the open chat on the screen: transcript, draft, figures, names. Leaving one, showing another.
+
+What is shown is always made from the record; nothing is remembered here but texts not sent yet.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal
+
+from app import strings
+from app.context_meter import ContextMeter
+from app.session.chats import Chats
+from app.session.conversation import Turn
+from app.views import Views
+from core.events import Message
+
+
+class ChatPage(QObject):
+    """Of the chat that `chats` has open."""
+
+    chat_shown = Signal()  # another chat, or the same one anew
+
+    def __init__(
+        self, views: Views, chats: Chats, meter: ContextMeter, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._meter = meter
+        self._drafts: dict[str, Message] = {}
+
+    def leave(self) -> None:
+        """Keep what is written in the composer for when the chat is shown again."""
+        composer = self._views.composer
+        self._drafts[self._chats.open.id] = Message("user", composer.text, composer.attachments)
+
+    def show(self) -> None:
+        """Everything of the open chat."""
+        chat = self._chats.open
+        self.show_transcript()
+        self._views.composer.set_message(self._drafts.pop(chat.id, Message("user", "")))
+        self._views.strip.reset()
+        last = chat.turns[-1].answer if chat.turns else None
+        if last and last.finished:
+            self._views.strip.show_stats(last.finished.stats)
+        self.show_kind()
+        self.show_names()
+        self._meter.show_used(chat.context_used_tokens)
+        self.chat_shown.emit()
+
+    def show_transcript(self) -> None:
+        """All its turns."""
+        transcript = self._views.transcript
+        transcript.clear()
+        for turn in self._chats.open.turns:
+            self.add_turn(turn)
+            if turn.answer.tokens:
+                transcript.append_tokens(turn.id, turn.answer.tokens)
+            if turn.answer.over:
+                transcript.finish_answer(turn.id, turn.answer.finished, turn.answer.note)
+
+    def add_turn(self, turn: Turn) -> None:
+        """A question at the end of the transcript, and room for its answer."""
+        self._views.transcript.add_user(turn.id, turn.user)
+        self._views.transcript.begin_answer(turn.id, self._views.inspector.settings.drafting.drafter)
+
+    def show_kind(self) -> None:
+        """The first page while nothing was asked, the transcript from then on."""
+        empty = not self._chats.open.turns
+        self._views.show_first_page(empty)
+        self._views.composer.set_placeholder(strings.ASK_FIRST if empty else strings.ASK_NEXT)
+
+    def show_names(self) -> None:
+        """The title above and the list beside it."""
+        self._views.header.set_title(self._chats.open.title or strings.NEW_CHAT)
+        self._views.show_chats(self._chats.listed(), self._chats.open.id)

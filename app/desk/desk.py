@@ -1,0 +1,176 @@
+"""Desk: takes in everything heard and wanted, and gives each effect to the room that carries it out.
+
+All goes through `take()`: the pure machine answers with the next state and effects, and each
+effect belongs to one room: `Answering` the running answer, `WorkerBoard` what is known of the
+worker, `TroubleBoard` what went wrong. `ChatPage` shows the open chat. The desk owns the chats
+and no process: commands leave by `send`, a new worker is asked for by `restart`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Signal
+
+from app.context_meter import ContextMeter
+from app.desk.answering import Answering, Running
+from app.desk.chat_page import ChatPage
+from app.desk.trouble_board import TroubleBoard
+from app.desk.worker_board import WorkerBoard
+from app.session import effects as fx
+from app.session.chats import Chats
+from app.session.conversation import Conversation
+from app.session.intents import Count, Load, Restart, Stop, Submit
+from app.session.turn import Input, Link, Phase, advance
+from app.views import Views
+from core.events import Command, Message
+
+
+class Desk(QObject):
+    """`chats` is what is open and what was said; widgets are reached through `views` only."""
+
+    link_changed = Signal(object)  # session.turn.Link, after every step
+    answer_finished = Signal(str)  # turn id, however it ended
+
+    def __init__(
+        self,
+        views: Views,
+        model: str,
+        send: Callable[[Command], None],
+        restart: Callable[[], None],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._send = send
+        self._restart = restart
+        self._link = Link(model)
+        self.chats = Chats()
+        self._meter = ContextMeter(views.composer, self._count, self)
+        self._page = ChatPage(views, self.chats, self._meter, self)
+        self._answering = Answering(views, self.chats, self._page, self._meter, self)
+        self._worker = WorkerBoard(views, self._meter)
+        self._trouble = TroubleBoard(views.banner)
+        # In this order each is asked whether an effect is its own.
+        self._rooms = (self._answering, self._worker, self._trouble)
+        self._wire()
+        self._page.show()
+
+    @property
+    def link(self) -> Link:
+        """The worker and its turn, as they stand."""
+        return self._link
+
+    def take(self, given: Input) -> None:
+        """One thing heard or wanted: step the machine and carry out what it asks for."""
+        step = advance(self._link, given)
+        changed, self._link = step.link != self._link, step.link
+        for effect in step.effects:
+            self._carry_out(effect)
+        if changed:
+            self._meter.set_idle(self._link.phase is Phase.READY)
+            self._show_link()
+            self.link_changed.emit(self._link)
+
+    # ---- what the person wants of the model
+
+    def submit(self, message: Message) -> None:
+        """Ask `message` in the open chat."""
+        if self._link.phase is Phase.READY:
+            turn_id = self.chats.new_turn_id()
+            self._ask(self.chats.open.ask(turn_id, message), Running(self.chats.open.id, turn_id))
+
+    def regenerate(self, turn_id: str = "") -> None:
+        """Answer a question of the open chat again: the last one if `turn_id` is empty.
+
+        An earlier one continues in a new chat, so that what came after it is not lost.
+        """
+        chat = self.chats.open
+        if self._link.phase is not Phase.READY or not chat.turns:
+            return
+        if turn_id and turn_id != chat.turns[-1].id:
+            self._page.leave()
+            chat = self.chats.start(chat.upto(turn_id))
+            self._page.show()
+        new_id = self.chats.new_turn_id()
+        self._ask(chat.ask_again(new_id), Running(chat.id, new_id, chat.turns))
+
+    def stop(self) -> None:
+        """End the running answer, if there is one."""
+        if self._link.busy:
+            self.take(Stop())
+
+    def restart(self) -> None:
+        """A new worker instead of the one that is dead or stuck."""
+        self.take(Restart())
+
+    def remedy(self, name: str) -> None:
+        """What the banner offers."""
+        if name == "restart":
+            self.restart()
+        elif name == "load" and self._link.phase in (Phase.READY, Phase.NO_MODEL):
+            self._views.banner.clear()
+            self.take(Load(self._link.model))
+
+    # ---- what the person wants of the chats
+
+    def new_chat(self) -> None:
+        """Open an empty chat."""
+        self._page.leave()
+        self.chats.start()
+        self._page.show()
+        self._views.composer.edit.setFocus()
+
+    def select_chat(self, chat_id: str) -> None:
+        """Open another chat."""
+        if chat_id != self.chats.open.id:
+            self._page.leave()
+            self.chats.select(chat_id)
+            self._page.show()
+
+    # ---- inside
+
+    def _carry_out(self, effect: fx.Effect) -> None:
+        if isinstance(effect, fx.Send):
+            self._send(effect.command)
+            return
+        if isinstance(effect, fx.RestartWorker | fx.WorkerDied):
+            self._worker.forget()
+        if isinstance(effect, fx.RestartWorker):
+            self._views.banner.clear()
+            self._views.first_page.set_loading("", None)
+            self._restart()
+        elif not any(room.carry_out(effect) for room in self._rooms):
+            raise TypeError(f"No one carries out {type(effect).__name__}.")
+
+    def _ask(self, chat: Conversation, running: Running) -> None:
+        self.chats.keep(chat)
+        self._answering.start(running)
+        self._views.banner.clear()
+        self.take(Submit(running.turn_id, chat.messages_for_request(), self._views.inspector.settings))
+
+    def _show_link(self) -> None:
+        self._worker.show(self._link, self._answering.elsewhere)
+
+    def _count(self, intents: tuple[Count, ...]) -> None:
+        for intent in intents:
+            self.take(intent)
+
+    def _wire(self) -> None:
+        views = self._views
+        views.composer.message_submitted.connect(self.submit)
+        views.composer.stop_requested.connect(self.stop)
+        views.composer.attach_failed.connect(lambda error: self._trouble.show_request_error(error, "attach"))
+        views.transcript.regenerate_requested.connect(self.regenerate)
+        views.banner.remedy_requested.connect(self.remedy)
+        views.inspector.settings_changed.connect(lambda settings: self._show_link())
+        views.sidebar.new_chat_requested.connect(self.new_chat)
+        views.sidebar.chat_selected.connect(self.select_chat)
+        views.header.new_chat_requested.connect(self.new_chat)
+        views.first_page.example_chosen.connect(self._take_example)
+        self._answering.answer_finished.connect(self.answer_finished)
+        self._page.chat_shown.connect(self._show_link)
+
+    def _take_example(self, text: str) -> None:
+        self._views.composer.set_text(text)
+        self._views.composer.edit.setFocus()
