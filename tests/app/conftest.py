@@ -42,6 +42,10 @@ def leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     threads = set(threading.enumerate())
     widgets = _top_level_widgets() if QApplication.instance() else set()
     yield
+    for thread in set(threading.enumerate()) - threads:
+        # asyncio's own watcher of a child that has ended: it needs a moment to end itself.
+        if thread.name.startswith("asyncio-waitpid"):
+            thread.join(5.0)
     assert set(threading.enumerate()) <= threads, "a thread is still running"
     if QApplication.instance() is None:
         return
