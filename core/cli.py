@@ -23,6 +23,9 @@ _FLAGS = {
     "--max-tokens": "sampling.max_tokens",
     "--temperature": "sampling.temperature",
     "--seed": "sampling.seed",
+    "--specprefill": "prefill.mode",
+    "--keep-pct": "prefill.keep_pct",
+    "--scorer": "prefill.scorer",
 }
 
 
@@ -131,11 +134,9 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     known = {setting.key: setting for setting in declared()}
     for flag, key in _FLAGS.items():
         setting = known[key]
+        told = f"{setting.title.lower()}: {setting.allowed} (default {setting.default})"
         parser.add_argument(
-            flag,
-            dest=key,
-            metavar="NAME" if setting.choices else "N",
-            help=f"{setting.title.lower()}: {setting.allowed} (default {setting.default})",
+            flag, dest=key, metavar="NAME" if setting.choices else "N", help=told.replace("%", "%%")
         )
     parser.add_argument(
         "--set",

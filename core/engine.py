@@ -211,6 +211,10 @@ class Engine:
             reason = "the context is full after that"
             changes.append(Change("sampling.max_tokens", str(wanted), str(room), reason))
             settings = assign(settings, "sampling.max_tokens", room)
+        reading = settings.prefill
+        if reading.mode == "on" or (reading.mode == "auto" and prompt_tokens >= reading.threshold_tokens):
+            reason = "this version reads everything"
+            changes.append(Change("prefill.mode", reading.mode, "off", reason))
         name, why_not = settings.drafting.drafter, self.ledger.why_no_rollback
         if name != "off" and why_not:
             reason = f"{info.name} cannot speculate: {why_not}"

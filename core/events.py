@@ -7,7 +7,8 @@ took up the request. Token counts end in `_tokens` or are plain nouns. All are f
 Which of them follow each other:
 
     load_model  → load_progress* → model_loaded | failed
-    generate    → prefill_progress* → (token | gauges)* → finished | failed
+    generate    → prefill_progress* → (reading_map → prefill_progress*)? → (token | gauges)*
+                  → finished | failed
     cancel      → the running generate ends with finished(reason="cancelled")
     unload_model→ model_unloaded
     count_tokens→ token_count | failed
@@ -36,6 +37,9 @@ FinishReason = Literal["stop", "length", "cancelled"]
 Activity = Literal["empty", "loading", "ready", "prefilling", "decoding"]
 TableMoment = Literal["warm", "cold", "learned", "saved", "failed"]
 TableAction = Literal["save", "load", "reset", "export", "import"]
+PrefillPhase = Literal["scoring", "reading"]
+ReadingWay = Literal["dense", "sparse"]
+ScorerName = Literal["", "draft-model", "early-layers", "lexical"]
 
 
 def _tag(name: str) -> str:
@@ -270,12 +274,18 @@ class Stats(Struct, frozen=True):
     `rechecked` counts close calls that a pass of width 1 decided.
     `mean_per_step` is MAT: tokens ÷ steps. `tokens_per_s` is decode speed: the tokens after
     the first, over the time from the first to the last. `read_tokens` is what prefill ran
-    through the model now, `reused_tokens` what the cache already held.
+    through the model now, `reused_tokens` what the cache already held, `skipped_tokens` what
+    the model has not read, now or in an earlier turn: prompt = reused + read + skipped.
+    Of this answer's sparse reading: `scored_tokens` were scored in `score_s` (part of
+    `prefill_s`), `kept_tokens` of them were chosen to be read; all 0 where all was read.
     """
 
     prompt_tokens: int = 0
     reused_tokens: int = 0
     read_tokens: int = 0
+    skipped_tokens: int = 0
+    scored_tokens: int = 0
+    kept_tokens: int = 0
     tokens: int = 0
     accepted: int = 0
     bonus: int = 0
@@ -288,6 +298,7 @@ class Stats(Struct, frozen=True):
     mean_per_step: float = 0.0
     ttft_s: float = 0.0
     prefill_s: float = 0.0
+    score_s: float = 0.0
     decode_s: float = 0.0
     total_s: float = 0.0
     tokens_per_s: float = 0.0
@@ -314,6 +325,8 @@ class Effective(Struct, frozen=True):
     """What really ran. `changes` is empty when everything was done as asked.
 
     `gate` says whether drafting went on to the end, and why; empty if nothing drafts.
+    `reading` says how the prompt was read, `reading_reason` why, and `scorer` who chose the
+    passages (empty where all was read).
     """
 
     model: str
@@ -322,6 +335,27 @@ class Effective(Struct, frozen=True):
     settings: Settings
     gate: str = ""
     changes: tuple[Change, ...] = ()
+    reading: ReadingWay = "dense"
+    reading_reason: str = ""
+    scorer: ScorerName = ""
+
+
+class Passage(Struct, frozen=True):
+    """A stretch of the prompt that is kept or skipped as a whole: tokens `start` to `end`, end-exclusive.
+
+    `score` is 0 to 1 within this map; `kept` also where a rule and not the score kept it.
+    `source` counts the attachments of all messages from 0; there the passage is the characters
+    `first_char` to `last_char` (end-exclusive) of its text. A passage of no attachment's text
+    has source −1.
+    """
+
+    start: int
+    end: int
+    kept: bool
+    score: float
+    source: int = -1
+    first_char: int = 0
+    last_char: int = 0
 
 
 # ---- events: worker → window
@@ -358,13 +392,36 @@ class ModelUnloaded(_Wire, frozen=True):
 
 
 class PrefillProgress(_Wire, frozen=True):
-    """Reading the prompt: `done_tokens` of `total_tokens` read, `reused_tokens` needed no reading."""
+    """Reading the prompt: `done_tokens` of `total_tokens` read, `reused_tokens` needed no reading.
+
+    Before a sparse reading comes the phase `scoring`: `scored_tokens` of the `total_tokens` of
+    the prompt were looked at, nothing is read. In the phase `reading` after it `total_tokens`
+    counts only what will be in the cache, and `kept_tokens` (0 where all is read) is how much of
+    that is read because it was chosen. `seconds_left` is until the end of the phase.
+    """
 
     request: str
     done_tokens: int
     total_tokens: int
     reused_tokens: int
     seconds_left: float | None = None
+    phase: PrefillPhase = "reading"
+    scored_tokens: int = 0
+    kept_tokens: int = 0
+
+
+class ReadingMap(_Wire, frozen=True):
+    """What a sparse reading will read, sent once it is chosen and before it is read.
+
+    `passages` cover, in order and without gaps, the tokens that are new in this prompt of
+    `prompt_tokens`; `read_tokens` of them will be read.
+    """
+
+    request: str
+    scorer: ScorerName
+    prompt_tokens: int
+    read_tokens: int
+    passages: tuple[Passage, ...]
 
 
 class Token(_Wire, frozen=True):
@@ -500,6 +557,7 @@ Event = Union[
     ModelLoaded,
     ModelUnloaded,
     PrefillProgress,
+    ReadingMap,
     Token,
     Gauges,
     Finished,

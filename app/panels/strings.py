@@ -39,7 +39,7 @@ SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
         ("sampling.top_p", "top-p {}"),
         ("sampling.seed", "seed {}"),
     ),
-    "prefill": (("prefill.chunk_tokens", "{} at a time"),),
+    "prefill": (("prefill.mode", "{}"), ("prefill.keep_pct", "keep {} %")),
     "chat": (("chat.system_prompt", "{}"),),
 }
 SUMMARY_SEPARATOR = " · "

@@ -1,15 +1,104 @@
-"""Settings of prefill: how the prompt is read."""
+"""Settings of prefill: how the prompt is read, all of it or the parts that matter."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+PrefillMode = Literal["auto", "on", "off"]
+ScorerChoice = Literal["auto", "draft-model", "early-layers", "lexical"]
+
 
 class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the prompt is read."""
+    """How the prompt is read. Sparse reading scores passages, keeps the best and reads only those."""
 
+    mode: Annotated[
+        PrefillMode,
+        Meta(
+            title="Skip-reading",
+            description="Reads only the passages of a long text that matter for the question.",
+            extra={
+                "labels": {"auto": "When it is safe", "on": "Always", "off": "Never"},
+                "notes": {
+                    "auto": "Skips in long texts, unless the question needs every word.",
+                    "on": "Skips in every text, however short.",
+                    "off": "Reads everything.",
+                },
+            },
+        ),
+    ] = "auto"
+    keep_pct: Annotated[
+        float,
+        Meta(
+            ge=1.0,
+            le=100.0,
+            title="Keep",
+            description="The share of the text that is read. 100 reads all of it.",
+            extra={"unit": "%", "step": 1.0},
+        ),
+    ] = 20.0
+    threshold_tokens: Annotated[
+        int,
+        Meta(
+            ge=64,
+            le=1_048_576,
+            title="Skip from",
+            description="A prompt with fewer new tokens is read whole.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 8192
+    scorer: Annotated[
+        ScorerChoice,
+        Meta(
+            title="Judged by",
+            description="What decides which passages matter.",
+            extra={
+                "labels": {
+                    "auto": "Best at hand",
+                    "draft-model": "Draft model",
+                    "early-layers": "Early layers",
+                    "lexical": "Words",
+                },
+                "notes": {
+                    "auto": "A small draft model if one is loaded, else the model's early layers.",
+                    "draft-model": "What a smaller model of the family pays attention to.",
+                    "early-layers": "What the model's own first layers pay attention to.",
+                    "lexical": "Rare words that question and passage share. Fastest, weak on paraphrase.",
+                },
+            },
+        ),
+    ] = "auto"
+    score_layers: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=128,
+            title="Early layers",
+            description="How many of the model's layers judge passages. More judge better and slower.",
+            extra={"unit": "layers"},
+        ),
+    ] = 4
+    lookahead_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=64,
+            title="Look-ahead",
+            description="Tokens a draft model answers on trial, to see what it pays attention to.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 8
+    passage_tokens: Annotated[
+        int,
+        Meta(
+            ge=8,
+            le=512,
+            title="Passage",
+            description="Text is kept or skipped in passages of this length.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 32
     chunk_tokens: Annotated[
         int,
         Meta(
@@ -20,3 +109,20 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"unit": "tokens"},
         ),
     ] = 512
+    memory_mib: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_048_576,
+            title="Memory for earlier chats",
+            description="What was read stays in memory up to this much, so that it need not be read again.",
+            extra={"unit": "MiB"},
+        ),
+    ] = 1024
+    finish_reading: Annotated[
+        bool,
+        Meta(
+            title="Read the rest while idle",
+            description="After a skip-read answer the skipped passages are read quietly, for the next one.",
+        ),
+    ] = False

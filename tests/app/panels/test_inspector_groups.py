@@ -27,12 +27,12 @@ def test_summaries_are_the_telling_values() -> None:
     settings = assign(Settings(), "sampling.temperature", 0.7)
     settings = assign(settings, "sampling.top_p", 0.95)
     settings = assign(settings, "chat.system_prompt", "You are a careful\n assistant. Quote the source.")
-    settings = assign(settings, "prefill.chunk_tokens", 2048)
+    settings = assign(settings, "prefill.keep_pct", 30.0)
     settings = assign(settings, "drafting.drafter", "off")
     named = _by_name()
     assert summary(named["sampling"], settings) == "temp 0.7 · top-p 0.95 · seed 42"
     assert summary(named["chat"], settings) == "“You are a careful assis…”"
-    assert "2,048 at a time" in summary(named["prefill"], settings)
+    assert "keep 30 %" in summary(named["prefill"], settings)
     assert summary(named["drafting"], settings).startswith("Off")
     assert summary(named["chat"], Settings()) == "The model’s own"
 
