@@ -1,8 +1,9 @@
-"""ContextMeter: keeps the composer's ring and chips at the tokens that a message would use.
+"""ContextMeter: keeps the composer's ring, chips and notice at the tokens that a message would use.
 
-Used context is what the chat's last answer left plus what is being written. Typed text is
-counted by the worker, a moment after the last key and only while it is idle: `set_idle()` says
-when. Knows the composer; asks by the callback it is given.
+Used context is what the chat's last answer left plus what is being written. Texts are counted
+by the worker, typed ones a moment after the last key, and only while it is idle: `set_idle()`
+says when. A refusal by the worker is shown until something is written or removed. Knows the
+composer; asks by the callback it is given.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QTimer
 
 from app.chat.composer import Composer
+from app.chat.composer_fit import Written
 from app.session.counting import TokenCounts
 from app.session.intents import Count
 from core.events import ModelInfo
@@ -32,11 +34,14 @@ class ContextMeter(QObject):
         self._idle = False
         self._used_tokens = 0
         self._limit_tokens = 0
+        self._refused_by_tokens = 0
+        self._weighing: dict[str, Callable[[int], None]] = {}
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_AFTER_MS)
         self._timer.timeout.connect(self._count)
-        composer.draft_changed.connect(self._timer.start)
+        composer.draft_changed.connect(self._draft_changed)
+        composer.set_weigh(self.weigh)
 
     def set_model(self, info: ModelInfo) -> None:
         """Another tokenizer and another limit: nothing is counted yet."""
@@ -53,6 +58,24 @@ class ContextMeter(QObject):
     def forget(self) -> None:
         """The worker that was asked is gone."""
         self._counts.forget()
+        self._weighing.clear()
+
+    def weigh(self, text: str, done: Callable[[int], None]) -> bool:
+        """Have `text` counted at once, for `done`. False if the worker cannot now."""
+        if not self._idle:
+            return False
+        known = self._counts.of(text)
+        if known is not None:
+            done(known)
+            return True
+        self._weighing[text] = done
+        self._ask(self._counts.ask_also(text))
+        return True
+
+    def show_refused(self, over_tokens: int) -> None:
+        """The worker found what is written too long by that much."""
+        self._refused_by_tokens = over_tokens
+        self._show()
 
     def show_used(self, used_tokens: int) -> None:
         """What the open chat has in the context, without what is being written."""
@@ -62,8 +85,14 @@ class ContextMeter(QObject):
     def take_count(self, request: str, tokens: int | None) -> None:
         """A result, or None if there is none."""
         if self._counts.answer(request, tokens):
+            for text in [text for text in self._weighing if self._counts.of(text) is not None]:
+                self._weighing.pop(text)(self._counts.of(text) or 0)
             self._composer.show_tokens(self._counts.of)
             self._show()
+
+    def _draft_changed(self) -> None:
+        self._refused_by_tokens = 0
+        self._timer.start()
 
     def _count(self) -> None:
         if self._idle:
@@ -72,8 +101,10 @@ class ContextMeter(QObject):
             self._show()
 
     def _show(self) -> None:
-        written_tokens = self._counts.total(self._texts())
-        self._composer.pill.show_context(self._used_tokens + written_tokens, self._limit_tokens)
+        typed, *attached = (self._counts.of(text) for text in self._texts())
+        written = Written(self._used_tokens, typed, tuple(attached), self._limit_tokens)
+        self._composer.pill.show_context(self._used_tokens + written.new_tokens, self._limit_tokens)
+        self._composer.show_fit(written, self._refused_by_tokens)
 
     def _texts(self) -> list[str]:
         composer = self._composer

@@ -71,6 +71,53 @@ def remove_attachment(name: str) -> str:
     return f"Remove {name}"
 
 
+def stop_reading(name: str) -> str:
+    return f"Stop reading {name}"
+
+
+def show_attachment(name: str) -> str:
+    return f"Show {name}"
+
+
+def reading_first(name: str) -> str:
+    return f"“{name}” is still being read."
+
+
+def numbered(name: str, number: int) -> str:
+    return f"{name} {number}"
+
+
+CLOSE_PREVIEW = "Close preview"
+BEGINNING = " (beginning)"
+WAY_NEW_CHAT = "Continue in a new chat"
+
+
+def beginning_of(name: str) -> str:
+    return name if name.endswith(BEGINNING) else name + BEGINNING
+
+
+def short(name: str) -> str:
+    """For a label that has little room."""
+    return name if len(name) <= 24 else f"{name[:14]}…{name[-9:]}"
+
+
+def preview_cut(size: str, characters: int) -> str:
+    return f"{size}, the first {characters:,} characters shown"
+
+
+def over_limit(over_tokens: int, limit_tokens: int) -> str:
+    over = "1 token" if over_tokens == 1 else f"{over_tokens:,} tokens"
+    return f"This is {over} more than fit: the model takes {limit_tokens:,}."
+
+
+def way_shorten(name: str, tokens: int) -> str:
+    return f"Read only the beginning of {short(name)} (about {tokens:,} tokens)"
+
+
+def way_remove(name: str, tokens: int) -> str:
+    return f"Remove {short(name)} ({tokens:,} tokens)"
+
+
 def context_pill(used_tokens: int, limit_tokens: int) -> str:
     return f"{used_tokens:,} of {limit_tokens:,}"
 

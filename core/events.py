@@ -26,7 +26,7 @@ from typing import Literal, Union
 import msgspec
 from msgspec import Struct
 
-from core.errors import DraftlightError, Kind, ProtocolError
+from core.errors import DraftlightError, Kind, PromptTooLongError, ProtocolError
 from core.settings import Settings, assign_all
 
 PROTOCOL = 1
@@ -54,10 +54,14 @@ class _Wire(Struct, frozen=True, tag_field="type", tag=_tag, forbid_unknown_fiel
 
 
 class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
-    """A document that was pasted or dropped beside a message. `text` is the whole of it."""
+    """A document that was pasted or dropped beside a message. `text` is the whole of it.
+
+    `tokens` is what a worker counted of it once, for showing; 0 if nobody did.
+    """
 
     name: str
     text: str
+    tokens: int = 0
 
 
 class Message(Struct, frozen=True, forbid_unknown_fields=True):
@@ -531,7 +535,8 @@ class TableDone(_Wire, frozen=True):
 class Failed(_Wire, frozen=True):
     """A command failed; the worker lives on. `request` is empty if it belongs to none.
 
-    `command` names the command type that failed (`load_model`, `generate` …).
+    `command` names the command type that failed (`load_model`, `generate` …). `over_tokens` is
+    by how much a prompt is too long; 0 for every other failure.
     """
 
     request: str
@@ -540,6 +545,7 @@ class Failed(_Wire, frozen=True):
     code: str
     message: str
     hint: str = ""
+    over_tokens: int = 0
 
 
 class Heartbeat(_Wire, frozen=True):
@@ -602,7 +608,8 @@ def decode_event(line: bytes) -> Event:
 def failure(error: BaseException, *, command: str, request: str = "") -> Failed:
     """`error` as an event. Errors that are not ours become internal ones with their type named."""
     if isinstance(error, DraftlightError):
-        return Failed(request, command, error.kind, error.code, error.message, error.hint)
+        over = error.tokens - error.limit_tokens if isinstance(error, PromptTooLongError) else 0
+        return Failed(request, command, error.kind, error.code, error.message, error.hint, over)
     return Failed(
         request,
         command,

@@ -1,64 +1,74 @@
-"""AttachmentChip: one document beside the message, with its size and a button to take it away."""
+"""Chips beside the message that is written: a document, or a file on its way to being one.
+
+A chip has a name, a line about it, and a cross. A document's chip is a button: a click, Space or
+Return show what is in it, Delete takes it away. A file's chip shows how far its reading is; its
+cross gives it up.
+"""
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app import strings
 from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_box
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
 from core.events import Attachment
 
 _HEIGHT_PX = 43
+_RADIUS_PX = 10
 _LEFT_PX, _RIGHT_PX, _GAP_PX = 7, 6, 8
 _ICON_BOX = QSize(24, 28)
 _REMOVE_PX = 18
 _MAX_TEXT_PX = 180
+_BAR_PX = 3
 
 
-class AttachmentChip(QWidget):
-    """`tokens` is None until the worker has counted; characters stand in for it."""
+class Chip(QAbstractButton):
+    """`note` is the second line, `fraction` a bar under it (None: no bar)."""
 
     remove_requested = Signal()
 
-    def __init__(self, theme: Theme, attachment: Attachment, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, name: str, remove: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._attachment = attachment
-        self._tokens: int | None = None
-        self.setAccessibleName(attachment.name)
-        self._remove = _RemoveButton(theme, strings.remove_attachment(attachment.name), self)
+        self._note = ""
+        self._fraction: float | None = None
+        self.setText(name)
+        self.setAccessibleName(name)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self._remove = _RemoveButton(theme, remove, self)
         self._remove.clicked.connect(self.remove_requested)
         theme.changed.connect(self.update)
-        self._describe()
-
-    @property
-    def attachment(self) -> Attachment:
-        """The document."""
-        return self._attachment
 
     @property
     def size_text(self) -> str:
         """The second line."""
-        if self._tokens is not None:
-            return strings.tokens(self._tokens)
-        return strings.characters(len(self._attachment.text))
+        return self._note
 
-    def show_tokens(self, tokens: int | None) -> None:
-        """What the worker counted."""
-        if tokens != self._tokens:
-            self._tokens = tokens
-            self._describe()
-            self.updateGeometry()
-            self.resize(self.sizeHint())
-            self.update()
+    @property
+    def remove_button(self) -> QAbstractButton:
+        """The cross."""
+        return self._remove
+
+    def set_note(self, note: str, fraction: float | None = None) -> None:
+        """What stands under the name, and how far the bar is."""
+        if (note, fraction) == (self._note, self._fraction):
+            return
+        self._note, self._fraction = note, fraction
+        self.setAccessibleDescription(note)
+        self.setToolTip(f"{self.text()}\n{note}")
+        self.updateGeometry()
+        self.resize(self.sizeHint())
+        self.update()
 
     def sizeHint(self) -> QSize:
-        text = max(_width(_name_font(), self._attachment.name), _width(_size_font(), self.size_text))
+        text = max(_width(_name_font(), self.text()), _width(_size_font(), self._note))
         text = min(text, _MAX_TEXT_PX)
         width = _LEFT_PX + _ICON_BOX.width() + _GAP_PX + text + _GAP_PX + _REMOVE_PX + _RIGHT_PX
         return QSize(round(width), _HEIGHT_PX)
@@ -66,35 +76,81 @@ class AttachmentChip(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._remove.move(self.width() - _RIGHT_PX - _REMOVE_PX, (self.height() - _REMOVE_PX) // 2)
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+            self.remove_requested.emit()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if not event.isAutoRepeat():
+                self.click()
+        else:
+            super().keyPressEvent(event)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         theme, painter = self._theme, QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(theme.color("hair"), 1))
-        painter.setBrush(theme.color("raised"))
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 10, 10)
+        takes_clicks = self.focusPolicy() != Qt.FocusPolicy.NoFocus
+        lit = takes_clicks and (self.isDown() or self.isChecked() or self.underMouse())
+        fill = theme.color("fill1" if lit else "raised")
+        draw_box(painter, QRectF(self.rect()), _RADIUS_PX, fill, theme.color("hair2" if lit else "hair"))
         box = QRectF(
             _LEFT_PX, (self.height() - _ICON_BOX.height()) / 2, _ICON_BOX.width(), _ICON_BOX.height()
         )
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color("fill2" if theme.is_dark else "fill1"))
-        painter.drawRoundedRect(box, 5, 5)
+        draw_box(painter, box, 5, theme.color("fill2" if theme.is_dark or lit else "fill1"))
         icon = icon_pixmap("doc", theme.color("text2"), 14, self.devicePixelRatioF())
         painter.drawPixmap(QPointF(box.center().x() - 7, box.center().y() - 7), icon)
         left = box.right() + _GAP_PX
         width = self._remove.x() - _GAP_PX / 2 - left
         for font, color, top, height, text in (
-            (_name_font(), "text", 6, 16, self._attachment.name),
-            (_size_font(), "text2", 22, 15, self.size_text),
+            (_name_font(), "text", 6, 16, self.text()),
+            (_size_font(), "text2", 22, 15, self._note),
         ):
             painter.setFont(font)
             painter.setPen(theme.color(color))
             shown = QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideMiddle, width)
             painter.drawText(QRectF(left, top, width, height), int(Qt.AlignmentFlag.AlignVCenter), shown)
+        if self._fraction is not None:
+            bar = QRectF(left, self.height() - 5, width, _BAR_PX)
+            draw_box(painter, bar, _BAR_PX / 2, theme.color("fill2"))
+            bar.setWidth(max(_BAR_PX, width * min(1.0, self._fraction)))
+            draw_box(painter, bar, _BAR_PX / 2, theme.color("accent_fill"))
         painter.end()
 
-    def _describe(self) -> None:
-        self.setAccessibleDescription(self.size_text)
-        self.setToolTip(f"{self._attachment.name}\n{self.size_text}")
+
+class AttachmentChip(Chip):
+    """A document. `tokens` is None until the worker has counted; characters stand in for it."""
+
+    def __init__(self, theme: Theme, attachment: Attachment, parent: QWidget | None = None) -> None:
+        super().__init__(theme, attachment.name, strings.remove_attachment(attachment.name), parent)
+        self._attachment = attachment
+        self._tokens: int | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._ring = FocusRing(self, theme, _RADIUS_PX)
+        self.show_tokens(attachment.tokens or None)
+
+    @property
+    def attachment(self) -> Attachment:
+        """The document, with its tokens if they are known."""
+        return replace(self._attachment, tokens=self._tokens or 0)
+
+    @property
+    def tokens(self) -> int | None:
+        """Its size, if it is counted."""
+        return self._tokens
+
+    def show_tokens(self, tokens: int | None) -> None:
+        """What the worker counted."""
+        self._tokens = tokens
+        if tokens is not None:
+            self.set_note(strings.tokens(tokens))
+        else:
+            self.set_note(strings.characters(len(self._attachment.text)))
+
+
+class FileChip(Chip):
+    """A file that is being read."""
+
+    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(theme, name, strings.stop_reading(name), parent)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
 
 class _RemoveButton(QAbstractButton):
@@ -114,13 +170,17 @@ class _RemoveButton(QAbstractButton):
     def sizeHint(self) -> QSize:
         return QSize(_REMOVE_PX, _REMOVE_PX)
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if not event.isAutoRepeat():
+                self.click()
+            return
+        super().keyPressEvent(event)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if self.underMouse():
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(self._theme.color("fill2"))
-            painter.drawRoundedRect(QRectF(self.rect()), 5, 5)
+            draw_box(painter, QRectF(self.rect()), 5, self._theme.color("fill2"))
         ink = self._theme.color("text" if self.underMouse() or self.hasFocus() else "text3")
         painter.drawPixmap(QPointF(3, 3), icon_pixmap("x", ink, 12, self.devicePixelRatioF()))
         painter.end()

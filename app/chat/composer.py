@@ -3,7 +3,9 @@
 Three states. Idle: Return and the button send what is there. Busy: the button stops, Return
 does nothing. Blocked: nothing is sent, and `blocked_reason` says why. In all of them one can
 write. It never clears itself: whoever takes a message calls `clear()`, so a message that is
-refused is still there. It knows nothing of chats or of the worker.
+refused is still there. Files that take long are read in the background, and nothing is sent
+until they are there. It knows nothing of chats or of the worker: counts come by `show_tokens()`,
+what does not fit by `show_fit()`, and long pastes are weighed by `weigh`.
 """
 
 from __future__ import annotations
@@ -12,14 +14,30 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDropEvent,
+    QMoveEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app import strings
-from app.chat.attach_file import read_attachment
+from app.chat import strings as chat_strings
+from app.chat.attach_file import is_quick, read_attachment
+from app.chat.attach_reader import FileReader, Reading
+from app.chat.attachment_chip import AttachmentChip
+from app.chat.attachment_preview import AttachmentPreview
 from app.chat.chip_row import ChipRow
-from app.chat.composer_edit import ComposerEdit
+from app.chat.composer_edit import ComposerEdit, SendKeys
+from app.chat.composer_fit import Remedy, Written, beginning, remedies
+from app.chat.composer_notice import ComposerNotice, Way
+from app.chat.composer_paste import PasteWeigher, Weigh
 from app.chat.context_pill import ContextPill
 from app.chat.send_button import SendButton
 from app.controls.focus_ring import FocusRing
@@ -42,6 +60,7 @@ class Composer(QWidget):
     stop_requested = Signal()
     draft_changed = Signal()
     attach_failed = Signal(object)  # RequestError
+    new_chat_requested = Signal()  # with what is written
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,7 +75,13 @@ class Composer(QWidget):
         self.edit = ComposerEdit(theme, self)
         # Drops belong to the whole frame.
         self.edit.setAcceptDrops(False)
+        self._notice = ComposerNotice(theme, self)
         self._chips = ChipRow(theme, self)
+        self._reader = FileReader(self)
+        self._refused: list[RequestError] = []
+        self._preview: AttachmentPreview | None = None
+        self._previewed: AttachmentChip | None = None
+        self._paste = PasteWeigher(self.edit, self._attach_pasted, self)
         self._attach = IconButton(theme, "plus", strings.ATTACH)
         self.pill = ContextPill(theme, self)
         self.send_button = SendButton(theme, self)
@@ -65,10 +90,14 @@ class Composer(QWidget):
         self.edit.textChanged.connect(self._changed)
         self.edit.send_requested.connect(self._submit)
         self.edit.stop_requested.connect(self._stop)
-        self.edit.document_pasted.connect(lambda text: self.attach(Attachment(strings.PASTED_TEXT, text)))
+        self.edit.long_pasted.connect(self._paste.take)
         self.edit.files_dropped.connect(self.attach_files)
         self.edit.focus_changed.connect(lambda focused: self.update())
         self._chips.changed.connect(self._changed)
+        self._chips.opened.connect(self._toggle_preview)
+        self._chips.given_up.connect(self._give_up)
+        self._reader.progressed.connect(self._chips.show_file)
+        self._reader.finished.connect(self._take_reading)
         self._attach.clicked.connect(self.choose_files)
         self.send_button.clicked.connect(self._button)
         theme.changed.connect(self.update)
@@ -96,12 +125,16 @@ class Composer(QWidget):
         self._chips.add(attachment)
 
     def attach_files(self, paths: Sequence[Path]) -> None:
-        """Add text files; those that are none are reported by `attach_failed`."""
+        """Add files. Those that give no text are reported by `attach_failed`, all in one."""
         for path in paths:
-            try:
-                self.attach(read_attachment(path))
-            except RequestError as error:
-                self.attach_failed.emit(error)
+            if is_quick(path):
+                try:
+                    self.attach(read_attachment(path))
+                except RequestError as error:
+                    self._refused.append(error)
+            else:
+                self._chips.add_file(self._reader.read(path))
+        self._report_refused()
 
     def choose_files(self) -> None:
         """Ask which files to attach."""
@@ -110,7 +143,7 @@ class Composer(QWidget):
 
     def set_message(self, message: Message) -> None:
         """Put a whole message back, as if it had just been written."""
-        self._chips.clear()
+        self._empty()
         for attachment in message.attachments:
             self._chips.add(attachment)
         self.edit.set_text(message.content)
@@ -120,13 +153,30 @@ class Composer(QWidget):
         return Message("user", self.text.strip(), self.attachments)
 
     def clear(self) -> None:
-        """Nothing written, nothing attached."""
-        self._chips.clear()
+        """Nothing written, nothing attached, nothing on its way."""
+        self._empty()
         self.edit.set_text("")
 
     def show_tokens(self, count: Callable[[str], int | None]) -> None:
         """Write the chips' sizes in tokens, as far as `count` knows them."""
         self._chips.show_tokens(count)
+
+    def show_fit(self, written: Written, refused_by_tokens: int = 0) -> None:
+        """Say by how much the message is too long and what can be done; nothing if it fits.
+
+        `refused_by_tokens` is what the worker found to be too much, if it has been asked.
+        """
+        over = refused_by_tokens or written.over_tokens
+        text = strings.over_limit(over, written.limit_tokens) if over else ""
+        self._notice.show_notice(text, [self._way(one) for one in remedies(written, refused_by_tokens)])
+
+    def set_weigh(self, weigh: Weigh | None) -> None:
+        """Who counts the tokens of a long paste; None leaves it to an estimate."""
+        self._paste.set_weigh(weigh)
+
+    def set_send_keys(self, keys: SendKeys) -> None:
+        """Whether Return sends, or ⌘Return, which leaves Return to break the line."""
+        self.edit.set_send_keys(keys)
 
     # ---- states
 
@@ -165,16 +215,23 @@ class Composer(QWidget):
     def _show_state(self) -> None:
         self.send_button.set_stops(self._state == "busy")
         self.send_button.setEnabled(self._state == "busy" or self._can_send())
-        self.send_button.setAccessibleDescription(self._reason)
+        files = self._chips.files
+        reason = self._reason or (strings.reading_first(files[0].text()) if files else "")
+        self.send_button.setAccessibleDescription(reason)
+        self.send_button.setToolTip(reason or self.send_button.accessibleName())
 
     def _can_send(self) -> bool:
-        return self._state == "idle" and bool(self.text.strip() or self.attachments)
+        written = bool(self.text.strip() or self.attachments)
+        return self._state == "idle" and written and not self._chips.files and not self._paste.busy
 
     def _submit(self) -> None:
         if self._can_send():
             self.message_submitted.emit(self.message())
 
     def _stop(self) -> None:
+        if self._preview is not None and self._preview.isVisible():
+            self._preview.close_preview()
+            return
         if self._state == "busy":
             self.stop_requested.emit()
 
@@ -185,8 +242,105 @@ class Composer(QWidget):
             self._submit()
 
     def _changed(self) -> None:
+        if self._previewed is not None and self._previewed not in self._chips.chips:
+            self._close_preview()
         self._show_state()
         self.draft_changed.emit()
+
+    def _empty(self) -> None:
+        self._reader.cancel_all()
+        self._paste.cancel()
+        self._refused.clear()
+        self._chips.clear()
+        self._notice.show_notice("", ())
+
+    # ---- files and pastes on their way
+
+    def _attach_pasted(self, text: str) -> None:
+        taken = {attachment.name for attachment in self.attachments}
+        number, name = 1, strings.PASTED_TEXT
+        while name in taken:
+            number += 1
+            name = strings.numbered(strings.PASTED_TEXT, number)
+        self.attach(Attachment(name, text))
+
+    def _give_up(self, reading: Reading) -> None:
+        self._reader.cancel(reading)
+        self._report_refused()
+
+    def _take_reading(self, reading: Reading) -> None:
+        if isinstance(reading.result, Attachment):
+            self._chips.add(reading.result, instead_of=reading)
+        else:
+            self._chips.drop_file(reading)
+            if reading.result is not None:
+                self._refused.append(reading.result)
+        self._report_refused()
+
+    def _report_refused(self) -> None:
+        """One message for all files that were refused, once nothing is on its way any more."""
+        if not self._refused or self._reader.busy:
+            return
+        refused, self._refused = self._refused, []
+        if len(refused) == 1:
+            self.attach_failed.emit(refused[0])
+        else:
+            told = " ".join(error.message for error in refused)
+            self.attach_failed.emit(RequestError(chat_strings.files_not_attached(len(refused)), told))
+
+    # ---- what does not fit
+
+    def _way(self, remedy: Remedy) -> Way:
+        if remedy.action == "new_chat":
+            return strings.WAY_NEW_CHAT, self.new_chat_requested.emit
+        chip = self._chips.chips[remedy.attachment]
+        if remedy.action == "remove":
+            return strings.way_remove(chip.text(), remedy.tokens), lambda: self._chips.remove(chip)
+        label = strings.way_shorten(chip.text(), remedy.tokens)
+        return label, lambda: self._shorten(chip, remedy.tokens)
+
+    def _shorten(self, chip: AttachmentChip, kept_tokens: int) -> None:
+        attachment = chip.attachment
+        text = beginning(attachment.text, chip.tokens or 0, kept_tokens)
+        self._chips.replace(chip, Attachment(strings.beginning_of(attachment.name), text))
+
+    # ---- preview
+
+    @property
+    def preview(self) -> AttachmentPreview | None:
+        """The preview, once there was one."""
+        return self._preview
+
+    def _toggle_preview(self, chip: AttachmentChip) -> None:
+        if chip is self._previewed:
+            self._close_preview()
+            return
+        if self._preview is None:
+            self._preview = AttachmentPreview(self._theme, self.window())
+            self._preview.closed.connect(self._preview_closed)
+        self._previewed = chip
+        self._place_preview()
+        self._preview.show_attachment(chip.attachment, chip.size_text)
+
+    def _close_preview(self) -> None:
+        if self._preview is not None:
+            self._preview.close_preview()
+
+    def _preview_closed(self) -> None:
+        chip, self._previewed = self._previewed, None
+        target = chip if chip in self._chips.chips else self.edit
+        if target is not None:
+            target.setFocus()
+
+    def _place_preview(self) -> None:
+        if self._preview is not None and self._previewed is not None:
+            self._preview.place_above(QRect(self.mapTo(self.window(), QPoint(0, 0)), self.size()))
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        self._place_preview()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._place_preview()
 
     def _lay_out(self) -> None:
         tools = QHBoxLayout()
@@ -207,6 +361,10 @@ class Composer(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(9, 12, 11, 10)
         column.setSpacing(0)
+        notice = QVBoxLayout()
+        notice.setContentsMargins(0, 0, 0, 0)
+        notice.addWidget(self._notice)
+        column.addLayout(notice)
         column.addLayout(chips)
         self._chip_gap = QWidget(self)
         self._chip_gap.setFixedHeight(10)

@@ -1,13 +1,15 @@
 """ComposerEdit: the text field of the composer. Plain text, grows to eight lines, then scrolls.
 
-Return asks to send, Shift+Return breaks the line, Escape asks to stop. A long paste is not
-inserted but offered as `document_pasted`; pasting raw (⇧⌘V) inserts it whatever its length.
+Return asks to send and Shift+Return breaks the line, or, with the other send keys, ⌘Return
+sends and Return breaks the line. Escape asks to stop. A paste that may be a document is not
+inserted but offered as `long_pasted`; pasting raw (⇧⌘V) inserts it whatever its length.
 Dropped or pasted files are offered as `files_dropped`. It decides nothing about any of them.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -29,8 +31,10 @@ from app.controls.scroll_bar import ScrollBar
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 
-# Long pastes are documents: about 2,000 tokens of English (UI.md), known before any tokenizer is.
-DOCUMENT_CHARACTERS = 8_000
+SendKeys = Literal["return", "command_return"]
+
+# Shorter than the tokens that make a document (UI.md: 2,000), whatever it says.
+SHORT_CHARACTERS = 2_000
 _FONT_PX = 14.5
 _LINE_PX = 21
 _MIN_HEIGHT_PX = 24
@@ -42,7 +46,7 @@ class ComposerEdit(QTextEdit):
 
     send_requested = Signal()
     stop_requested = Signal()
-    document_pasted = Signal(str)  # the pasted text
+    long_pasted = Signal(str)  # a text that may be a document
     files_dropped = Signal(object)  # list[Path]
     focus_changed = Signal(bool)  # has it now
 
@@ -50,6 +54,7 @@ class ComposerEdit(QTextEdit):
         super().__init__(parent)
         self._theme = theme
         self._placeholder = strings.ASK_FIRST
+        self._send_keys: SendKeys = "return"
         self.setAccessibleName(strings.MESSAGE)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAcceptRichText(False)
@@ -79,6 +84,10 @@ class ComposerEdit(QTextEdit):
         cursor.insertText(text)
         self.setTextCursor(cursor)
 
+    def set_send_keys(self, keys: SendKeys) -> None:
+        """Which key sends; the other ones break the line."""
+        self._send_keys = keys
+
     def set_placeholder(self, text: str) -> None:
         """Shown while nothing is typed."""
         self._placeholder = text
@@ -92,11 +101,12 @@ class ComposerEdit(QTextEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+            if held == _SENDING[self._send_keys]:
+                self.send_requested.emit()
+            elif held in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
                 self.textCursor().insertBlock()
                 self.ensureCursorVisible()
-            elif not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
-                self.send_requested.emit()
             event.accept()
         elif event.key() == Qt.Key.Key_Escape:
             self.stop_requested.emit()
@@ -126,8 +136,8 @@ class ComposerEdit(QTextEdit):
         files = [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
         if files:
             self.files_dropped.emit(files)
-        elif len(source.text()) > DOCUMENT_CHARACTERS:
-            self.document_pasted.emit(source.text())
+        elif len(source.text()) > SHORT_CHARACTERS:
+            self.long_pasted.emit(source.text())
         else:
             self.textCursor().insertText(source.text())
             self.ensureCursorVisible()
@@ -186,6 +196,12 @@ class ComposerEdit(QTextEdit):
         palette.setColor(QPalette.ColorRole.HighlightedText, self._theme.color("on_accent"))
         self.setPalette(palette)
         self.viewport().update()
+
+
+_SENDING: dict[SendKeys, Qt.KeyboardModifier] = {
+    "return": Qt.KeyboardModifier.NoModifier,
+    "command_return": Qt.KeyboardModifier.ControlModifier,
+}
 
 
 def _is_raw_paste(event: QKeyEvent) -> bool:

@@ -109,7 +109,7 @@ class UserMessage(QWidget):
     def _paint_chip(self, painter: QPainter, attachment: Attachment, top: float) -> None:
         color = self._theme.color
         name_font, note_font = ui_font(12.5, 500), ui_font(11, tabular=True)
-        note = strings.CHARACTERS.format(count=len(attachment.text))
+        note = strings.attachment_size(attachment.tokens, len(attachment.text))
         widest = max(
             QFontMetricsF(name_font).horizontalAdvance(attachment.name),
             QFontMetricsF(note_font).horizontalAdvance(note),

@@ -141,6 +141,9 @@ class Answering(QObject):
     def _finish(self, effect: fx.AnswerFinished) -> None:
         finished = effect.finished
         ended, chat, shown = self._end()
+        if finished.reason == "cancelled" and not finished.stats.tokens and self._undo(ended, chat, shown):
+            self.answer_finished.emit(ended.turn_id)
+            return
         self._chats.keep(chat.finish(ended.turn_id, finished))
         if shown:
             self._meter.show_used(finished.stats.context_used_tokens)
@@ -156,26 +159,37 @@ class Answering(QObject):
         self.answer_finished.emit(ended.turn_id)
 
     def _fail(self, effect: fx.AnswerFailed) -> None:
-        failed, composer = effect.failed, self._views.composer
+        failed = effect.failed
         ended, chat, shown = self._end()
-        untouched = shown and not composer.text and not composer.attachments
-        back = effect.tokens == 0 and ended.replaced is None and untouched
-        if back:
-            # Nothing was answered and nothing else is being written: as if it had not been sent.
-            message = chat.turn(ended.turn_id).user
-            self._chats.keep(chat.without(ended.turn_id))
-            self._page.show()
-            composer.set_message(message)
-        elif effect.tokens == 0 and ended.replaced is not None:
-            self._chats.keep(chat.with_turns(ended.replaced))
-            if shown:
-                self._page.show()
-        else:
+        undone = effect.tokens == 0 and self._undo(ended, chat, shown)
+        back = undone and ended.replaced is None
+        if not undone:
             self._chats.keep(chat.fail(ended.turn_id, failed.message))
             if shown:
                 self._views.transcript.finish_answer(ended.turn_id, None, failed.message)
         self._views.banner.show_trouble(of_failure(failed, text_is_back=back))
+        if back:
+            self._meter.show_refused(failed.over_tokens)
         self.answer_finished.emit(ended.turn_id)
+
+    def _undo(self, ended: Running, chat: Conversation, shown: bool) -> bool:
+        """Make it as if an answer without a word had not been asked for, if that loses nothing.
+
+        A new question goes back into the composer, unless something else is being written there.
+        """
+        composer = self._views.composer
+        if ended.replaced is not None:
+            self._chats.keep(chat.with_turns(ended.replaced))
+            if shown:
+                self._page.show()
+            return True
+        if not shown or composer.text or composer.attachments:
+            return False
+        message = chat.turn(ended.turn_id).user
+        self._chats.keep(chat.without(ended.turn_id))
+        self._page.show()
+        composer.set_message(message)
+        return True
 
     def _is_shown(self) -> bool:
         return self._running is not None and self._running.chat_id == self._chats.open.id

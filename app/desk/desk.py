@@ -121,6 +121,14 @@ class Desk(QObject):
         self._page.show()
         self._views.composer.edit.setFocus()
 
+    def move_to_new_chat(self) -> None:
+        """Open an empty chat and take along what is being written."""
+        composer = self._views.composer
+        draft = Message("user", composer.text, composer.attachments)
+        composer.clear()
+        self.new_chat()
+        composer.set_message(draft)
+
     def select_chat(self, chat_id: str) -> None:
         """Open another chat."""
         if chat_id != self.chats.open.id:
@@ -161,6 +169,7 @@ class Desk(QObject):
         views.composer.message_submitted.connect(self.submit)
         views.composer.stop_requested.connect(self.stop)
         views.composer.attach_failed.connect(lambda error: self._trouble.show_request_error(error, "attach"))
+        views.composer.new_chat_requested.connect(self.move_to_new_chat)
         views.transcript.regenerate_requested.connect(self.regenerate)
         views.banner.remedy_requested.connect(self.remedy)
         views.inspector.settings_changed.connect(lambda settings: self._show_link())

@@ -41,6 +41,14 @@ class TokenCounts:
             asked.append(Count(request, text))
         return tuple(asked)
 
+    def ask_also(self, text: str) -> tuple[Count, ...]:
+        """What to count to know `text` as well; nothing if that is known or asked already."""
+        if self.of(text) is not None or text in self._asked.values():
+            return ()
+        request = f"count-{next(self._numbers)}"
+        self._asked[request] = text
+        return (Count(request, text),)
+
     def answer(self, request: str, tokens: int | None) -> bool:
         """Take a result; True if it is news. None means that it could not be counted."""
         text = self._asked.pop(request, None)

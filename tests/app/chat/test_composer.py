@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,12 +12,17 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QGuiAppl
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.chat.attach_file import GivenUpError
 from app.chat.composer import Composer
-from app.chat.composer_edit import DOCUMENT_CHARACTERS
+from app.chat.composer_fit import Written
+from app.chat.composer_paste import estimated_tokens
+from app.controls.button import Button
 from app.theme.theme import Theme
 from core.errors import RequestError
 from core.events import Attachment, Message
+from tests.app.chat.documents import pdf_of
 
+DOCUMENT = "word " * 2_500
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
 
@@ -111,7 +118,7 @@ def test_blocked_keeps_the_text_and_says_why(qtbot: QtBot, composer: Composer) -
 
 
 def test_a_long_paste_becomes_a_chip_and_a_short_one_does_not(qtbot: QtBot, composer: Composer) -> None:
-    document = "word " * (DOCUMENT_CHARACTERS // 5 + 1)
+    document = DOCUMENT
     clipboard = QGuiApplication.clipboard()
     clipboard.setText("short")
     qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
@@ -122,7 +129,7 @@ def test_a_long_paste_becomes_a_chip_and_a_short_one_does_not(qtbot: QtBot, comp
 
 
 def test_a_raw_paste_is_never_a_chip(qtbot: QtBot, composer: Composer) -> None:
-    document = "word " * (DOCUMENT_CHARACTERS // 5 + 1)
+    document = DOCUMENT
     QGuiApplication.clipboard().setText(document)
     qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL | SHIFT)
     assert composer.text == document
@@ -201,8 +208,12 @@ def test_files_are_attached_and_others_refused(composer: Composer, tmp_path: Pat
     picture.write_bytes(b"\x89PNG\xff\xfe")
     composer.attach_files([text, picture, tmp_path / "nowhere.txt", tmp_path])
     assert composer.attachments == (Attachment("berths.csv", "north,1\nsouth,2\n"),)
-    assert [type(error) for error in refused] == [RequestError] * 3
-    assert "picture.png" in refused[0].message
+    (error,) = refused
+    assert error.message == "3 files were not attached."
+    for said in ("“picture.png” is a picture.", "“nowhere.txt” is not a file.", f"“{tmp_path.name}”"):
+        assert said in error.hint
+    composer.attach_files([picture])
+    assert refused[1].message == "“picture.png” is a picture."
 
 
 def test_a_file_can_be_dropped(composer: Composer, tmp_path: Path) -> None:
@@ -263,3 +274,236 @@ def test_a_change_of_theme_recolors_the_text(qtbot: QtBot) -> None:
     widget.set_text("Hi")
     theme.set_scheme("dark")
     assert widget.edit.palette().text().color() == theme.color("text")
+
+
+def test_two_pastes_have_names_of_their_own(qtbot: QtBot, composer: Composer) -> None:
+    QGuiApplication.clipboard().setText(DOCUMENT)
+    for _ in range(2):
+        qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
+    assert [attachment.name for attachment in composer.attachments] == ["Pasted text", "Pasted text 2"]
+
+
+def test_the_worker_decides_what_is_long(qtbot: QtBot, composer: Composer) -> None:
+    asked = []
+
+    def weigh(text: str, done: Callable[[int], None]) -> bool:
+        asked.append((text, done))
+        return True
+
+    composer.set_weigh(weigh)
+    clipboard = QGuiApplication.clipboard()
+    composer.set_text("before after")
+    cursor = composer.edit.textCursor()
+    cursor.setPosition(7)
+    composer.edit.setTextCursor(cursor)
+    clipboard.setText(DOCUMENT)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
+    qtbot.keyClicks(composer.edit, "x")  # typed while it is counted
+    assert composer.attachments == ()
+    text, done = asked.pop()
+    assert text == DOCUMENT
+    done(2_000)
+    assert composer.text == f"before x{DOCUMENT}after"
+    composer.set_text("")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
+    asked.pop()[1](2_001)
+    assert composer.text == ""
+    assert composer.attachments == (Attachment("Pasted text", DOCUMENT),)
+
+
+def test_a_worker_that_takes_its_time_is_not_waited_for(qtbot: QtBot, composer: Composer) -> None:
+    composer.set_weigh(lambda text, done: True)
+    messages = sent(composer)
+    QGuiApplication.clipboard().setText(DOCUMENT)
+    qtbot.keyClicks(composer.edit, "What is it?")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == []  # not without the document
+    qtbot.waitUntil(lambda: len(composer.attachments) == 1, timeout=2000)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == [Message("user", "What is it?", (Attachment("Pasted text", DOCUMENT),))]
+
+
+def test_estimates_know_writing_without_spaces() -> None:
+    assert estimated_tokens("word " * 400) == 500
+    assert estimated_tokens("霧" * 400) == 400
+
+
+def test_command_return_sends_if_that_is_wanted(qtbot: QtBot, composer: Composer) -> None:
+    messages = sent(composer)
+    composer.set_send_keys("command_return")
+    qtbot.keyClicks(composer.edit, "One")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    qtbot.keyClicks(composer.edit, "Two")
+    assert messages == []
+    assert composer.text == "One\nTwo"
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return, CTRL)
+    assert messages == [Message("user", "One\nTwo")]
+    composer.set_send_keys("return")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return, CTRL)
+    assert len(messages) == 1
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert len(messages) == 2
+
+
+# ---- files that take long
+
+
+@pytest.fixture
+def slow_pdf(tmp_path: Path) -> Path:
+    file = tmp_path / "handbook.pdf"
+    file.write_bytes(pdf_of(["North quay", "South quay"]))
+    return file
+
+
+def test_a_pdf_is_read_beside_the_window(qtbot: QtBot, composer: Composer, slow_pdf: Path) -> None:
+    messages = sent(composer)
+    composer.set_text("What is it?")
+    composer.attach_files([slow_pdf])
+    (chip,) = composer._chips.files
+    assert chip.isVisible()
+    assert chip.remove_button.accessibleName() == "Stop reading handbook.pdf"
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == []
+    assert composer.send_button.accessibleDescription() == "“handbook.pdf” is still being read."
+    qtbot.waitUntil(lambda: bool(composer.attachments), timeout=10_000)
+    assert composer.attachments == (Attachment("handbook.pdf", "North quay\n\nSouth quay"),)
+    assert composer._chips.files == ()
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert len(messages) == 1
+
+
+def test_a_reading_can_be_given_up(
+    qtbot: QtBot, composer: Composer, slow_pdf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+    given_up = []
+
+    def slowly(path: Path, progressed: Callable[[float, str], None]) -> Attachment:
+        progressed(0.25, "Page 1 of 4")
+        reached.set()
+        go_on.wait(10)
+        try:
+            progressed(0.5, "Page 2 of 4")
+        except GivenUpError:
+            given_up.append(path)
+            raise
+        return Attachment(path.name, "all of it")
+
+    monkeypatch.setattr("app.chat.attach_reader.read_attachment", slowly)
+    composer.attach_files([slow_pdf])
+    (chip,) = composer._chips.files
+    assert reached.wait(10)
+    qtbot.waitUntil(lambda: chip.size_text == "Page 1 of 4", timeout=2000)
+    thread = composer._reader._thread
+    qtbot.mouseClick(chip.remove_button, Qt.MouseButton.LeftButton)
+    assert composer._chips.files == ()
+    assert not composer._reader.busy
+    go_on.set()
+    assert thread
+    thread.join(10)
+    qtbot.wait(80)
+    assert given_up == [slow_pdf]
+    assert composer.attachments == ()
+
+
+def test_a_refused_file_among_others_keeps_them(
+    qtbot: QtBot, composer: Composer, slow_pdf: Path, tmp_path: Path
+) -> None:
+    refused: list[RequestError] = []
+    composer.attach_failed.connect(refused.append)
+    broken, text = tmp_path / "broken.pdf", tmp_path / "notes.txt"
+    broken.write_bytes(b"%PDF-1.7\nnothing more")
+    text.write_text("notes")
+    composer.attach_files([broken, slow_pdf, text])
+    qtbot.waitUntil(lambda: len(refused) == 1, timeout=10_000)
+    assert refused[0].message == "“broken.pdf” is damaged, or not a PDF file after all."
+    assert [attachment.name for attachment in composer.attachments] == ["handbook.pdf", "notes.txt"]
+
+
+# ---- preview
+
+
+def test_a_chip_shows_its_text_and_escape_hides_it(qtbot: QtBot, composer: Composer) -> None:
+    composer.attach(Attachment("berths.csv", "north,1"))
+    composer.attach(Attachment("long.txt", "x" * 300_000))
+    stops = []
+    composer.stop_requested.connect(lambda: stops.append(True))
+    composer.set_busy()
+    first, second = composer._chips.chips
+    qtbot.mouseClick(first, Qt.MouseButton.LeftButton)
+    preview = composer.preview
+    assert preview
+    assert preview.isVisible()
+    assert preview.text_view.toPlainText() == "north,1"
+    qtbot.keyClick(second, Qt.Key.Key_Return)
+    assert len(preview.text_view.toPlainText()) == 200_000
+    qtbot.keyClick(preview.text_view, Qt.Key.Key_Escape)
+    assert preview.isHidden()
+    assert preview.text_view.toPlainText() == ""
+    assert stops == []
+    qtbot.mouseClick(first, Qt.MouseButton.LeftButton)
+    composer.edit.setFocus()
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
+    assert preview.isHidden()
+    assert stops == []
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
+    assert stops == [True]
+
+
+def test_a_preview_goes_with_its_chip(qtbot: QtBot, composer: Composer) -> None:
+    composer.attach(Attachment("a.txt", "A"))
+    (chip,) = composer._chips.chips
+    qtbot.mouseClick(chip, Qt.MouseButton.LeftButton)
+    assert composer.preview
+    qtbot.mouseClick(chip, Qt.MouseButton.LeftButton)
+    assert composer.preview.isHidden()
+    qtbot.keyClick(chip, Qt.Key.Key_Space)
+    assert composer.preview.isVisible()
+    qtbot.keyClick(chip, Qt.Key.Key_Delete)
+    assert composer.preview.isHidden()
+    assert composer.attachments == ()
+
+
+# ---- what does not fit
+
+
+def buttons(composer: Composer) -> dict[str, Button]:
+    return {button.text(): button for button in composer._notice.buttons}
+
+
+def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Composer) -> None:
+    small, large = Attachment("berths.csv", "b " * 100), Attachment("handbook.txt", "word " * 9000)
+    composer.attach(small)
+    composer.attach(large)
+    composer.show_tokens(lambda text: {small.text: 100, large.text: 9000}.get(text))
+    composer.show_fit(Written(500, 10, (100, 9000), 8192))
+    assert composer._notice.isVisible()
+    assert composer._notice.text == "This is 1,419 tokens more than fit: the model takes 8,192."
+    assert list(buttons(composer)) == [
+        "Continue in a new chat",
+        "Read only the beginning of handbook.txt (about 7,325 tokens)",
+        "Remove handbook.txt (9,000 tokens)",
+    ]
+    moves = []
+    composer.new_chat_requested.connect(lambda: moves.append(True))
+    qtbot.mouseClick(buttons(composer)["Continue in a new chat"], Qt.MouseButton.LeftButton)
+    assert moves == [True]
+    shorten = buttons(composer)["Read only the beginning of handbook.txt (about 7,325 tokens)"]
+    qtbot.mouseClick(shorten, Qt.MouseButton.LeftButton)
+    first, second = composer.attachments
+    assert first.name == "berths.csv"
+    assert second.name == "handbook.txt (beginning)"
+    assert 0.79 < len(second.text) / len(large.text) < 0.82
+    assert second.text.endswith("word")
+    composer.show_fit(Written(500, 10, (100, 7325), 8192))
+    assert composer._notice.isHidden()
+
+
+def test_the_largest_attachment_can_be_removed(qtbot: QtBot, composer: Composer) -> None:
+    composer.attach(Attachment("a.txt", "A"))
+    composer.attach(Attachment("b.txt", "B"))
+    composer.show_fit(Written(0, 0, (20, 300), 128))
+    assert list(buttons(composer)) == ["Remove b.txt (300 tokens)"]
+    qtbot.mouseClick(buttons(composer)["Remove b.txt (300 tokens)"], Qt.MouseButton.LeftButton)
+    assert [attachment.name for attachment in composer.attachments] == ["a.txt"]

@@ -1,0 +1,86 @@
+"""Fit: whether what is written fits the model's context, and what can be done if it does not.
+
+Pure. Counts are the worker's, of the plain texts; the chat template adds a few tokens to them,
+so the worker's own refusal is the last word and this is the early one. Passages that sparse
+reading skips still take their positions, so they count like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+# What is cut to fit leaves this much for the template and the beginning of an answer.
+SPARE_TOKENS = 256
+# A beginning that is shorter than this says too little to be worth sending.
+_WORTH_TOKENS = 128
+
+Action = Literal["remove", "shorten", "new_chat"]
+
+
+class Remedy(Struct, frozen=True):
+    """One way out. `attachment` is the chip's number, `tokens` how many it has or will have."""
+
+    action: Action
+    attachment: int = -1
+    tokens: int = 0
+
+
+class Written(Struct, frozen=True):
+    """What would be sent. None stands for what is not counted yet, and counts as nothing."""
+
+    used_tokens: int
+    typed_tokens: int | None
+    attachment_tokens: tuple[int | None, ...]
+    limit_tokens: int
+
+    @property
+    def new_tokens(self) -> int:
+        """What the message adds, as far as it is counted."""
+        return (self.typed_tokens or 0) + sum(tokens or 0 for tokens in self.attachment_tokens)
+
+    @property
+    def over_tokens(self) -> int:
+        """How many tokens too many; 0 if it fits or the limit is not known."""
+        if not self.limit_tokens or not self.new_tokens:
+            return 0
+        # The engine needs one place for the first token of the answer.
+        return max(0, self.used_tokens + self.new_tokens - (self.limit_tokens - 1))
+
+
+def remedies(written: Written, refused_by_tokens: int = 0) -> tuple[Remedy, ...]:
+    """What would help, what helps most surely first. Empty if it fits.
+
+    `refused_by_tokens` is what the worker found to be too much, which counts more than our sum.
+    """
+    over = refused_by_tokens or written.over_tokens
+    if not over:
+        return ()
+    ways = []
+    if written.used_tokens:
+        ways.append(Remedy("new_chat"))
+    largest = _largest(written.attachment_tokens)
+    if largest is not None:
+        index, tokens = largest
+        kept = tokens - over - SPARE_TOKENS
+        if kept >= _WORTH_TOKENS:
+            ways.append(Remedy("shorten", index, kept))
+        ways.append(Remedy("remove", index, tokens))
+    return tuple(ways)
+
+
+def beginning(text: str, tokens: int, kept_tokens: int) -> str:
+    """About the first `kept_tokens` of the `tokens` in `text`, ending with a whole line or word."""
+    cut = text[: len(text) * kept_tokens // max(1, tokens)]
+    for end in ("\n", " "):
+        place = cut.rfind(end)
+        if place > 0.8 * len(cut):
+            return cut[:place].rstrip()
+    return cut
+
+
+def _largest(counts: Sequence[int | None]) -> tuple[int, int] | None:
+    known = [(index, tokens) for index, tokens in enumerate(counts) if tokens]
+    return max(known, key=lambda entry: entry[1]) if known else None

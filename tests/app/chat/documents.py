@@ -1,0 +1,51 @@
+"""Small real documents for tests, written by hand: PDF and Word."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def pdf_of(pages: Sequence[str]) -> bytes:
+    """A PDF with a line of text on each page; an empty line gives an empty page."""
+    objects = [b"<< /Type /Catalog /Pages 2 0 R >>"]
+    numbers = [4 + 2 * index for index in range(len(pages))]
+    kids = " ".join(f"{number} 0 R" for number in numbers)
+    objects.append(f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode())
+    objects.append(b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+    for number, text in zip(numbers, pages):
+        fonts = "<< /Font << /F1 3 0 R >> >>"
+        page = f"/Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Resources {fonts}"
+        objects.append(f"<< {page} /Contents {number + 1} 0 R >>".encode())
+        drawn = f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode() if text else b""
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn))
+    out = io.BytesIO()
+    out.write(b"%PDF-1.4\n")
+    places = []
+    for number, body in enumerate(objects, 1):
+        places.append(out.tell())
+        out.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
+    table = out.tell()
+    out.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
+    for place in places:
+        out.write(b"%010d 00000 n \n" % place)
+    out.write(b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, table))
+    return out.getvalue()
+
+
+def paragraph(text: str, properties: str = "") -> str:
+    """A Word paragraph."""
+    return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{escape(text)}</w:t></w:r></w:p>"
+
+
+def write_docx(path: Path, body: str) -> Path:
+    """A Word document with that body."""
+    xml = f'<?xml version="1.0"?><w:document xmlns:w="{W}"><w:body>{body}</w:body></w:document>'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", xml)
+    return path
