@@ -91,7 +91,9 @@ class ContextMeter(QObject):
             self._show()
 
     def _draft_changed(self) -> None:
-        self._refused_by_tokens = 0
+        if self._refused_by_tokens:
+            self._refused_by_tokens = 0
+            self._show()
         self._timer.start()
 
     def _count(self) -> None:

@@ -3,6 +3,7 @@
 What happens is written in the last question, as words:
 
     write N      N tokens, in steps of accepted, accepted, bonus, after one normal step
+    read N       N chunks of prompt before the first token
     slowly       20 ms between steps
     die N        end by SIGKILL after N tokens
     refuse       fail the request before the first token
@@ -114,12 +115,19 @@ def answer(command: Generate) -> None:
     request, question = command.request, command.messages[-1].content
     if "refuse" in question:
         message = "The prompt has 9,000 tokens, 808 more than the 8,192 that fit this model."
-        send(Failed(request, "generate", "request", "prompt-too-long", message, "Shorten it."))
+        send(Failed(request, "generate", "request", "prompt-too-long", message, "Shorten it.", 808))
         return
     if "garble" in question:
         with _lock:
             sys.stdout.buffer.write(b"[mlx] a stray word\n")
             sys.stdout.buffer.flush()
+    chunks = number(question, "read")
+    for chunk in range(max(chunks, 0)):
+        send(PrefillProgress(request, 512 * chunk, 512 * chunks, 0, 1.0))
+        if request in _cancelled:
+            send(Finished(request, "cancelled", Stats(), effective_of(command)))
+            return
+        time.sleep(0.02 if "slowly" in question else 0)
     send(PrefillProgress(request, 10, 10, 0))
     total, die, fail, mute = (number(question, word) for word in ("write", "die", "break", "mute"))
     position = step = 0
@@ -160,8 +168,11 @@ def answer(command: Generate) -> None:
         context_used_tokens=10 + position,
         context_tokens=8192,
     )
-    effective = Effective("Fake 1M", "float32", command.settings.drafting.drafter, command.settings)
-    send(Finished(request, reason, stats, effective))
+    send(Finished(request, reason, stats, effective_of(command)))
+
+
+def effective_of(command: Generate) -> Effective:
+    return Effective("Fake 1M", "float32", command.settings.drafting.drafter, command.settings)
 
 
 def gauges(request: str, position: int) -> Gauges:
