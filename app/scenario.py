@@ -15,7 +15,6 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QApplication
 
 from app import strings
-from app.chat.answer_body import AnswerBody
 from app.session.conversation import Answer
 from app.session.turn import Phase
 from app.window import MainWindow
@@ -77,7 +76,10 @@ def point_at_token(window: MainWindow, turn_id: str, origin: Origin) -> bool:
     Of those that are a word of their own, the last on the lowest line: its tooltip hides least.
     """
     answer = answer_of(window, turn_id)
-    body = window.views.transcript.findChildren(AnswerBody)[-1]
+    shown = window.views.transcript.answer(turn_id)
+    if shown is None:
+        return False
+    body = shown.body
     seen = body.visibleRegion().boundingRect()
     candidates = []
     for number, token in enumerate(answer.tokens if answer else ()):

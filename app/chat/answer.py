@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QWidget
 from app.chat import reading_card, stats_line, token_strip
 from app.chat.answer_body import AnswerBody
 from app.chat.answer_footer import AnswerFooter
+from app.chat.entry import Reply
 from app.chat.reading_card import ReadingCard
 from app.chat.text_canvas import MARGIN_PX
 from app.chat.tint_paint import TintMode
@@ -38,17 +39,20 @@ class Answer(QWidget):
     selection_started = Signal(object)  # self
     regenerate_requested = Signal()
 
-    def __init__(self, theme: Theme, drafter: str = "", parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, reply: Reply, parent: QWidget | None = None) -> None:
+        """Shows nothing of `reply` until `ready_some` has said that it is ready."""
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self._theme = theme
-        self._drafter = drafter
+        self._reply = reply
+        self._drafter = reply.drafter
+        self._ready = False
         self._card: ReadingCard | None = None
         self._is_newest = False
         self._hovered = False
         self._finished = False
         self._stats_shown_s = 0.0
-        self.body = AnswerBody(theme, self)
+        self.body = AnswerBody(theme, self, reply.text)
         self.footer = AnswerFooter(theme, self)
         self.footer.hide()
         self.body.height_changed.connect(self.height_changed)
@@ -57,6 +61,29 @@ class Answer(QWidget):
         self.footer.strip.token_pointed.connect(self._strip_pointed)
         self.footer.regenerate_requested.connect(self.regenerate_requested)
         self.footer.copy_requested.connect(self._copy)
+
+    # ---- getting ready
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all that is known of the answer is shown."""
+        return self._ready
+
+    def ready_some(self) -> bool:
+        """Show one part more of what is known, a few milliseconds' work; whether that was all."""
+        if self._ready or not self._reply.read_some() or not self.body.lay_out_some():
+            return self._ready
+        self._ready = True
+        reply = self._reply
+        if reply.tokens:
+            self.footer.show()
+            self.footer.append(reply.tokens)
+            self.footer.set_stats(stats_line.live_parts(self.body.table))
+        elif reply.progress:
+            self.show_progress(reply.progress)
+        if reply.over:
+            self.finish(reply.finished, reply.note)
+        return True
 
     # ---- what is shown
 

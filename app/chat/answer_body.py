@@ -21,6 +21,7 @@ from app.chat.piece_box import PieceBox
 from app.chat.selection import Place, Selection
 from app.chat.spans import place_of, shown_range, source_at, spans_of
 from app.chat.text_canvas import MARGIN_PX, TextCanvas
+from app.chat.tint import InkTable
 from app.chat.tint_paint import Pointed, TintMode, paint_tints
 from app.chat.token_table import TokenTable
 from app.theme.theme import Theme
@@ -36,9 +37,10 @@ class AnswerBody(TextCanvas):
 
     token_pointed = Signal(int)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None, text: AnswerText | None = None) -> None:
+        """`text` may hold an answer already; `lay_out_some` then brings it to the screen."""
         super().__init__(theme, None, parent)
-        self._text = AnswerText()
+        self._text = text or AnswerText()
         self._mode: TintMode = "always"
         self._pointed = -1
         self._open = False  # whether the last box is the open piece
@@ -63,6 +65,17 @@ class AnswerBody(TextCanvas):
         """How many lines of text are shown."""
         return sum(len(box.layout.lines) for box in self.boxes)
 
+    def lay_out_some(self) -> bool:
+        """Lay out one piece more of a text that was there before; whether that was all."""
+        pieces = self._text.pieces
+        if len(self.boxes) < len(pieces):
+            self.append_pieces([pieces[len(self.boxes)]])
+        if len(self.boxes) < len(pieces):
+            return False
+        self._open = self._text.open_piece is not None
+        self._place_copies()
+        return True
+
     def append(self, tokens: Sequence[Token]) -> None:
         """More of the answer. Only what is open is laid out and painted again."""
         self._apply(self._text.append(tokens))
@@ -70,7 +83,8 @@ class AnswerBody(TextCanvas):
     def finish(self) -> None:
         """The answer is complete or will not go on."""
         self._writing = False
-        self._apply(self._text.finish())
+        if not self._text.finished:
+            self._apply(self._text.finish())
         self.setAccessibleDescription(self.table.text)
 
     def set_mode(self, mode: TintMode) -> None:
@@ -102,8 +116,6 @@ class AnswerBody(TextCanvas):
 
     def lay_out_again(self) -> None:
         super().lay_out_again()
-        for number in range(len(self.boxes)):
-            self._ink(number, 0)
         self._place_copies()
 
     # ---- growing
@@ -111,18 +123,14 @@ class AnswerBody(TextCanvas):
     def _apply(self, change: Change) -> None:
         kept = self._selected_source()
         dirty_top = self.boxes[-1].top if self.boxes else 0.0
-        before = len(self.boxes)
         if change.closed:
             if self._open:
                 self.boxes.pop()
-                before -= 1
             self._open = False
             self.append_pieces(change.closed)
             if change.open_piece:
                 self.append_pieces([change.open_piece])
                 self._open = True
-            for number in range(before, len(self.boxes)):
-                self._ink(number, 0)
             self._select_source(kept)
         elif change.open_piece:
             if self._open:
@@ -130,7 +138,6 @@ class AnswerBody(TextCanvas):
             else:
                 self.append_pieces([change.open_piece])
                 self._open = True
-                self._ink(len(self.boxes) - 1, 0)
         self._place_copies()
         # First the place, then what has to be painted: Qt moves what is on the screen when it
         # scrolls, but paints everything again if any of it waits to be painted.
@@ -143,22 +150,30 @@ class AnswerBody(TextCanvas):
         if not piece.text.startswith(box.piece.text) or piece.kind != box.piece.kind:
             self.boxes.pop()
             self.append_pieces([piece])
-            self._ink(len(self.boxes) - 1, 0)
             return self.boxes[-1].top
-        # The last token may have been shown in part only, without its line break.
-        resume = box.inks.inks[-1].token if box.inks.inks else 0
         top = box.extend(piece)
-        self._ink(len(self.boxes) - 1, resume)
+        if box.is_inked:
+            # The last token may have been shown in part only, without its line break.
+            resume = box.inks.inks[-1].token if box.inks.inks else 0
+            box.inks.cut(piece.text, resume)
+            self._ink_from(box.inks, piece, resume)
         return top
 
-    def _ink(self, number: int, first_token: int) -> None:
-        """Bring the inks of box `number` up to date from token `first_token` on."""
-        box, table = self.boxes[number], self.table
-        box.inks.cut(box.piece.text, first_token)
-        spans = list(spans_of(box.piece.segments, table, first_token))
-        box.inks.extend(
-            box.piece.text, spans, [(table[span.token].origin, table[span.token].step) for span in spans]
-        )
+    def _box(self, piece: Piece) -> PieceBox:
+        box = super()._box(piece)
+        box.ink_by(self._inks_of)
+        return box
+
+    def _inks_of(self, box: PieceBox) -> InkTable:
+        inks = InkTable()
+        self._ink_from(inks, box.piece, 0)
+        return inks
+
+    def _ink_from(self, inks: InkTable, piece: Piece, first_token: int) -> None:
+        """Add the inks of `piece` from token `first_token` on."""
+        table = self.table
+        spans = list(spans_of(piece.segments, table, first_token))
+        inks.extend(piece.text, spans, [(table[span.token].origin, table[span.token].step) for span in spans])
 
     def _place_copies(self) -> None:
         """One Copy button for each code block, in its header."""

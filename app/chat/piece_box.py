@@ -6,6 +6,8 @@ the left edge of the reading column and the top of the canvas.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
@@ -35,7 +37,8 @@ class PieceBox:
         self, piece: Piece, top: float, width: float, theme: Theme, style: TextStyle | None = None
     ) -> None:
         self.piece = piece
-        self.inks = InkTable()
+        self._inks: InkTable | None = None
+        self._ink: Callable[[PieceBox], InkTable] | None = None
         self.top = top
         self.left: float = piece.depth * _LIST_INDENT_PX + piece.quotes * _QUOTE_INDENT_PX
         # A wide marker hangs out a little, as far as nothing is cut off; then it pushes the text.
@@ -47,6 +50,22 @@ class PieceBox:
         self.layout = PieceLayout(
             piece.text, style or style_of(piece), max(40.0, room), piece.styles, theme.color("accent")
         )
+
+    @property
+    def inks(self) -> InkTable:
+        """Which token inked which characters. Made when first asked for: most text is never seen."""
+        if self._inks is None:
+            self._inks = self._ink(self) if self._ink else InkTable()
+        return self._inks
+
+    @property
+    def is_inked(self) -> bool:
+        """Whether somebody has asked for the inks."""
+        return self._inks is not None
+
+    def ink_by(self, ink: Callable[[PieceBox], InkTable]) -> None:
+        """`ink` makes the inks when they are asked for."""
+        self._ink = ink
 
     @property
     def is_code(self) -> bool:

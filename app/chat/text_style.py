@@ -7,6 +7,7 @@ style's own face, so an emoji or a Chinese character from another face does not 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from PySide6.QtGui import QFont, QFontMetricsF
 
@@ -39,6 +40,7 @@ class TextStyle:
     tint: TintMeasures
 
 
+@cache
 def answer_style(size_px: float = 15, line_px: int = 25, weight: int = 400) -> TextStyle:
     """Running text. The tint's measures are those of 15 px, scaled."""
     font = ui_font(size_px, weight)
@@ -47,6 +49,7 @@ def answer_style(size_px: float = 15, line_px: int = 25, weight: int = 400) -> T
     return _style(font, line_px, TintMeasures(16 * scale, 21 * scale, 4.75 * scale, 4, 2))
 
 
+@cache
 def code_style() -> TextStyle:
     """Code: the tint is as high as the glyphs and hangs over nowhere."""
     font = mono_font(12.5)

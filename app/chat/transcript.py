@@ -1,25 +1,32 @@
 """Transcript: the scrolling conversation: messages, answers, tooltip, and the way to its end.
 
-Widgets of messages and answers are placed by hand in a reading column, because only the last
-one grows and nothing else has to be asked then. Turns are named by ids of the caller's choosing.
+All of it is held as entries; widgets stand only for those near the view, placed by hand in a
+reading column. Heights that have not been measured are estimated, and while measured ones come
+in, what the reader looks at stays where it is. Turns are named by ids of the caller's choosing.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer, Signal
-from PySide6.QtGui import QPalette, QResizeEvent
-from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
+from PySide6.QtCore import QEvent, QObject, QRect, Qt, QTimer, Signal
+from PySide6.QtGui import QPalette, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 
 from app.chat import strings
 from app.chat.answer import Answer
+from app.chat.entry import Entry, Question, Reply
 from app.chat.follow import Follow
 from app.chat.newest_button import NewestButton
+from app.chat.shelf import Shelf
+from app.chat.tab_order import after, next_stop
 from app.chat.tint_paint import TintMode
+from app.chat.tips import Tips
 from app.chat.token_tip import TokenTip
 from app.chat.user_message import UserMessage
 from app.controls.scroll_bar import ScrollBar
+from app.session.conversation import Turn
 from app.theme.theme import Theme
 from core.events import Finished, Message, PrefillProgress, Token
 
@@ -29,10 +36,13 @@ _TOP_PX = 20
 _BOTTOM_PX = 20
 _AFTER_MESSAGE_PX = 16
 _AFTER_ANSWER_PX = 8
-_TIP_DELAY_MS = 150
-_TIP_MARGIN_PX = 8
 _NEWEST_BOTTOM_PX = 12
 _WHEEL_STEP_PX = 25
+# Widgets are got ready this many views around the one that is seen, and dropped beyond the other.
+_READY_VIEWS = 1.0
+_KEPT_VIEWS = 3.0
+# Of each turn of the event loop, so that a frame at 60 Hz still has room for its painting.
+_READYING_S = 0.004
 
 
 class Transcript(QScrollArea):
@@ -45,12 +55,14 @@ class Transcript(QScrollArea):
         self._theme = theme
         self._mode: TintMode = "always"
         self._regenerable = True
-        self._items: list[UserMessage | Answer] = []
-        self._messages: dict[str, UserMessage] = {}
-        self._answers: dict[str, Answer] = {}
+        self._entries: list[Entry] = []
+        self._replies: dict[str, Reply] = {}
+        self._items: dict[Entry, UserMessage | Answer] = {}
+        self._shelf = Shelf()
+        self._measured: list[bool] = []
+        self._column_px = 0
         self._follow = Follow()
         self._placing = False
-        self._pointed: tuple[Answer, int, QRect] | None = None
 
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -64,9 +76,9 @@ class Transcript(QScrollArea):
         self._newest = NewestButton(theme, self)
         self._newest.hide()
         self._newest.clicked.connect(self.scroll_to_end)
-        self._tip = TokenTip(theme, self)
-        self._tip_timer = QTimer(self, interval=_TIP_DELAY_MS, singleShot=True)
-        self._tip_timer.timeout.connect(self._show_tip)
+        self._tips = Tips(theme, self)
+        self._ready_timer = QTimer(self, interval=0, singleShot=True)
+        self._ready_timer.timeout.connect(self._get_ready)
         bar = self.verticalScrollBar()
         bar.setSingleStep(_WHEEL_STEP_PX)
         bar.valueChanged.connect(self._scrolled)
@@ -77,116 +89,281 @@ class Transcript(QScrollArea):
 
     def clear(self) -> None:
         """An empty conversation."""
-        self._drop_tip()
-        for item in self._items:
-            item.hide()
-            item.deleteLater()
-        self._items.clear()
-        self._messages.clear()
-        self._answers.clear()
+        self._tips.drop()
+        for entry in list(self._items):
+            self._drop(entry)
+        self._entries.clear()
+        self._replies.clear()
+        self._shelf, self._measured = Shelf(), []
         self._follow.follow()
         self._place()
 
+    def show_turns(self, turns: Sequence[Turn], drafter: str = "") -> None:
+        """This conversation instead, at its end. `drafter` stands in where it is not known who drafted."""
+        self.clear()
+        for turn in turns:
+            self._entries.append(Question(turn.id, turn.user))
+            answer = turn.answer
+            reply = Reply(turn.id, drafter, list(answer.tokens), None, answer.finished, answer.note)
+            reply.over = answer.over
+            self._entries.append(reply)
+            self._replies[turn.id] = reply
+        self._newest.hide()
+        self._place()
+        self._fill()
+
     def add_user(self, turn_id: str, message: Message) -> None:
         """A message of the person, at the end. The transcript follows again."""
-        item = UserMessage(self._theme, message, self._column)
-        item.selection_started.connect(self._clear_other_selections)
-        self._messages[turn_id] = item
-        self._add(item)
+        self._add(Question(turn_id, message))
         self.scroll_to_end()
 
     def begin_answer(self, turn_id: str, drafter: str = "") -> None:
         """An answer starts. `drafter` is shown in tooltips until the answer says what really ran."""
-        item = Answer(self._theme, drafter, self._column)
-        item.set_mode(self._mode)
-        item.footer.set_regenerable(self._regenerable)
-        item.height_changed.connect(self._place)
-        item.token_pointed.connect(self._token_pointed)
-        item.selection_started.connect(self._clear_other_selections)
-        item.regenerate_requested.connect(lambda: self.regenerate_requested.emit(turn_id))
-        self._answers[turn_id] = item
-        self._add(item)
+        reply = Reply(turn_id, drafter)
+        self._replies[turn_id] = reply
+        self._add(reply)
 
     def show_progress(self, turn_id: str, progress: PrefillProgress) -> None:
         """How far the prompt has been read."""
-        self._answers[turn_id].show_progress(progress)
+        self._replies[turn_id].progress = progress
+        self._writing(turn_id).show_progress(progress)
 
     def append_tokens(self, turn_id: str, tokens: Sequence[Token]) -> None:
         """More of the answer; at most 30 times a second."""
-        self._answers[turn_id].append(tokens)
+        answer = self._writing(turn_id)
+        self._replies[turn_id].tokens += tokens
+        answer.append(tokens)
 
     def finish_answer(self, turn_id: str, finished: Finished | None, note: str = "") -> None:
         """The answer's end; None says it was cut off."""
-        self._answers[turn_id].finish(finished, note)
+        answer, reply = self._writing(turn_id), self._replies[turn_id]
+        reply.finished, reply.note, reply.over = finished, note, True
+        answer.finish(finished, note)
         self._mark_newest()
         self._place()
 
     def set_regenerable(self, possible: bool) -> None:
         """Whether answers can be asked for again now; not while the worker is busy or gone."""
         self._regenerable = possible
-        for item in self._answers.values():
+        for item in self._answers():
             item.footer.set_regenerable(possible)
 
     def answer_text(self, turn_id: str) -> str:
         """The answer as the model wrote it, Markdown and all."""
-        return self._answers[turn_id].text
+        return self._replies[turn_id].source
+
+    def answer(self, turn_id: str) -> Answer | None:
+        """The answer's widget while it is near the view."""
+        item = self._items.get(self._replies[turn_id])
+        return item if isinstance(item, Answer) else None
 
     def set_tint_mode(self, mode: TintMode) -> None:
         """When tokens are tinted. The tooltip works in all modes."""
         self._mode = mode
-        for answer in self._answers.values():
+        for answer in self._answers():
             answer.set_mode(mode)
 
     def selected_text(self) -> str:
         """What is selected anywhere in the conversation."""
-        return next((item.body.selected_text for item in self._items if item.body.selected_text), "")
+        return next((item.body.selected_text for item in self._items.values() if item.body.selected_text), "")
+
+    def _answers(self) -> list[Answer]:
+        return [item for item in self._items.values() if isinstance(item, Answer)]
+
+    def _newest_over(self) -> Reply | None:
+        return next((reply for reply in reversed(self._replies.values()) if reply.over), None)
 
     def _mark_newest(self) -> None:
-        finished = [answer for answer in self._answers.values() if answer.is_finished]
-        for answer in finished:
-            answer.set_newest(answer is finished[-1])
+        newest = self._newest_over()
+        for entry, item in self._items.items():
+            if isinstance(item, Answer):
+                item.set_newest(entry is newest)
 
     def _clear_other_selections(self, chosen: QObject) -> None:
-        for item in self._items:
+        for item in self._items.values():
             if item is not chosen:
                 item.body.clear_selection()
 
+    # ---- widgets for entries
+
+    def _add(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        self._ready(entry)
+        self._place()
+        self._fill()
+
+    def _writing(self, turn_id: str) -> Answer:
+        """The widget of an answer that is not over: it always has one."""
+        item = self._ready(self._replies[turn_id])
+        assert isinstance(item, Answer)
+        return item
+
+    def _ready(self, entry: Entry) -> UserMessage | Answer:
+        """The widget of `entry`, made and filled if it has none."""
+        item = self._items.get(entry) or self._make(entry)
+        while not item.is_ready:
+            item.ready_some()
+        if item.isHidden():
+            item.show()
+        return item
+
+    def _make(self, entry: Entry) -> UserMessage | Answer:
+        item: UserMessage | Answer
+        if isinstance(entry, Question):
+            item = UserMessage(self._theme, entry.message, self._column)
+        else:
+            item = Answer(self._theme, entry, self._column)
+            item.set_mode(self._mode)
+            item.footer.set_regenerable(self._regenerable)
+            item.set_newest(entry is self._newest_over())
+            item.height_changed.connect(lambda: self._height_changed(entry))
+            item.token_pointed.connect(self._tips.point)
+            item.regenerate_requested.connect(lambda: self.regenerate_requested.emit(entry.turn_id))
+        item.hide()  # until it is ready
+        item.selection_started.connect(self._clear_other_selections)
+        self._items[entry] = item
+        return item
+
+    def _drop(self, entry: Entry) -> None:
+        item = self._items.pop(entry)
+        if isinstance(item, Answer):
+            self._tips.forget(item)
+        item.hide()
+        item.deleteLater()
+
+    def _is_held(self, entry: Entry) -> bool:
+        """Whether the widget has something that would be lost with it."""
+        item = self._items[entry]
+        focus = QApplication.focusWidget()
+        return (
+            (isinstance(entry, Reply) and not entry.over)
+            or bool(item.body.selected_text)
+            or (focus is not None and item.isAncestorOf(focus))
+        )
+
+    def _view(self, views_more: float = 0.0) -> tuple[int, int]:
+        """Top and bottom of what is seen, and so many views above and below it."""
+        top, height = self.verticalScrollBar().value(), self.viewport().height()
+        more = round(views_more * height)
+        return top - more, top + height + more
+
+    def _fill(self) -> None:
+        """Whatever is seen gets its widget now; what is near, soon."""
+        for _ in range(len(self._entries)):
+            seen = self._shelf.between(*self._view())
+            missing = [entry for entry in self._entries[seen.start : seen.stop] if not self._is_ready(entry)]
+            missing += [r for r in self._replies.values() if not r.over and not self._is_ready(r)]
+            if not missing:
+                break
+            for entry in missing:
+                self._ready(entry)
+            self._place()
+        if self._next_to_ready() or self._next_to_drop():
+            self._ready_timer.start()
+
+    def _is_ready(self, entry: Entry) -> bool:
+        item = self._items.get(entry)
+        return item is not None and item.is_ready
+
+    def _next_to_ready(self) -> Entry | None:
+        """The nearest entry around the view that has no widget yet."""
+        top, bottom = self._view()
+        near = self._shelf.between(*self._view(_READY_VIEWS))
+        waiting = [i for i in near if not self._is_ready(self._entries[i])]
+        if not waiting:
+            return None
+
+        def distance(index: int) -> int:
+            return max(self._shelf.tops[index] - bottom, top - self._shelf.bottom(index))
+
+        return self._entries[min(waiting, key=distance)]
+
+    def _next_to_drop(self) -> Entry | None:
+        """An entry far from the view whose widget is not needed."""
+        if len(self._items) <= 8:
+            return None
+        kept = self._shelf.between(*self._view(_KEPT_VIEWS))
+        near = set(self._entries[kept.start : kept.stop])
+        return next((entry for entry in self._items if entry not in near and not self._is_held(entry)), None)
+
+    def _get_ready(self) -> None:
+        """A few milliseconds of work ahead of the reader."""
+        until_s = time.perf_counter() + _READYING_S
+        entry = self._next_to_ready()
+        while entry and time.perf_counter() < until_s:
+            item = self._items.get(entry) or self._make(entry)
+            if item.ready_some():
+                self._ready(entry)
+                self._place()
+                entry = self._next_to_ready()
+        far = None if entry else self._next_to_drop()
+        if far:
+            self._drop(far)
+        if entry or far:
+            self._ready_timer.start()
+
     # ---- place
 
-    def _add(self, item: UserMessage | Answer) -> None:
-        self._items.append(item)
-        item.show()
+    def _height_changed(self, entry: Entry) -> None:
+        entry.height_px = None
         self._place()
 
     def _place(self) -> None:
-        """Give every item its place; only those whose place or height changed are moved."""
+        """Give every entry its place; only widgets whose place or height changed are moved."""
         width = max(1, self.viewport().width())
         column = max(120, min(COLUMN_PX, width - 2 * _MIN_MARGIN_PX))
-        left = (width - column) // 2
-        top = _TOP_PX
-        places: list[QRect] = []
-        for item in self._items:
-            height = item.height_for(column)
-            places.append(QRect(left - item.OUTDENT_PX, top, column + 2 * item.OUTDENT_PX, height))
-            top += height + (_AFTER_ANSWER_PX if isinstance(item, Answer) else _AFTER_MESSAGE_PX)
+        if column != self._column_px:
+            self._column_px = column
+            for entry in self._entries:
+                entry.height_px = entry.guess_px = None
+        anchor = None if self._follow.following else self._shelf.anchor(*self._view(), self._measured)
+        heights = [self._height(entry) for entry in self._entries]
+        gaps = [_AFTER_ANSWER_PX if isinstance(e, Reply) else _AFTER_MESSAGE_PX for e in self._entries]
+        self._shelf = Shelf(heights, gaps, _TOP_PX)
+        self._measured = [entry.height_px is not None for entry in self._entries]
         # The column grows while the scroll bar stands still: that is not the reader scrolling.
         # It is scrolled before anything in it moves, so that the screen can be shifted as it is.
         self._placing = True
-        self._column.resize(width, max(top + _BOTTOM_PX, self.viewport().height()))
+        self._column.resize(width, max(self._shelf.end + _BOTTOM_PX, self.viewport().height()))
+        if anchor:
+            self.verticalScrollBar().setValue(self._shelf.view_top(anchor))
         self._placing = False
         if self._follow.following:
             self._go_to_end()
-        for item, place in zip(self._items, places):
+        left = (width - column) // 2
+        for index, entry in enumerate(self._entries):
+            item = self._items.get(entry)
+            if item is None or not item.is_ready:
+                continue
+            place = QRect(
+                left - item.OUTDENT_PX, self._shelf.tops[index], column + 2 * item.OUTDENT_PX, heights[index]
+            )
             if item.geometry() != place:
                 item.setGeometry(place)
             elif isinstance(item, Answer):
                 item.arrange()
-        self._keep_tip()
+        self._tips.keep()
+
+    def _height(self, entry: Entry) -> int:
+        if entry.height_px is None:
+            item = self._items.get(entry)
+            if item is not None and item.is_ready:
+                entry.height_px = item.height_for(self._column_px)
+                return entry.height_px
+            if entry.guess_px is None:
+                entry.guess_px = entry.estimate_px(self._column_px)
+            return entry.guess_px
+        return entry.height_px
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._place()
         self._place_newest()
+        self._fill()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._fill()
 
     def _place_newest(self) -> None:
         size = self._newest.sizeHint()
@@ -209,6 +386,7 @@ class Transcript(QScrollArea):
         self._newest.hide()
         self._follow.follow()
         self._go_to_end()
+        self._fill()
 
     def _go_to_end(self) -> None:
         self._placing = True
@@ -217,58 +395,48 @@ class Transcript(QScrollArea):
         self._placing = False
 
     def _scrolled(self, value: int) -> None:
-        if not self._placing and self._follow.scrolled(value, self.verticalScrollBar().maximum()):
-            self._place_newest()
-            self._newest.setVisible(not self._follow.following)
-            self._newest.raise_()
-        self._keep_tip()
+        if not self._placing:
+            if self._follow.scrolled(value, self.verticalScrollBar().maximum()):
+                self._place_newest()
+                self._newest.setVisible(not self._follow.following)
+                self._newest.raise_()
+            self._fill()
+        self._tips.keep()
+
+    # ---- keyboard
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Tab goes through the conversation as it is read, and on into what is not made yet."""
+        focus = QApplication.focusWidget()
+        if focus is None or not self._column.isAncestorOf(focus):
+            return super().focusNextPrevChild(forward)
+        here = next(i for i, e in enumerate(self._entries) if e in self._items and self._has(e, focus))
+        neighbour = here + (1 if forward else -1)
+        if 0 <= neighbour < len(self._entries):
+            self._ready(self._entries[neighbour])
+            self._place()
+        order = [self._items[e] for e in self._entries if self._is_ready(e)]
+        target = next_stop(order, forward) or after(self, forward)
+        if target is None:
+            return False
+        reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
+        target.setFocus(reason)
+        if self._column.isAncestorOf(target):
+            self.ensureWidgetVisible(target)
+        return True
+
+    def _has(self, entry: Entry, widget: QWidget) -> bool:
+        return self._items[entry].isAncestorOf(widget)
 
     # ---- tooltip
 
     @property
     def tip(self) -> TokenTip:
         """The tooltip of tokens."""
-        return self._tip
-
-    def _token_pointed(self, answer: Answer, token: int, target: QRect) -> None:
-        if token < 0:
-            self._drop_tip()
-            return
-        self._pointed = (answer, token, target)
-        # Once it is open it follows the pointer at once; opening takes a moment's rest.
-        if self._tip.isVisible():
-            self._show_tip()
-        else:
-            self._tip_timer.start()
-
-    def _show_tip(self) -> None:
-        if self._pointed is None:
-            return
-        answer, token, target = self._pointed
-        corner = answer.mapTo(self, QPoint(0, 0))
-        inside = (
-            self.viewport()
-            .geometry()
-            .adjusted(_TIP_MARGIN_PX, _TIP_MARGIN_PX, -_TIP_MARGIN_PX, -_TIP_MARGIN_PX)
-        )
-        target = target.translated(corner)
-        if not self.viewport().geometry().intersects(target):
-            self._drop_tip()
-            return
-        self._tip.show_facts(answer.facts(token), target, inside)
-
-    def _keep_tip(self) -> None:
-        """The text moved under the open tooltip: it moves along."""
-        if self._tip.isVisible():
-            self._show_tip()
-
-    def _drop_tip(self) -> None:
-        self._pointed = None
-        self._tip_timer.stop()
-        self._tip.hide()
+        return self._tips.tip
 
     def hideEvent(self, event: QEvent) -> None:
-        self._drop_tip()
+        self._tips.drop()
         super().hideEvent(event)  # type: ignore[arg-type]
 
     def _recolour(self) -> None:

@@ -54,6 +54,15 @@ class UserMessage(QWidget):
         theme.changed.connect(self.update)
 
     @property
+    def is_ready(self) -> bool:
+        """A message is always all there."""
+        return True
+
+    def ready_some(self) -> bool:
+        """Nothing to do: see `Answer`."""
+        return True
+
+    @property
     def copy_button(self) -> ActionButton:
         """The button left of the bubble."""
         return self._copy

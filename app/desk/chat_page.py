@@ -50,14 +50,8 @@ class ChatPage(QObject):
 
     def show_transcript(self) -> None:
         """All its turns."""
-        transcript = self._views.transcript
-        transcript.clear()
-        for turn in self._chats.open.turns:
-            self.add_turn(turn)
-            if turn.answer.tokens:
-                transcript.append_tokens(turn.id, turn.answer.tokens)
-            if turn.answer.over:
-                transcript.finish_answer(turn.id, turn.answer.finished, turn.answer.note)
+        drafter = self._views.inspector.settings.drafting.drafter
+        self._views.transcript.show_turns(self._chats.open.turns, drafter)
 
     def add_turn(self, turn: Turn) -> None:
         """A question at the end of the transcript, and room for its answer."""

@@ -17,6 +17,17 @@ _MONO_FACES = ("SF Mono", "Menlo") if sys.platform == "darwin" else ("JetBrains 
 
 def ui_font(size_px: float, weight: int = 400, *, tabular: bool = False) -> QFont:
     """The interface face. `weight` is 100 to 900; `tabular` gives all digits the same width."""
+    return QFont(_ui(size_px, weight, tabular))  # a copy: callers may change theirs
+
+
+def mono_font(size_px: float) -> QFont:
+    """The face of code and token ids, without the ligatures that would join code characters."""
+    return QFont(_mono(size_px))
+
+
+# Fonts are asked for while painting, and making one takes as long as drawing a word.
+@cache
+def _ui(size_px: float, weight: int, tabular: bool) -> QFont:
     font = _font(_ui_family(), size_px)
     font.setWeight(QFont.Weight(weight))
     if tabular:
@@ -24,8 +35,8 @@ def ui_font(size_px: float, weight: int = 400, *, tabular: bool = False) -> QFon
     return font
 
 
-def mono_font(size_px: float) -> QFont:
-    """The face of code and token ids, without the ligatures that would join code characters."""
+@cache
+def _mono(size_px: float) -> QFont:
     font = _font(_mono_family(), size_px)
     font.setFixedPitch(True)
     font.setFeature(QFont.Tag("calt"), 0)
