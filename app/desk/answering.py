@@ -75,6 +75,10 @@ class Answering(QObject):
                 if self._is_shown():
                     self._views.strip.show_prefill(progress)
                     self._views.transcript.show_progress(progress.request, progress)
+            case fx.MapHeard(reading):
+                assert self._running
+                chat = self._chats.get(self._running.chat_id)
+                self._chats.keep(chat.read(self._running.turn_id, reading))
             case fx.TokenHeard(token):
                 self._coalescer.add(token)
                 self._flush_soon()

@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.events import Finished, Message, Token
+from core.events import Finished, Message, ReadingMap, Token
 
 AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "failed"]
 
@@ -23,12 +23,16 @@ TITLE_CHARACTERS = 40
 
 
 class Answer(Struct, frozen=True):
-    """`finished` is set once the worker has ended it; `note` says why it was cut off or failed."""
+    """`finished` is set once the worker has ended it; `note` says why it was cut off or failed.
+
+    `reading` is what of the prompt was read for it, None if that was all of it.
+    """
 
     tokens: tuple[Token, ...] = ()
     status: AnswerStatus = "waiting"
     finished: Finished | None = None
     note: str = ""
+    reading: ReadingMap | None = None
 
     @property
     def text(self) -> str:
@@ -77,6 +81,10 @@ class Conversation(Struct, frozen=True):
     def ask_again(self, turn_id: str) -> Conversation:
         """With the last question asked anew as `turn_id`; its old answer goes."""
         return replace(self, turns=(*self.turns[:-1], Turn(turn_id, self.turns[-1].user)))
+
+    def read(self, turn_id: str, reading: ReadingMap) -> Conversation:
+        """With what is read for an answer."""
+        return self.with_answer(turn_id, replace(self.turn(turn_id).answer, reading=reading))
 
     def write(self, turn_id: str, tokens: Sequence[Token]) -> Conversation:
         """With `tokens` added to an answer."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.events import Command, Failed, Finished, Gauges, ModelInfo, PrefillProgress, Token
+from core.events import Command, Failed, Finished, Gauges, ModelInfo, PrefillProgress, ReadingMap, Token
 from core.worker.client import WorkerExited
 
 
@@ -51,6 +51,12 @@ class ReadingHeard(Struct, frozen=True):
     """The prompt is being read."""
 
     progress: PrefillProgress
+
+
+class MapHeard(Struct, frozen=True):
+    """What of the prompt will be read, and what will be skipped."""
+
+    map: ReadingMap
 
 
 class TokenHeard(Struct, frozen=True):
@@ -148,6 +154,7 @@ Effect = (
     | LoadFailed
     | AnswerBegun
     | ReadingHeard
+    | MapHeard
     | TokenHeard
     | GaugesHeard
     | AnswerFinished

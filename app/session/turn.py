@@ -40,6 +40,7 @@ from app.session.effects import (
     GaugesHeard,
     LoadFailed,
     LoadStarted,
+    MapHeard,
     MemoryHeard,
     ModelReady,
     ReadingHeard,
@@ -80,6 +81,7 @@ from core.events import (
     ModelLoaded,
     ModelUnloaded,
     PrefillProgress,
+    ReadingMap,
     Token,
     TokenCount,
 )
@@ -193,6 +195,12 @@ def _model_unloaded(link: Link, given: ModelUnloaded) -> Step:
 def _prefill(link: Link, given: PrefillProgress) -> Step:
     return _of_running(link, given, given.request) or Step(
         link, () if link.phase is Phase.STOPPING else (ReadingHeard(given),)
+    )
+
+
+def _reading_map(link: Link, given: ReadingMap) -> Step:
+    return _of_running(link, given, given.request) or Step(
+        link, () if link.phase is Phase.STOPPING else (MapHeard(given),)
     )
 
 
@@ -351,6 +359,7 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
     ModelLoaded: (frozenset({Phase.LOADING}), _model_loaded),
     ModelUnloaded: (frozenset({Phase.READY, Phase.NO_MODEL}), _model_unloaded),
     PrefillProgress: (frozenset({Phase.READING, Phase.STOPPING}), _prefill),
+    ReadingMap: (frozenset({Phase.READING, Phase.STOPPING}), _reading_map),
     Token: (_ANSWERING, _token),
     Gauges: (_ANSWERING, _gauges),
     Finished: (_ANSWERING, _finished),

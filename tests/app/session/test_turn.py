@@ -44,6 +44,7 @@ from tests.app.session.words import (
     finished,
     gauges,
     reading,
+    reading_map,
     token,
 )
 
@@ -89,6 +90,7 @@ SAMPLES: dict[type, Any] = {
         LOADED,
         ModelUnloaded(),
         reading(),
+        reading_map(),
         token(1),
         gauges(),
         finished(),
@@ -133,7 +135,8 @@ def test_an_input_out_of_place_changes_nothing_and_says_whose_fault_it_is(kind: 
 
 
 def test_a_whole_answer() -> None:
-    link, effects = run(HELLO, LOADED, SUBMIT, reading(), token(0), token(1), gauges(), finished(tokens=2))
+    heard = (reading(), reading_map(), token(0), token(1), gauges(), finished(tokens=2))
+    link, effects = run(HELLO, LOADED, SUBMIT, *heard)
     assert link == Link("starter", Phase.READY, INFO)
     assert [type(effect) for effect in effects] == [
         fx.LoadStarted,
@@ -142,6 +145,7 @@ def test_a_whole_answer() -> None:
         fx.AnswerBegun,
         fx.Send,
         fx.ReadingHeard,
+        fx.MapHeard,
         fx.TokenHeard,
         fx.TokenHeard,
         fx.GaugesHeard,
@@ -183,7 +187,7 @@ def test_stop_cancels_once_and_late_tokens_still_count(phase: Phase) -> None:
     assert effects == [fx.Send(Cancel("r1"))]
     assert link.running
     late = token(link.running.tokens)
-    link, effects = run(late, reading(), finished(reason="cancelled"), start=link)
+    link, effects = run(late, reading(), reading_map(), finished(reason="cancelled"), start=link)
     assert link.phase is Phase.READY
     assert [type(effect) for effect in effects] == [fx.TokenHeard, fx.AnswerFinished]
 
@@ -205,7 +209,9 @@ def test_a_token_that_is_missing_or_comes_twice_is_the_workers_mistake(position:
 
 
 @pytest.mark.parametrize(
-    "given", [reading("r0"), gauges("r0"), finished("r0")], ids=["reading", "gauges", "end"]
+    "given",
+    [reading("r0"), reading_map("r0"), gauges("r0"), finished("r0")],
+    ids=["reading", "map", "gauges", "end"],
 )
 def test_figures_of_another_request_are_refused(given: Input) -> None:
     link = at(Phase.READING)

@@ -14,7 +14,9 @@ from core.events import (
     ModelLoaded,
     Occupancy,
     Origin,
+    Passage,
     PrefillProgress,
+    ReadingMap,
     Stats,
     Token,
 )
@@ -61,6 +63,10 @@ def failed(request: str = "r1", command: str = "generate", code: str = "prompt-t
 
 def reading(request: str = "r1") -> PrefillProgress:
     return PrefillProgress(request, 1, 5, 0)
+
+
+def reading_map(request: str = "r1") -> ReadingMap:
+    return ReadingMap(request, "lexical", 64, 32, (Passage(0, 32, True, 0.9), Passage(32, 64, False, 0.1)))
 
 
 def gauges(request: str = "r1", context: int = 10) -> Gauges:
