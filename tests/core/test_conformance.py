@@ -7,7 +7,7 @@ at least 200 tokens; then stops and cancels at random places, and a second turn 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -129,12 +129,26 @@ def test_greedy_equals_plain_decoding(
 def test_stops_cancels_and_the_turn_after_them(
     engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
 ) -> None:
-    rng = random.Random(architecture)
-    prompt = prompt_with_repetition(rng)
-    expected = plain(architecture, tuple(prompt))
-    chosen = settings(variant, toy_folder)
-    model = tiny_once(architecture)
+    prompt = prompt_with_repetition(random.Random(architecture))
 
+    def cold(follow: list[int], tokens: int) -> list[int]:
+        steps = generate_step(mx.array(follow), tiny_once(architecture), max_tokens=tokens)
+        return [int(token) for token, _ in steps]
+
+    expected = plain(architecture, tuple(prompt))
+    ends_and_goes_on(engine, architecture, prompt, expected, settings(variant, toy_folder), cold)
+
+
+def ends_and_goes_on(
+    engine: Engine,
+    seed: str,
+    prompt: list[int],
+    expected: list[int],
+    chosen: Settings,
+    cold: Callable[[list[int], int], list[int]],
+) -> None:
+    """A cancel, a stop, each at a random place, and the next turn: always what a cold start gives."""
+    rng = random.Random(seed)
     cancelled, finished = run(engine, prompt, chosen, steps=rng.randint(3, 25))
     assert finished.reason == "cancelled"
     assert cancelled == expected[: len(cancelled)]
@@ -152,8 +166,7 @@ def test_stops_cancels_and_the_turn_after_them(
     follow = [*prompt, *expected[: cut + 1], *prompt_with_repetition(rng, 15)]
     warm, finished = run(engine, follow, assign(chosen, "sampling.max_tokens", 40))
     assert finished.stats.reused_tokens >= len(prompt) - 1
-    cold = [int(token) for token, _ in generate_step(mx.array(follow), model, max_tokens=40)]
-    assert warm == cold
+    assert warm == cold(follow, 40)
 
 
 def assert_truthful(engine: Engine, shown: list[int]) -> None:
@@ -164,21 +177,51 @@ def assert_truthful(engine: Engine, shown: list[int]) -> None:
     assert len(held) >= len(shown) - 1 - fold
 
 
+SAMPLED = {
+    "sampling.temperature": 0.3,
+    "sampling.top_p": 0.95,
+    "sampling.repetition_penalty": 1.05,
+}
+
+
 @everywhere
-@pytest.mark.parametrize("name", DRAFTING)
+@each_variant
 def test_a_sampled_run_equals_its_plain_run(
-    engine: Engine, architecture: str, name: str, toy_folder: Path
+    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
 ) -> None:
     prompt = prompt_with_repetition(random.Random(architecture))
-    sampling = {
-        "sampling.temperature": 0.3,
-        "sampling.top_p": 0.95,
-        "sampling.repetition_penalty": 1.05,
-        "sampling.max_tokens": 60,
-    }
-    expected, _ = run(engine, prompt, settings(("off", "fast"), toy_folder, **sampling))
-    engine.forget()
-    got, finished = run(engine, prompt, settings((name, "fast"), toy_folder, **sampling))
+    expected = plain_sampled(engine, architecture, tuple(prompt), toy_folder)
+    got, finished = run(engine, prompt, settings(variant, toy_folder, **SAMPLED))
     assert got == expected
-    if name in ("cacheback", "draft-model") and not why_no_rollback(engine.ledger.cache):
+    if variant[0] in ("cacheback", "draft-model") and not why_no_rollback(engine.ledger.cache):
         assert finished.stats.drafted > 0
+
+
+@everywhere
+@each_variant
+def test_sampled_stops_cancels_and_the_turn_after_them(
+    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
+) -> None:
+    prompt = prompt_with_repetition(random.Random(architecture))
+
+    def cold(follow: list[int], tokens: int = TOKENS) -> list[int]:
+        return plain_sampled(engine, architecture, tuple(follow), toy_folder, tokens)
+
+    chosen = settings(variant, toy_folder, **SAMPLED)
+    ends_and_goes_on(engine, f"sampled {architecture}", prompt, cold(prompt), chosen, cold)
+
+
+_SAMPLED_ANSWERS: dict[tuple[str, tuple[int, ...], int], list[int]] = {}
+
+
+def plain_sampled(
+    engine: Engine, architecture: str, prompt: tuple[int, ...], draft_model: Path, tokens: int = TOKENS
+) -> list[int]:
+    """The same position-seeded sampling without drafts, from nothing; leaves nothing behind."""
+    key = (architecture, prompt, tokens)
+    if key not in _SAMPLED_ANSWERS:
+        engine.forget()
+        values = {**SAMPLED, "sampling.max_tokens": tokens}
+        _SAMPLED_ANSWERS[key], _ = run(engine, prompt, settings(("off", "fast"), draft_model, **values))
+        engine.forget()
+    return _SAMPLED_ANSWERS[key]
