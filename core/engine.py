@@ -24,6 +24,7 @@ from core.decoding.proposer import ModelProposer
 from core.decoding.tree_probe import why_no_trees
 from core.decoding.width_cost import CostProfile, LiveCost, load_profile, measure, save_profile
 from core.drafting.cacheback import CachebackDrafter
+from core.drafting.calibration import Calibrations
 from core.drafting.frozen_table import FrozenTable
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
@@ -58,6 +59,7 @@ class Engine:
         self._ledger: Ledger | None = None
         self._proposer: tuple[str, ModelProposer] | None = None
         self._tables = NgramTables()
+        self._calibrations = Calibrations()
         self._why_no_trees: str | None = None
         self._profile: Profile | None = None
         self._cost_profile: CostProfile | None = None
@@ -115,6 +117,7 @@ class Engine:
         """Drop the reusable prefixes, so that the next answer starts cold; shared tables if asked to."""
         if tables:
             self._tables = NgramTables()
+            self._calibrations = Calibrations()
         if self._ledger is not None:
             self._ledger.clear()
         if self._proposer is not None:
@@ -142,7 +145,7 @@ class Engine:
     def idle_work(self) -> bool:
         """One piece of what is worth doing while nothing is asked; whether there is more.
 
-        Now that is measuring T(w), one forward at a time, where it was never measured.
+        Now that is measuring T(w), one forward at a time, and trying trees, where that was never done.
         """
         if self._loaded is None or self._cost_profile is not None:
             return False
@@ -239,10 +242,14 @@ class Engine:
 
     def _cost(self, context_tokens: int) -> LiveCost:
         """T(w) for this answer: measured on this machine, or a guess until that is done."""
+        held = self._held_costs()
+        return LiveCost(held.at(context_tokens)) if held and held.contexts else LiveCost()
+
+    def _held_costs(self) -> CostProfile | None:
+        """What was measured on this machine, now or in an earlier run."""
         if self._cost_profile is None:
             self._cost_profile = load_profile(self.loaded.info)
-        held = self._cost_profile
-        return LiveCost(held.at(context_tokens)) if held and held.contexts else LiveCost()
+        return self._cost_profile
 
     def _resources(self, settings: Settings, spec: DrafterSpec, changes: list[Change]) -> Resources:
         info = self.loaded.info
@@ -254,7 +261,15 @@ class Engine:
                 changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
         proposer = self._draft_model(settings.draft_model.model) if spec.needs_proposer else None
         frozen = self._frozen_table(settings.cacheback) if spec.takes_frozen else None
-        return Resources(info.context_tokens, info.family, self._tables, trees, frozen, proposer)
+        return Resources(
+            info.context_tokens,
+            info.family,
+            self._tables,
+            trees,
+            frozen,
+            calibration=self._calibrations.of(info.family),
+            proposer=proposer,
+        )
 
     def _frozen_table(self, settings: Cacheback) -> FrozenTable | None:
         """The table that was chosen, if one was. Raises `TableError`, also if its leaders do not fit."""
@@ -275,7 +290,10 @@ class Engine:
         if settings.decoding.exactness != "fast":
             return f"exactness “{settings.decoding.exactness}” was measured on chains"
         if self._why_no_trees is None:
-            self._why_no_trees = why_no_trees(self.loaded.model, self.ledger.cache)
+            held = self._held_costs()
+            self._why_no_trees = (
+                held.why_no_trees if held else why_no_trees(self.loaded.model, self.ledger.cache)
+            )
         return self._why_no_trees
 
     def _draft_model(self, reference: str) -> ModelProposer:

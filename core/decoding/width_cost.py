@@ -1,7 +1,8 @@
 """T(w): what a verify block of w tokens costs here, in plain steps; measured, cached, kept honest.
 
-`measure` times blocks of several widths at two context lengths. It is a generator that does one
-forward at a time, so that the worker can run it between two commands, and takes a few seconds in
+`measure` finds out whether trees are exact and times blocks of several widths at two context
+lengths. It is a generator that does one forward at a time (the trial trees are one piece of a
+second or so), so that the worker can run it between two commands, and takes a few seconds in
 all for a small model. The result is cached by (model, dtype, machine, mlx version).
 
 `LiveCost` is T while an answer is written: the profile (or a guess where there is none yet) as a
@@ -22,10 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import mlx.nn as nn
 import msgspec
 from msgspec import Struct
 
 from core.decoding.exactness import machine_key
+from core.decoding.tree_probe import why_no_trees
 from core.drafting.gate import default_cost
 from core.events import ModelInfo
 from core.paths import cache_dir
@@ -49,9 +52,13 @@ class ContextCost(Struct, frozen=True):
 
 
 class CostProfile(Struct, frozen=True):
-    """The measurement of one (model, dtype, machine, mlx version)."""
+    """The measurement of one (model, dtype, machine, mlx version).
+
+    `why_no_trees` says why a tree cannot be verified exactly; empty if it can.
+    """
 
     key: str
+    why_no_trees: str
     contexts: tuple[ContextCost, ...]
 
     def at(self, context_tokens: int) -> Callable[[int], float]:
@@ -113,12 +120,14 @@ def save_profile(profile: CostProfile) -> None:
 
 
 def measure(
-    model: Callable[..., Any],
+    model: nn.Module,
     new_cache: Callable[[], list[Any]],
     info: ModelInfo,
     contexts: Sequence[int] = CONTEXTS,
 ) -> Generator[None, None, CostProfile]:
     """One forward a `next()`; returns the profile. Contexts longer than the model's are left out."""
+    refused = why_no_trees(model, new_cache())
+    yield
     rng = random.Random(0)
     found = []
     for context in contexts:
@@ -139,7 +148,7 @@ def measure(
                 yield
             seconds[width] = statistics.median(times[1:])  # the first may compile
         found.append(ContextCost(context, seconds))
-    return CostProfile(machine_key(info), tuple(found))
+    return CostProfile(machine_key(info), refused, tuple(found))
 
 
 def _forward(model: Callable[..., Any], ids: list[int], cache: list[Any]) -> None:

@@ -10,7 +10,8 @@ Where only chains can be verified, one alternative is followed at each place.
 
 Invariants: parents before children, no equal siblings; a node's confidence is the estimated
 probability that it is accepted given that its parent was, and it is learned from every token of
-the answer, drafted or not. Nothing outlives the request.
+the answer, drafted or not. What was learned about kinds of evidence outlives the request if the
+calibration is a shared one; the evidence itself never does.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
+from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.draft import EMPTY, Draft
 from core.drafting.evidence import Evidence, Guess, Spot
+from core.drafting.learned import Continuations, Learned
 from core.events import Occupancy
 from core.settings.drafting import Auto
 
@@ -28,20 +31,34 @@ CAPACITY_TOKENS = 1 << 17
 
 
 class AutoDrafter:
-    """One request after the other. `capacity_tokens` is the context it must hold."""
+    """One request after the other. `capacity_tokens` is the context it must hold.
 
-    def __init__(self, settings: Auto, capacity_tokens: int, *, tree: bool = True) -> None:
+    `calibration` is the family's, shared by all its requests, or None to learn for one answer
+    only. `continuations` is the family's frozen table, if there is one.
+    """
+
+    def __init__(
+        self,
+        settings: Auto,
+        capacity_tokens: int,
+        *,
+        tree: bool = True,
+        calibration: Calibration | None = None,
+        continuations: Continuations | None = None,
+    ) -> None:
         self._settings = settings
+        self._calibration = calibration
+        self._continuations = continuations
         self._capacity = min(capacity_tokens, CAPACITY_TOKENS)
         self._alternatives = settings.alternatives if tree else 1
-        self._evidence = Evidence(self._capacity)
+        self._evidence = self._new_evidence()
         # The last draft: the guesses behind each of its nodes that was looked at, and its nodes by
         # parent and token. So what comes is learned from without looking again.
         self._looked: dict[int, list[Guess]] = {}
         self._nodes: dict[tuple[int, int], int] = {}
 
     def begin(self, prompt: Sequence[int]) -> None:
-        self._evidence = Evidence(self._capacity)
+        self._evidence = self._new_evidence()
         self._evidence.read(prompt)
         self._forget_draft()
 
@@ -101,6 +118,13 @@ class AutoDrafter:
     def occupancy(self) -> Occupancy:
         """Tokens of prompt and answer that are indexed."""
         return Occupancy(len(self._evidence.index), self._evidence.index.capacity_tokens)
+
+    def _new_evidence(self) -> Evidence:
+        learned = Learned(self._continuations) if self._continuations is not None else None
+        weights = WEIGHTS_LEARNED if learned else WEIGHTS
+        calibration = self._calibration if self._calibration is not None else Calibration()
+        calibration.begin(weights)
+        return Evidence(self._capacity, calibration, learned)
 
     def _forget_draft(self) -> None:
         self._looked = {}

@@ -16,10 +16,18 @@ Owns the sources; knows no draft, no budget and no cost.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
-from core.drafting.calibration import Calibration, kind_of, log2_1
+from core.drafting.calibration import (
+    LEARNED_KIND,
+    Calibration,
+    kind_of,
+    log2_1,
+    logit,
+)
 from core.drafting.copy_thread import CopyThread
+from core.drafting.learned import Learned, Outlook
 from core.drafting.recycled import Recycled
 from core.drafting.suffix_index import NOWHERE, ROOT, SuffixIndex
 
@@ -31,23 +39,32 @@ _FAN = 12
 _NEW_AFTER = 4
 _NEW_PASSED = 3
 _NEW_PASSED_BEFORE = 1
-# Kinds that a row after the last token has a say in.
+# Of what only the learned table expects.
+_NEW_LEARNED = 4
+# The places whose tokens a learned table is asked with.
+TAIL_TOKENS = 4
+# Kinds of guesses that were seen in the session, and kinds that a row after the last token has a say in.
+_SEEN = kind_of(1, False)
 _SHORT = kind_of(2, True)
 # The best few are normalised together; those are also what the calibration learns from.
 _NORMALISED = 8
 _LEARNED = 4
 
 
+_second = itemgetter(1)
+
+
 class Spot(NamedTuple):
     """`place` and `matched`: the longest suffix known to the index. `thread`: the copy thread's
     offset, `trust`: its trust.
 
-    `assumed`: tokens since the end of the text. `unranked`: tokens since the newest known ranking.
+    `tail`: the newest tokens, those the learned table may ask for. `assumed`: tokens since the end
+    of the text. `unranked`: tokens since the newest known ranking.
     """
 
     place: int
     matched: int
-    last: int | None
+    tail: tuple[int, ...]
     thread: int
     trust: int
     assumed: int
@@ -64,12 +81,21 @@ class Guess(NamedTuple):
 
 
 class Evidence:
-    """Of one request."""
+    """Of one request. `calibration` may have learned from earlier ones; it starts anew if not given.
 
-    def __init__(self, capacity_tokens: int) -> None:
+    `learned`: the family's frozen continuations, if there are any.
+    """
+
+    def __init__(
+        self,
+        capacity_tokens: int,
+        calibration: Calibration | None = None,
+        learned: Learned | None = None,
+    ) -> None:
         self.index = SuffixIndex(capacity_tokens)
-        self.calibration = Calibration()
+        self.calibration = calibration if calibration is not None else Calibration()
         self.recycled = Recycled()
+        self._learned = learned
         self._thread = CopyThread()
         self._unranked: int = 0
         self._here: list[Guess] | None = None
@@ -119,8 +145,8 @@ class Evidence:
         """The end of the text."""
         index, thread = self.index, self._thread
         place = index.tip()
-        last = index.text[-1] if index.text else None
-        return Spot(place, index.length(place), last, thread.at, thread.trust, 0, self._unranked)
+        tail = tuple(index.text[-TAIL_TOKENS:])
+        return Spot(place, index.length(place), tail, thread.at, thread.trust, 0, self._unranked)
 
     def here(self) -> list[Guess]:
         """The guesses at the end of the text; worked out once."""
@@ -148,10 +174,18 @@ class Evidence:
                 thread = self._thread.at
         else:
             thread, trust = NOWHERE, 0
-        return Spot(onward, matched + 1, token, thread, trust, spot.assumed + 1, spot.unranked + 1)
+        tail = (*spot.tail[1 - TAIL_TOKENS :], token)
+        return Spot(onward, matched + 1, tail, thread, trust, spot.assumed + 1, spot.unranked + 1)
 
     def guesses(self, spot: Spot) -> list[Guess]:
         """What may come at `spot`."""
+        return self._ranked(*self.weighed(spot))
+
+    def weighed(self, spot: Spot) -> tuple[dict[int, float], dict[int, int]]:
+        """Every guess at `spot` with its log-odds, and with its kind.
+
+        The log-odds are linear in the calibration's weights.
+        """
         calibration = self.calibration
         odds: dict[int, float] = {}
         kinds: dict[int, int] = {}
@@ -163,23 +197,26 @@ class Evidence:
             token = text[spot.thread]
             if token not in odds:
                 odds[token], kinds[token] = fresh, 0
-            odds[token] += weights.thread + weights.thread_trust * log2_1(min(spot.trust, 32))
+            worth = weights.thread + weights.thread_trust * log2_1(min(spot.trust, 32))
+            odds[token] = odds[token] + worth
             kinds[token] += 1
-        if spot.last is not None:
-            row = self.recycled.after(spot.last)
+        if spot.tail:
+            row = self.recycled.after(spot.tail[-1])
             if row:
                 for token, kind in kinds.items():
                     if kind <= _SHORT and token not in row:
-                        odds[token] += weights.not_after
+                        odds[token] = odds[token] + weights.not_after
                 for rank, token in enumerate(row):
                     if token in odds:
                         if kinds[token] <= _SHORT:
-                            odds[token] += weights.after[min(rank, 2)]
+                            odds[token] = odds[token] + weights.after[min(rank, 2)]
                     elif rank < _NEW_AFTER:
                         odds[token], kinds[token] = fresh + weights.after[min(rank, 2)], 0
-                fresh += weights.not_after
-        self._passed_over(spot.unranked, fresh, odds, kinds)
-        return self._ranked(odds, kinds)
+                fresh = fresh + weights.not_after
+        self._pass_over(spot.unranked, fresh, odds, kinds)
+        if self._learned is not None:
+            self._weigh_learned(self._learned.after(spot.tail), fresh, odds, kinds)
+        return odds, kinds
 
     def _followed(self, spot: Spot, odds: dict[int, float], kinds: dict[int, int]) -> int:
         """Weigh what followed the spot's suffixes; the length of the longest that was followed."""
@@ -208,23 +245,37 @@ class Evidence:
             matched = index.length(place) if place > ROOT else 0
         return longest
 
-    def _passed_over(
-        self, unranked: int, fresh: float, odds: dict[int, float], kinds: dict[int, int]
-    ) -> None:
+    def _pass_over(self, unranked: int, fresh: float, odds: dict[int, float], kinds: dict[int, int]) -> None:
+        """Weigh what the verifier ranked high lately and did not say."""
         weights = self.calibration.weights
         if unranked == 0:
             for rank, token in enumerate(self.recycled.passed_over(1)):
                 weight = weights.passed_over if rank else weights.runner_up
                 if token in odds:
-                    odds[token] += weight
+                    odds[token] = odds[token] + weight
                 elif rank < _NEW_PASSED:
                     odds[token], kinds[token] = fresh + weight, 0
         if unranked <= 1:
             for rank, token in enumerate(self.recycled.passed_over(2 - unranked)):
                 if token in odds:
-                    odds[token] += weights.passed_over_before
+                    odds[token] = odds[token] + weights.passed_over_before
                 elif rank < _NEW_PASSED_BEFORE:
                     odds[token], kinds[token] = fresh + weights.passed_over_before, 0
+
+    def _weigh_learned(
+        self, outlook: Outlook, fresh: float, odds: dict[int, float], kinds: dict[int, int]
+    ) -> None:
+        """Weigh what the table expects; of the guesses that nothing else knows, only its likeliest."""
+        weights = self.calibration.weights
+        likely, unknown = outlook
+        for token, kind in kinds.items():
+            log_odds = logit(likely.get(token, unknown))
+            base, slope = weights.learned_new if kind < _SEEN else weights.learned[kind > _SHORT]
+            odds[token] = odds[token] + base + slope * log_odds
+        base, slope = weights.learned_new
+        for token, probability in sorted(likely.items(), key=_second, reverse=True)[:_NEW_LEARNED]:
+            if token not in odds:
+                odds[token], kinds[token] = fresh + base + slope * logit(probability), LEARNED_KIND
 
     def _ranked(self, odds: dict[int, float], kinds: dict[int, int]) -> list[Guess]:
         probability = self.calibration.probability

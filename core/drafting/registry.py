@@ -11,10 +11,12 @@ from msgspec import Struct
 
 from core.drafting.auto import AutoDrafter
 from core.drafting.cacheback import CachebackDrafter
+from core.drafting.calibration import Calibration
 from core.drafting.draft_model import DraftModelDrafter, Proposer
 from core.drafting.drafter import Drafter
 from core.drafting.frequency import FrequencyDrafter
 from core.drafting.frozen_table import FrozenTable
+from core.drafting.learned import Continuations
 from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.ngram_simple import NgramSimpleDrafter
 from core.drafting.ngram_table import NgramTables
@@ -27,8 +29,9 @@ class Resources(Struct, frozen=True):
     """What a drafter may be built from, beside its settings.
 
     `capacity_tokens` is the model's context, `family` the tokenizer's fingerprint. `tables` are
-    shared by all requests. `trees` says whether trees can be verified exactly. `frozen` and
-    `proposer` are None where there is none.
+    shared by all requests, and so is `calibration`, the family's. `trees` says whether trees can
+    be verified exactly. `frozen`, `continuations`, `calibration` and `proposer` are None where
+    there is none.
     """
 
     capacity_tokens: int
@@ -36,6 +39,8 @@ class Resources(Struct, frozen=True):
     tables: NgramTables
     trees: bool = False
     frozen: FrozenTable | None = None
+    continuations: Continuations | None = None
+    calibration: Calibration | None = None
     proposer: Proposer | None = None
 
 
@@ -61,7 +66,13 @@ class DrafterSpec(Struct, frozen=True):
 
 
 def _auto(settings: Settings, resources: Resources) -> Drafter:
-    return AutoDrafter(settings.auto, resources.capacity_tokens, tree=resources.trees)
+    return AutoDrafter(
+        settings.auto,
+        resources.capacity_tokens,
+        tree=resources.trees,
+        calibration=resources.calibration,
+        continuations=resources.continuations,
+    )
 
 
 def _ngram_simple(settings: Settings, resources: Resources) -> Drafter:
