@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.drafting.calibration import KINDS, WEIGHTS, Calibration, kind_of, sigmoid
+from core.drafting.calibration import KINDS, LEARNED_KIND, WEIGHTS, Calibration, kind_of, sigmoid
 
 
 def log_odds(probability: float) -> float:
@@ -64,7 +64,7 @@ def test_kinds_are_length_classes_times_the_thread() -> None:
     assert [kind_of(n, False) for n in (0, 1, 2, 3, 6, 7, 14, 15, 30, 31, 9000)] == [
         *(0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10)
     ]
-    assert {kind_of(n, t) for n in range(40) for t in (False, True)} == set(range(KINDS))
+    assert {kind_of(n, t) for n in range(40) for t in (False, True)} == set(range(LEARNED_KIND))
 
 
 @given(st.lists(st.tuples(st.floats(-9, 9), st.integers(0, KINDS - 1), st.booleans()), max_size=60))
