@@ -30,7 +30,7 @@ def build(
     for key, value in values.items():
         settings = parse(settings, key.replace("__", "."), value)
     proposer = ModelProposer(_Toy()) if spec.needs_proposer else None
-    resources = Resources(CONTEXT_TOKENS, "toy", tables or NgramTables(), trees, frozen, proposer)
+    resources = Resources(CONTEXT_TOKENS, "toy", tables or NgramTables(), trees, frozen, proposer=proposer)
     return spec.build(settings, resources)
 
 
