@@ -142,6 +142,7 @@ NOT_STARTED_TITLE = "The worker could not be started."
 STUCK_TITLE = "The worker does not respond."
 MODEL_FAILED_TITLE = "The model could not be loaded."
 TEXT_IS_BACK = "Your text is back below."
+UNFINISHED_NOTE = "Draftlight was closed before this answer was finished."
 STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
 UNREADABLE_TITLE = "The worker sent something that cannot be read."
 

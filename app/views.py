@@ -18,7 +18,7 @@ from app.header import Header
 from app.panels.chat_row import ChatRow
 from app.panels.inspector import Inspector
 from app.panels.sidebar import Sidebar
-from app.session.conversation import Conversation
+from app.session.shelf import Summary
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Views:
         self.hint.setText(text)
         self._show_foot()
 
-    def show_chats(self, chats: Sequence[Conversation], selected: str) -> None:
+    def show_chats(self, chats: Sequence[Summary], selected: str) -> None:
         """The sidebar's list."""
-        rows = [ChatRow(chat.id, chat.title, chat.created) for chat in chats]
+        rows = [ChatRow(chat.id, chat.title, chat.when, chat.pinned) for chat in chats]
         self.sidebar.set_chats(rows, selected)
 
     def _show_foot(self) -> None:

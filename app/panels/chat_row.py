@@ -16,6 +16,7 @@ class ChatRow:
     id: str
     title: str
     when: datetime
+    pinned: bool = False
 
 
 def group_title(when: datetime, now: datetime) -> str:
@@ -43,10 +44,10 @@ def time_label(when: datetime, now: datetime) -> str:
 
 
 def grouped(chats: Sequence[ChatRow], now: datetime) -> list[tuple[str, list[ChatRow]]]:
-    """Newest first, in groups from the newest; groups without a chat are left out."""
+    """Pinned ones, then newest first, in groups from the newest; groups without a chat are left out."""
     groups: list[tuple[str, list[ChatRow]]] = []
-    for chat in sorted(chats, key=lambda chat: _local(chat.when), reverse=True):
-        title = group_title(chat.when, now)
+    for chat in sorted(chats, key=lambda chat: (chat.pinned, _local(chat.when)), reverse=True):
+        title = strings.PINNED if chat.pinned else group_title(chat.when, now)
         if not groups or groups[-1][0] != title:
             groups.append((title, []))
         groups[-1][1].append(chat)

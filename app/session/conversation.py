@@ -1,8 +1,9 @@
 """A chat: what was asked, what was answered, and how each answer ended.
 
-All records are frozen; each method returns the chat as it is afterwards. Turns are named by
-the request that answers them. An answer keeps every token it got, however it ended, and a
-partial answer is history like any other. Nothing here knows the clock, widgets or the worker.
+All records are frozen; each method returns the chat as it is afterwards, and what did not change
+is the same object as before: the store writes by that. Turns are named by the request that
+answers them. An answer keeps every token it got, however it ended, and a partial answer is
+history like any other. Nothing here knows the clock, widgets or the worker.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.session.overrides import Override
 from core.events import Finished, Message, ReadingMap, Token
 
-AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "failed"]
+# `imported` answers are words only: their one token is the whole text.
+AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported"]
 
 # Fits the sidebar's 240 px at 13 px type.
 TITLE_CHARACTERS = 40
@@ -46,25 +49,48 @@ class Answer(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """One question and its answer."""
+    """One question and its answer. `asked` is None where nobody noted the time."""
 
     id: str
     user: Message
     answer: Answer = Answer()
+    asked: datetime | None = None
+
+
+NOTHING_WRITTEN = Message("user", "")
 
 
 class Conversation(Struct, frozen=True):
-    """A chat. `context_used_tokens` is what its last answer left in the model's context."""
+    """A chat. `context_used_tokens` is what its last answer left in the model's context.
+
+    `name` is a title that a person gave. `overrides` are the settings it holds for itself.
+    `draft` is what is written and not sent. `deleted` is set while the deletion can be undone.
+    """
 
     id: str
     created: datetime
     turns: tuple[Turn, ...] = ()
     context_used_tokens: int = 0
+    name: str = ""
+    pinned: bool = False
+    overrides: tuple[Override, ...] = ()
+    draft: Message = NOTHING_WRITTEN
+    deleted: datetime | None = None
 
     @property
     def title(self) -> str:
-        """From the first question; empty while there is none."""
-        return _title(self.turns[0].user) if self.turns else ""
+        """As named, or from the first question; empty while there is neither."""
+        return self.name or (_title(self.turns[0].user) if self.turns else "")
+
+    @property
+    def changed(self) -> datetime:
+        """When something was asked last."""
+        return (self.turns[-1].asked if self.turns else None) or self.created
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing would be lost with it."""
+        return not (self.turns or self.name or self.overrides or self.draft != NOTHING_WRITTEN)
 
     def turn(self, turn_id: str) -> Turn:
         """The turn called `turn_id`. Raises `KeyError`."""
@@ -74,13 +100,18 @@ class Conversation(Struct, frozen=True):
         """Whether there is such a turn."""
         return any(turn.id == turn_id for turn in self.turns)
 
-    def ask(self, turn_id: str, user: Message) -> Conversation:
+    def ask(self, turn_id: str, user: Message, asked: datetime | None = None) -> Conversation:
         """With one more question, not answered yet."""
-        return replace(self, turns=(*self.turns, Turn(turn_id, user)))
+        return replace(self, turns=(*self.turns, Turn(turn_id, user, asked=asked)))
 
-    def ask_again(self, turn_id: str) -> Conversation:
-        """With the last question asked anew as `turn_id`; its old answer goes."""
-        return replace(self, turns=(*self.turns[:-1], Turn(turn_id, self.turns[-1].user)))
+    def ask_again(
+        self, turn_id: str, user: Message | None = None, asked: datetime | None = None
+    ) -> Conversation:
+        """With the last question asked anew as `turn_id`, in other words if `user` is given.
+
+        Its old answer goes.
+        """
+        return self.with_turns(self.turns[:-1]).ask(turn_id, user or self.turns[-1].user, asked)
 
     def read(self, turn_id: str, reading: ReadingMap) -> Conversation:
         """With what is read for an answer."""
@@ -118,6 +149,34 @@ class Conversation(Struct, frozen=True):
     def with_context(self, used_tokens: int) -> Conversation:
         """With the context as it is now."""
         return replace(self, context_used_tokens=used_tokens)
+
+    def renamed(self, name: str) -> Conversation:
+        """With the title `name`; empty brings back the one from the first question."""
+        return replace(self, name=" ".join(name.split()))
+
+    def with_pin(self, pinned: bool) -> Conversation:
+        """Kept above the others, or not."""
+        return replace(self, pinned=pinned)
+
+    def with_overrides(self, overrides: tuple[Override, ...]) -> Conversation:
+        """With these settings of its own."""
+        return replace(self, overrides=overrides)
+
+    def with_draft(self, draft: Message) -> Conversation:
+        """With `draft` written and not sent."""
+        return replace(self, draft=draft)
+
+    def with_deleted(self, deleted: datetime | None) -> Conversation:
+        """Deleted at that time, or (None) back again."""
+        return replace(self, deleted=deleted)
+
+    def settled(self, note: str) -> Conversation:
+        """With answers that nobody is writing any more cut off, for the reason `note`."""
+        chat = self
+        for turn in self.turns:
+            if not turn.answer.over:
+                chat = chat.cut_off(turn.id, note)
+        return chat
 
     def upto(self, turn_id: str) -> tuple[Turn, ...]:
         """The turns up to and including `turn_id`."""

@@ -1,0 +1,251 @@
+"""Library: the shelf that lasts. Reads on the caller's thread, writes on its own, survives its file.
+
+    whole      reading and saving
+    elsewhere  another Draftlight has the chats open: read, nothing saved
+    damaged    the file is damaged: a copy is made, what can be read is read, nothing saved
+    unusable   the file cannot be opened or is newer: nothing read, nothing saved
+
+In all but the first, what is written in this run is kept in memory, and `repair()` of a damaged
+file takes it along. One process at a time saves: a lock beside the file says who.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Literal
+
+from msgspec import Struct
+
+from app.session.conversation import Conversation
+from app.session.shelf import Hit, MemoryShelf, Summary
+from app.store import strings
+from app.store.chat_store import ChatStore
+from app.store.damage import UNREADABLE, Salvage, back_up
+from app.store.faults import StoreError, is_damage
+from app.store.writer import Writer
+
+State = Literal["whole", "elsewhere", "damaged", "unusable"]
+_FILE = "chats.db"
+
+
+class Condition(Struct, frozen=True):
+    """How the library is. `readable` and `lost` count chats and records of a damaged file."""
+
+    state: State = "whole"
+    reason: str = ""
+    hint: str = ""
+    copy: str = ""
+    readable: int = 0
+    lost: int = 0
+
+
+class Library:
+    """`folder` is made if it is not there.
+
+    `tell` hears on any thread why saving fails, and None when it works again; damage that it is
+    told of has to be given to `take_damage()` on the caller's thread.
+    """
+
+    def __init__(self, folder: Path, tell: Callable[[Exception | None], None] = lambda error: None) -> None:
+        self._path = folder / _FILE
+        self._tell = tell
+        self._lock: IO[str] | None = None
+        self._reader: ChatStore | Salvage | None = None
+        self._writer: Writer | None = None
+        self._memory = MemoryShelf()
+        self._purged: set[str] = set()
+        self.condition = Condition()
+        self._open(folder)
+
+    @property
+    def full_text(self) -> bool:
+        """Whether searching is by words of a full-text index, or slower by pieces."""
+        return isinstance(self._reader, ChatStore) and self._reader.full_text
+
+    # ---- the shelf
+
+    def summaries(self) -> Sequence[Summary]:
+        found = {summary.id: summary for summary in (self._reader.summaries() if self._reader else ())}
+        found.update((summary.id, summary) for summary in self._memory.summaries())
+        return [summary for summary in found.values() if summary.id not in self._purged]
+
+    def load(self, chat_id: str) -> Conversation:
+        waiting, chat = self._writer.pending(chat_id) if self._writer else (False, None)
+        if waiting and chat:
+            return chat
+        if waiting or chat_id in self._purged:
+            raise KeyError(chat_id)
+        try:
+            return self._memory.load(chat_id)
+        except KeyError:
+            if self._reader is None:
+                raise
+        try:
+            chat = self._reader.load(chat_id)
+        except UNREADABLE as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise StoreError(strings.not_saved(str(error))) from None
+            self.take_damage(error)
+            self._tell(error)
+            return self.load(chat_id)
+        if self._writer:
+            self._writer.note(chat)
+        return chat
+
+    def save(self, chat: Conversation) -> None:
+        if self._writer:
+            self._writer.save(chat)
+        else:
+            self._memory.save(chat)
+
+    def purge(self, chat_id: str) -> None:
+        if self._writer:
+            self._writer.purge(chat_id)
+        else:
+            self._memory.purge(chat_id)
+            self._purged.add(chat_id)
+
+    def search(self, query: str) -> Sequence[Hit]:
+        """What is on disk by now, and what is in memory only."""
+        hits = {hit.chat_id: hit for hit in self._memory.search(query)}
+        try:
+            found = self._reader.search(query) if self._reader else []
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise StoreError(strings.not_saved(str(error))) from None
+            self.take_damage(error)
+            self._tell(error)
+            return self.search(query)
+        others = (hit for hit in found if hit.chat_id not in hits and hit.chat_id not in self._purged)
+        return [*hits.values(), *others]
+
+    # ---- its life
+
+    def flush(self) -> bool:
+        """Wait until all is on disk; False if it is not."""
+        return self._writer.flush() if self._writer else not self._memory.summaries()
+
+    def close(self) -> bool:
+        """Save what waits and let the file go. False if something could not be saved."""
+        saved = self._writer.close() if self._writer else True
+        self._writer = None
+        if self._reader:
+            self._reader.close()
+        self._reader = None
+        if self._lock:
+            self._lock.close()
+        self._lock = None
+        return saved
+
+    def take_damage(self, error: Exception) -> None:
+        """The file is damaged: copy it, and go on with what can be read of it."""
+        if self.condition.state == "damaged":
+            return
+        if self._writer:
+            self._keep_unsaved(self._writer)
+        if self._reader:
+            self._reader.close()
+        try:
+            salvage = Salvage(back_up(self._path))
+        except OSError as failed:
+            self._reader = None
+            self.condition = Condition("unusable", strings.DAMAGED, str(failed))
+            return
+        self._reader = salvage
+        self.condition = Condition(
+            "damaged", strings.DAMAGED, "", str(salvage.copy), len(salvage.summaries()), salvage.lost
+        )
+
+    def repair(self) -> Condition:
+        """Put everything readable, and what was written since, into a new file; the copy stays.
+
+        Raises `StoreError` if that cannot be done; then everything is as before.
+        """
+        if self.condition.state != "damaged":
+            return self.condition
+        fresh = self._path.with_name(f"{self._path.stem}-repaired{self._path.suffix}")
+        try:
+            _remove(fresh)
+            store = ChatStore(fresh)
+            try:
+                with store.transaction():
+                    for summary in self.summaries():
+                        store.write(self.load(summary.id))
+            finally:
+                store.close()
+            _remove(self._path)
+            os.replace(fresh, self._path)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(strings.NOT_REPAIRED, str(error)) from None
+        if self._reader:
+            self._reader.close()
+        self._memory, self._purged = MemoryShelf(), set()
+        self._begin()
+        return self.condition
+
+    # ---- inside
+
+    def _open(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not self._take_lock(folder):
+                self._reader = ChatStore(self._path, read_only=True)
+                self.condition = Condition("elsewhere", strings.ELSEWHERE, strings.ELSEWHERE_HINT)
+                return
+            self._begin()
+        except StoreError as error:
+            self.condition = Condition("unusable", error.message, error.hint)
+        except (OSError, *UNREADABLE) as error:
+            if self._path.exists() and not isinstance(error, OSError | sqlite3.OperationalError):
+                self.take_damage(error)
+            else:
+                self.condition = Condition("unusable", strings.UNUSABLE, str(error))
+
+    def _begin(self) -> None:
+        reader = ChatStore(self._path)
+        try:
+            reader.summaries()  # damage there would leave the sidebar empty: better known now
+        except BaseException:
+            reader.close()
+            raise
+        self._reader = reader
+        self._writer = Writer(self._open_for_writing, self._tell)
+        self.condition = Condition()
+
+    def _open_for_writing(self) -> ChatStore:
+        """On the writer's thread. A file that is damaged anywhere is not written to."""
+        store = ChatStore(self._path)
+        verdict = store.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            store.close()
+            raise sqlite3.DatabaseError(verdict)
+        return store
+
+    def _keep_unsaved(self, writer: Writer) -> None:
+        self._writer = None
+        writer.close(write=False)
+        for chat_id, chat in writer.unsaved().items():
+            if chat is None:
+                self._purged.add(chat_id)
+            else:
+                self._memory.save(chat)
+
+    def _take_lock(self, folder: Path) -> bool:
+        """Whether this process is the one that saves. Ends with the process, however it ends."""
+        lock = open(folder / "chats.lock", "w")  # noqa: SIM115  held until close()
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            return False
+        self._lock = lock
+        return True
+
+
+def _remove(path: Path) -> None:
+    for side in ("", "-wal", "-shm"):
+        path.with_name(path.name + side).unlink(missing_ok=True)

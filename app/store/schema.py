@@ -1,0 +1,143 @@
+"""Schema: the tables of the chat database, their version, and the way from older versions.
+
+    chats    one row a chat: title, times, pin, overrides, draft, deletion
+    turns    one row a question, in places 0, 1, …
+    answers  one row an answer beside its turn: state, and the tokens as one blob
+    words    what is searched, one row a turn (rowid = turns.id): FTS5 where SQLite has it
+
+`user_version` is the version. A newer one is refused: this Draftlight would write what that
+one cannot read. Each migration is one step and runs in one transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from app.store.faults import NewerStoreError
+
+VERSION = 1
+# Another window may write for this long before we give up for now; writers try again later.
+BUSY_MS = 2_000
+
+_TABLES = """
+CREATE TABLE chats (
+    id TEXT PRIMARY KEY,
+    created TEXT NOT NULL,
+    changed TEXT NOT NULL,
+    title TEXT NOT NULL,
+    name TEXT NOT NULL,
+    turns INTEGER NOT NULL,
+    pinned INTEGER NOT NULL,
+    context_used_tokens INTEGER NOT NULL,
+    overrides BLOB NOT NULL,
+    draft BLOB NOT NULL,
+    deleted TEXT
+);
+CREATE TABLE turns (
+    id INTEGER PRIMARY KEY,
+    chat TEXT NOT NULL REFERENCES chats (id) ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    asked TEXT,
+    question BLOB NOT NULL,
+    UNIQUE (chat, place)
+);
+CREATE TABLE answers (
+    turn INTEGER PRIMARY KEY REFERENCES turns (id) ON DELETE CASCADE,
+    state BLOB NOT NULL,
+    tokens BLOB NOT NULL
+);
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+_COLUMNS = "title, question, names, answer"
+_FULL_TEXT = (
+    f"CREATE VIRTUAL TABLE words USING fts5({_COLUMNS},"
+    " tokenize='unicode61 remove_diacritics 2', prefix='2 3')"
+)
+_PLAIN = f"CREATE TABLE words_plain (rowid INTEGER PRIMARY KEY, {_COLUMNS})"
+
+# MIGRATIONS[n] takes version n to n + 1. Version 0 is an empty file.
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
+    0: lambda connection: _run(connection, _TABLES),
+}
+
+
+def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
+    """A connection of the calling thread's. Raises `sqlite3.Error`."""
+    mode = "ro" if read_only else "rwc"
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_MS / 1000)
+    try:
+        if not read_only:
+            # Write-ahead: reading never waits for writing, and a crash loses whole batches or nothing.
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA cache_size = -16000")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The schema's version; 0 for an empty file."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the tables to `VERSION`. Raises `NewerStoreError`, or `sqlite3.Error` with nothing changed."""
+    found = version_of(connection)
+    if found > VERSION:
+        raise NewerStoreError(found, VERSION)
+    while found < VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            found = version_of(connection)  # another process may have been first
+            if found < VERSION:
+                MIGRATIONS[found](connection)
+                found += 1
+                connection.execute(f"PRAGMA user_version = {found}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+
+def has_full_text(connection: sqlite3.Connection) -> bool:
+    """Whether this SQLite was built with FTS5."""
+    try:
+        connection.execute("CREATE VIRTUAL TABLE temp.probe USING fts5(x)")
+    except sqlite3.OperationalError:
+        return False
+    connection.execute("DROP TABLE temp.probe")
+    return True
+
+
+def words_table(full_text: bool) -> str:
+    """The name of the table that is searched."""
+    return "words" if full_text else "words_plain"
+
+
+def make_words(connection: sqlite3.Connection, full_text: bool) -> bool:
+    """Make the table that is searched; False if it was there and is the one that was filled last."""
+    table = words_table(full_text)
+    there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    filled = connection.execute("SELECT value FROM facts WHERE name = 'words'").fetchone()
+    if there and filled and filled[0] == table:
+        return False
+    if there:
+        connection.execute(f"DELETE FROM {table}")
+    else:
+        connection.execute(_FULL_TEXT if full_text else _PLAIN)
+    connection.execute("INSERT OR REPLACE INTO facts VALUES ('words', ?)", (table,))
+    return True
+
+
+def _run(connection: sqlite3.Connection, script: str) -> None:
+    """`executescript` would commit the migration's transaction."""
+    for statement in script.split(";"):
+        if statement.strip():
+            connection.execute(statement)

@@ -1,0 +1,177 @@
+"""Writer: saves chats on a thread of its own, in batches, so that nobody waits for a disk.
+
+What is to be saved waits in one place a chat: a newer state replaces an older one. Every batch
+is one transaction. What cannot be written stays here, is said once, and is tried again until it
+is written; `close()` tries a last time. `pending()` gives what is not on disk yet, so that who
+reads never sees less than what was kept.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from app.session.conversation import Conversation
+from app.store.chat_store import ChatStore
+
+INTERVAL_S = 0.25
+RETRY_S = 3.0
+# A long answer takes longer to write the longer it gets: never more than a twentieth of the time.
+_REST_FACTOR = 20.0
+# States that are known to be on disk, so that only changes to them are written.
+_KNOWN_CHATS = 6
+
+
+class Writer:
+    """`open_store` runs on the thread. `tell` gets None when all is well again, or what is wrong.
+
+    `tell` is called on the thread too.
+    """
+
+    def __init__(
+        self,
+        open_store: Callable[[], ChatStore],
+        tell: Callable[[Exception | None], None],
+        *,
+        interval_s: float = INTERVAL_S,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        self._open_store = open_store
+        self._tell = tell
+        self._interval_s = interval_s
+        self._retry_s = retry_s
+        self._jobs: dict[str, Conversation | None] = {}
+        self._in_flight: dict[str, Conversation | None] = {}
+        self._known: dict[str, Conversation] = {}
+        self._failing = False
+        self._wake = threading.Condition()
+        self._hurry = threading.Event()
+        self._closing = self._abandoned = False
+        self._thread = threading.Thread(target=self._run, name="draftlight-chats", daemon=True)
+        self._thread.start()
+
+    def save(self, chat: Conversation) -> None:
+        """Write `chat` soon."""
+        self._add(chat.id, chat)
+
+    def purge(self, chat_id: str) -> None:
+        """Delete a chat for good, soon."""
+        self._add(chat_id, None)
+
+    def note(self, chat: Conversation) -> None:
+        """`chat` was just read: it is on disk as it is."""
+        with self._wake:
+            if chat.id not in self._jobs and chat.id not in self._in_flight:
+                self._remember(chat)
+
+    def pending(self, chat_id: str) -> tuple[bool, Conversation | None]:
+        """Whether something about the chat is not on disk yet, and what (None: that it goes)."""
+        with self._wake:
+            for waiting in (self._jobs, self._in_flight):
+                if chat_id in waiting:
+                    return True, waiting[chat_id]
+        return False, None
+
+    def flush(self, timeout_s: float = 10.0) -> bool:
+        """Wait until all is on disk; False if that cannot be done now."""
+        end_s = time.monotonic() + timeout_s
+        self._hurry.set()
+        with self._wake:
+            while (self._jobs or self._in_flight) and not self._failing:
+                if not self._wake.wait(max(0.0, end_s - time.monotonic())):
+                    return False
+            return not (self._jobs or self._in_flight)
+
+    def close(self, *, write: bool = True) -> bool:
+        """Write what waits (unless told not to), end the thread. False if something is not written."""
+        with self._wake:
+            self._closing, self._abandoned = True, not write
+            self._wake.notify_all()
+        self._hurry.set()
+        self._thread.join()
+        return not self._jobs
+
+    def unsaved(self) -> dict[str, Conversation | None]:
+        """What could not be written, after `close()`."""
+        return dict(self._jobs)
+
+    # ---- on the thread
+
+    def _run(self) -> None:
+        store: ChatStore | None = None
+        rest_s = self._interval_s
+        while True:
+            with self._wake:
+                self._wake.wait_for(lambda: self._jobs or self._closing)
+                last = self._closing
+                if self._abandoned:
+                    break
+            if not last:
+                self._hurry.wait(rest_s)
+                self._hurry.clear()
+            begun_s = time.monotonic()
+            batch = self._take()
+            try:
+                if batch:
+                    store = store or self._open_store()
+                    self._write(store, batch)
+                self._done(batch)
+                rest_s = max(self._interval_s, _REST_FACTOR * (time.monotonic() - begun_s))
+            except Exception as error:  # whatever it is, the chats in memory are the only copy
+                self._give_back(batch, error)
+                rest_s = self._retry_s
+            if last:
+                break
+        if store:
+            store.close()
+
+    def _take(self) -> dict[str, Conversation | None]:
+        with self._wake:
+            self._in_flight, self._jobs = self._jobs, {}
+            return self._in_flight
+
+    def _write(self, store: ChatStore, batch: dict[str, Conversation | None]) -> None:
+        with store.transaction():
+            for chat_id, chat in batch.items():
+                if chat is None:
+                    store.purge(chat_id)
+                else:
+                    store.write(chat, self._known.get(chat_id))
+
+    def _done(self, batch: dict[str, Conversation | None]) -> None:
+        with self._wake:
+            for chat_id, chat in batch.items():
+                if chat is None:
+                    self._known.pop(chat_id, None)
+                else:
+                    self._remember(chat)
+            self._in_flight = {}
+            recovered = self._failing and bool(batch)
+            if recovered:
+                self._failing = False
+            self._wake.notify_all()
+        if recovered:
+            self._tell(None)
+
+    def _give_back(self, batch: dict[str, Conversation | None], error: Exception) -> None:
+        with self._wake:
+            self._jobs = {**batch, **self._jobs}
+            self._in_flight = {}
+            for chat_id in batch:  # what of it is on disk is not certain any more: all is written anew
+                self._known.pop(chat_id, None)
+            first, self._failing = not self._failing, True
+            self._wake.notify_all()
+        if first:
+            self._tell(error)
+
+    def _add(self, chat_id: str, chat: Conversation | None) -> None:
+        with self._wake:
+            self._jobs[chat_id] = chat
+            self._wake.notify_all()
+
+    def _remember(self, chat: Conversation) -> None:
+        self._known.pop(chat.id, None)
+        self._known[chat.id] = chat
+        while len(self._known) > _KNOWN_CHATS:
+            self._known.pop(next(iter(self._known)))

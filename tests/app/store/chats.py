@@ -1,0 +1,102 @@
+"""Chats for tests of the store: any chat that could be (hypothesis), and ones of a given size."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from app.session.conversation import Answer, AnswerStatus, Conversation, Turn
+from app.session.overrides import Override
+from core.events import Attachment, Change, Effective, Finished, Message, Origin, Stats, Token
+from core.settings import Settings
+
+NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+_ORIGINS: tuple[Origin, ...] = ("normal", "accepted", "accepted", "bonus")
+
+texts = st.text(max_size=40)
+ids = st.text(min_size=1, max_size=8)
+times = st.datetimes(timezones=st.none() | st.just(UTC))
+small = st.integers(0, 2**31)
+floats = st.floats(allow_nan=False, allow_infinity=False)
+messages = st.builds(
+    Message,
+    st.just("user"),
+    texts,
+    st.lists(st.builds(Attachment, texts, texts), max_size=2).map(tuple),
+)
+stats = st.builds(Stats, tokens=small, tokens_per_s=floats, context_used_tokens=small)
+changes = st.lists(st.builds(Change, texts, texts, texts, texts), max_size=2).map(tuple)
+effectives = st.builds(Effective, texts, texts, texts, st.just(Settings()), texts, changes)
+finisheds = st.builds(Finished, ids, st.sampled_from(["stop", "length", "cancelled"]), stats, effectives)
+
+
+@st.composite
+def tokens(draw: st.DrawFn) -> tuple[Token, ...]:
+    request = draw(ids)
+    one = st.builds(
+        Token,
+        st.just(request) | ids,
+        small,
+        texts,
+        st.sampled_from(_ORIGINS),
+        small,
+        small,
+        small,
+        small,
+        floats,
+    )
+    return tuple(draw(st.lists(one, max_size=6)))
+
+
+statuses: st.SearchStrategy[AnswerStatus] = st.sampled_from(
+    ["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported"]
+)
+answers = st.builds(Answer, tokens(), statuses, st.none() | finisheds, texts)
+turns = st.lists(st.builds(Turn, ids, messages, answers, st.none() | times), max_size=4).map(tuple)
+overrides = st.lists(
+    st.builds(Override, ids, st.none() | st.booleans() | small | floats | texts), max_size=3
+).map(tuple)
+chats = st.builds(
+    Conversation,
+    id=ids,
+    created=times,
+    turns=turns,
+    context_used_tokens=small,
+    name=texts,
+    pinned=st.booleans(),
+    overrides=overrides,
+    draft=messages,
+    deleted=st.none() | times,
+)
+
+
+def written(request: str, count: int, word: str = "word") -> tuple[Token, ...]:
+    """An answer of `count` tokens in steps of four."""
+    return tuple(
+        Token(request, 1000 + n % 500, f" {word}{n}", _ORIGINS[n % 4], n // 4 + 1, n, n % 4, 3, n * 0.0123)
+        for n in range(count)
+    )
+
+
+def finished(request: str, count: int) -> Finished:
+    figures = Stats(tokens=count, tokens_per_s=23.5, context_used_tokens=count)
+    return Finished(request, "stop", figures, Effective("Toy", "float32", "auto", Settings()))
+
+
+def chat_of(number: int, turns: int = 1, tokens: int = 8, text: str = "") -> Conversation:
+    """A finished chat, `number` minutes after noon."""
+    asked = NOON + timedelta(minutes=number)
+    return Conversation(
+        f"c{number}",
+        asked,
+        tuple(
+            Turn(
+                f"c{number}t{n}",
+                Message("user", text or f"Question {n} of chat {number}"),
+                Answer(written(f"c{number}t{n}", tokens), "finished", finished(f"c{number}t{n}", tokens)),
+                asked,
+            )
+            for n in range(turns)
+        ),
+    )

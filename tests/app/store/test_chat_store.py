@@ -1,0 +1,151 @@
+"""Chats on disk: exact, changed in place, listed, migrated."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from app.session.conversation import Conversation
+from app.session.shelf import summary_of
+from app.store import schema
+from app.store.chat_store import ChatStore
+from app.store.faults import NewerStoreError
+from core.events import Message
+from tests.app.store import chats
+from tests.app.store.chats import chat_of
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ChatStore]:
+    store = ChatStore(tmp_path / "any.db")
+    yield store
+    store.close()
+
+
+def empty(store: ChatStore) -> None:
+    with store.transaction():
+        for summary in store.summaries():
+            store.purge(summary.id)
+
+
+def write(store: ChatStore, chat: Conversation, before: Conversation | None = None) -> None:
+    with store.transaction():
+        store.write(chat, before)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(chats.chats, max_size=3, unique_by=lambda chat: chat.id))
+def test_any_chat_comes_back_exactly(store: ChatStore, many: list[Conversation]) -> None:
+    empty(store)
+    for chat in many:
+        write(store, chat)
+    assert [store.load(chat.id) for chat in many] == many
+    assert {each.id: each for each in store.summaries()} == {chat.id: summary_of(chat) for chat in many}
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(chats.chats, st.lists(chats.turns, min_size=1, max_size=4), st.booleans())
+def test_writing_only_what_changed_is_writing_it(
+    store: ChatStore, first: Conversation, later: list[tuple[chats.Turn, ...]], rename: bool
+) -> None:
+    empty(store)
+    write(store, first)
+    before = first
+    for turns in later:
+        # Some of the old turns stay the same objects, as when a chat goes on.
+        chat = replace(before, turns=(*before.turns[: len(turns)], *turns)[:5])
+        chat = chat.renamed("Another") if rename else chat
+        write(store, chat, before)
+        assert store.load(chat.id) == chat
+        before = chat
+    order = "SELECT title, question, names, answer FROM words ORDER BY 1, 2, 3, 4"
+    in_steps = store.connection.execute(order).fetchall()
+    empty(store)
+    write(store, before)
+    assert in_steps == store.connection.execute(order).fetchall()
+
+
+def test_a_flush_in_mid_answer_writes_that_answer_only(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    chat = chat_of(1, turns=20, tokens=50).ask("new", Message("user", "And now?"))
+    write(store, chat)
+    rows: list[str] = []
+    store.connection.set_trace_callback(rows.append)
+    longer = chat.write("new", chats.written("new", 30))
+    write(store, longer, chat)
+    changing = [row.split()[0:3] for row in rows if row.startswith(("INSERT", "DELETE", "UPDATE"))]
+    assert changing == [["INSERT", "INTO", "chats"], ["INSERT", "OR", "REPLACE"]]
+    store.connection.set_trace_callback(None)
+    assert store.load(chat.id) == longer
+    store.close()
+
+
+def test_purging_leaves_nothing(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    write(store, chat_of(1, turns=3))
+    with store.transaction():
+        store.purge("c1")
+    for table in ("chats", "turns", "answers", "words"):
+        assert store.connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+    with pytest.raises(KeyError):
+        store.load("c1")
+    store.close()
+
+
+def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+
+    def fail_half_way() -> None:
+        with store.transaction():
+            store.write(chat_of(1))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_half_way()
+    assert store.summaries() == []
+    store.close()
+
+
+def test_a_newer_file_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    store = ChatStore(path)
+    write(store, chat_of(1))
+    store.connection.execute("PRAGMA user_version = 99")
+    store.close()
+    before = path.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(NewerStoreError, match="version 99"):
+            ChatStore(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "chats.db"
+    store = ChatStore(path)
+    write(store, chat_of(1))
+    store.close()
+
+    def half_way(connection: sqlite3.Connection) -> None:
+        connection.execute("ALTER TABLE chats ADD COLUMN mood TEXT")
+        connection.execute("INSERT INTO nowhere VALUES (1)")
+
+    def whole(connection: sqlite3.Connection) -> None:
+        connection.execute("ALTER TABLE facts ADD COLUMN mood TEXT")
+
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+    monkeypatch.setitem(schema.MIGRATIONS, schema.VERSION - 1, half_way)
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        ChatStore(path)
+    monkeypatch.setitem(schema.MIGRATIONS, schema.VERSION - 1, whole)
+    store = ChatStore(path)
+    assert schema.version_of(store.connection) == schema.VERSION
+    assert store.load("c1") == chat_of(1)
+    columns = [row[1] for row in store.connection.execute("PRAGMA table_info(chats)")]
+    assert "mood" not in columns
+    store.close()

@@ -1,0 +1,164 @@
+"""Saving on a thread: batches, failures that pass, and nothing lost on the way."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.session.conversation import Conversation
+from app.store.chat_store import ChatStore
+from app.store.faults import saving_trouble
+from app.store.writer import Writer
+from core.events import Message
+from tests.app.store import chats
+from tests.app.store.chats import chat_of
+
+
+class Told(list[Exception | None]):
+    """What the writer said."""
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "chats.db"
+
+
+@pytest.fixture
+def writer(path: Path, told: Told) -> Iterator[Writer]:
+    writer = Writer(lambda: ChatStore(path), told.append, interval_s=0.02, retry_s=0.05)
+    yield writer
+    writer.close()
+
+
+def read(path: Path, chat_id: str) -> Conversation:
+    store = ChatStore(path)
+    try:
+        return store.load(chat_id)
+    finally:
+        store.close()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.005)
+
+
+def test_what_is_saved_is_soon_on_disk(writer: Writer, path: Path) -> None:
+    writer.save(chat_of(1))
+    assert writer.flush()
+    assert read(path, "c1") == chat_of(1)
+    assert writer.pending("c1") == (False, None)
+
+
+def test_a_stream_of_states_ends_with_the_last(writer: Writer, path: Path) -> None:
+    chat = Conversation("c", chats.NOON).ask("t", Message("user", "?"))
+    tokens = chats.written("t", 400)
+    for begin in range(0, 400, 10):
+        chat = chat.write("t", tokens[begin : begin + 10])
+        writer.save(chat)
+        time.sleep(0.002)
+        waiting, latest = writer.pending("c")
+        if waiting:
+            assert latest is chat
+    assert writer.flush()
+    assert read(path, "c").turn("t").answer.tokens == tokens
+
+
+def test_saving_never_waits_for_the_disk(writer: Writer, path: Path) -> None:
+    writer.save(chat_of(1))
+    writer.flush()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")  # another process holds the file
+    begun = time.perf_counter()
+    for number in range(50):
+        writer.save(chat_of(number))
+    assert time.perf_counter() - begun < 0.2
+    other.execute("ROLLBACK")
+    other.close()
+    assert writer.flush()
+
+
+def test_closing_writes_what_waits(path: Path, told: Told) -> None:
+    writer = Writer(lambda: ChatStore(path), told.append, interval_s=60)
+    writer.save(chat_of(1))
+    assert writer.close()
+    assert read(path, "c1") == chat_of(1)
+    assert told == []
+
+
+def test_purging_wins_over_saving_and_the_other_way_round(writer: Writer, path: Path) -> None:
+    writer.save(chat_of(1))
+    writer.purge("c1")
+    assert writer.pending("c1") == (True, None)
+    writer.flush()
+    with pytest.raises(KeyError):
+        read(path, "c1")
+    writer.save(chat_of(1))
+    writer.flush()
+    assert read(path, "c1") == chat_of(1)
+
+
+def test_a_full_disk_is_said_once_kept_and_tried_again(writer: Writer, path: Path, told: Told) -> None:
+    writer.save(chat_of(1))
+    writer.flush()
+    # SQLite's own limit gives its real SQLITE_FULL.
+    _limit(writer, 0)
+    big = chat_of(2, turns=40, tokens=300)
+    writer.save(big)
+    until(lambda: len(told) > 0)
+    time.sleep(0.3)  # several tries
+    assert len(told) == 1
+    assert told[0] is not None
+    assert saving_trouble(told[0]).startswith("The disk is full.")
+    assert not writer.flush(1)
+    assert writer.pending("c2") == (True, big)
+    assert read(path, "c1") == chat_of(1)
+    _limit(writer, 1_000_000)
+    until(lambda: len(told) > 1)
+    assert told[1] is None
+    assert writer.flush()
+    assert read(path, "c2") == big
+
+
+def _limit(writer: Writer, pages: int) -> None:
+    """How far the file may grow. 0: no further than it is."""
+    original = Writer._write
+
+    def write(store: ChatStore, batch: dict[str, Conversation | None]) -> None:
+        store.connection.execute(f"PRAGMA max_page_count = {max(1, pages)}")
+        original(writer, store, batch)
+
+    writer._write = write  # type: ignore[method-assign]
+
+
+def test_what_could_never_be_written_is_known_at_the_end(tmp_path: Path, told: Told) -> None:
+    def refuse() -> ChatStore:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    writer = Writer(refuse, told.append, interval_s=0.01, retry_s=60)
+    writer.save(chat_of(1))
+    until(lambda: len(told) == 1)
+    assert not writer.close()
+    assert writer.unsaved() == {"c1": chat_of(1)}
+
+
+def test_a_chat_that_was_read_is_written_by_its_changes(writer: Writer, path: Path) -> None:
+    writer.save(chat_of(1, turns=5))
+    writer.flush()
+    chat = read(path, "c1")
+    writer.note(chat)
+    longer = chat.ask("new", Message("user", "More?"))
+    writer.save(longer)
+    assert writer.flush()
+    assert read(path, "c1") == longer
