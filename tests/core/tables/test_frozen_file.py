@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from core.drafting.frozen_table import FrozenTable
 from core.errors import TableError
+from core.tables import learned_file
 from core.tables.frozen_file import FORMAT, VERSION, load_frozen, save_frozen
 
 FAMILY, NAME, VOCABULARY = "f" * 64, "Toy", 260
@@ -84,13 +84,13 @@ def test_lies_are_refused(
     tmp_path: Path, arrays: dict[str, np.ndarray], header: dict[str, str], words: str
 ) -> None:
     target = tmp_path / "liar.frozen"
-    save_file(arrays, str(target), metadata=header)
+    learned_file.write(target, arrays, header)
     with pytest.raises(TableError, match=words):
         load(target)
 
 
 def test_no_damaged_file_loads_or_crashes(path: Path, table: FrozenTable) -> None:
-    """Truncations and flipped bytes: an error, or, where only padding changed, the same table."""
+    """Truncations and flipped bits: an error, or, where only the file's own order changed, the same table."""
     content = path.read_bytes()
     rng = random.Random(1)
     for number in range(400):
@@ -98,7 +98,7 @@ def test_no_damaged_file_loads_or_crashes(path: Path, table: FrozenTable) -> Non
         if number % 2:
             spoilt = spoilt[: rng.randrange(len(content))]
         else:
-            at = rng.randrange(min(len(spoilt), 600))
+            at = rng.randrange(len(spoilt))
             spoilt[at] ^= 1 << rng.randrange(8)
         path.write_bytes(bytes(spoilt))
         found: FrozenTable | None = None
@@ -106,7 +106,7 @@ def test_no_damaged_file_loads_or_crashes(path: Path, table: FrozenTable) -> Non
             found = load(path)
         if found is not None:
             assert number % 2 == 0, "a truncated file was loaded"
-            assert all(0 <= i < VOCABULARY for key in found.entries() for i in key)
+            assert dict(found.entries()) == dict(table.entries())
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

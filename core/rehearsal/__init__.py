@@ -1,0 +1,1 @@
+"""Rehearsal: a model answers prompts by itself, and what it says is kept to guess from."""
