@@ -24,6 +24,7 @@ from core.decoding.tally import Tally
 from core.decoding.width_cost import LiveCost
 from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate
+from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.registry import DrafterSpec
 from core.events import (
     Change,
@@ -197,7 +198,7 @@ class Answer:
         )
 
     def _gauges(self) -> Gauges:
-        tally = self._tally
+        tally, drafter = self._tally, self._plan.drafter
         return Gauges(
             self._request,
             tally.live_tokens_per_s,
@@ -208,10 +209,11 @@ class Answer:
             tally.acceptance,
             tally.mean_per_step,
             tally.positions,
-            self._plan.drafter.occupancy(),
+            drafter.occupancy(),
             memory.used_bytes(),
             len(self._prompt) + len(self._shown),
             self._loaded.info.context_tokens,
+            drafter.figures() if isinstance(drafter, NgramModDrafter) else None,
         )
 
     def _stats(self) -> Stats:

@@ -3,7 +3,7 @@
 One request's way: render → plan → reuse the longest prefix → read the rest in chunks → decode
 with the drafter → one Finished. The engine owns the model, the draft model, the conversation's
 ledger and the tables that requests share; it lives on one thread (MLX streams are thread-local),
-the worker's main thread. It starts no thread, knows no process and no wire.
+the worker's main thread. It knows no process and no wire.
 
 After any end of an answer (stop token, length, cancel, error) the ledger holds a prefix of the
 prompt and the shown tokens, so the next turn reuses it and gives what a cold start gives.
@@ -24,9 +24,7 @@ from core.decoding.proposer import ModelProposer
 from core.decoding.tree_probe import why_no_trees
 from core.decoding.width_cost import CostProfile, LiveCost, load_profile, measure, save_profile
 from core.drafting.cacheback import CachebackDrafter
-from core.drafting.calibration import Calibrations
 from core.drafting.frozen_table import FrozenTable
-from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.errors import (
     DraftModelError,
@@ -44,6 +42,7 @@ from core.settings import Settings, assign
 from core.settings.declaration import check
 from core.settings.drafting import Cacheback
 from core.tables.frozen_file import load_frozen
+from core.tables.memory import TableMemory
 
 
 def never() -> bool:
@@ -52,14 +51,16 @@ def never() -> bool:
 
 
 class Engine:
-    """Load once, generate often. Every method belongs to the thread that made the engine."""
+    """Load once, generate often. Every method belongs to the thread that made the engine.
 
-    def __init__(self) -> None:
+    `memory` keeps what drafters learn; without one it lasts as long as the engine.
+    """
+
+    def __init__(self, memory: TableMemory | None = None) -> None:
         self._loaded: LoadedModel | None = None
         self._ledger: Ledger | None = None
         self._proposer: tuple[str, ModelProposer] | None = None
-        self._tables = NgramTables()
-        self._calibrations = Calibrations()
+        self._memory = memory or TableMemory()
         self._why_no_trees: str | None = None
         self._profile: Profile | None = None
         self._cost_profile: CostProfile | None = None
@@ -92,9 +93,9 @@ class Engine:
         return self._proposer[1] if self._proposer else None
 
     @property
-    def tables(self) -> NgramTables:
-        """The tables that requests share; they outlive models."""
-        return self._tables
+    def memory(self) -> TableMemory:
+        """The tables that requests share; they outlive models, and on disk the process."""
+        return self._memory
 
     def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
         """Load `reference`; the model in use stays if that fails with `ModelError`."""
@@ -106,6 +107,13 @@ class Engine:
         self.unload()
         self._loaded = loaded
         self._ledger = Ledger(loaded.new_cache)
+        info = loaded.info
+        self._memory.open(info.family, info.family_name, info.vocabulary, info.name)
+
+    def close(self) -> None:
+        """The end: free the model, save the tables."""
+        self.unload()
+        self._memory.close()
 
     def unload(self) -> None:
         """Free the model, the draft model and their caches."""
@@ -114,10 +122,12 @@ class Engine:
         mx.clear_cache()
 
     def forget(self, *, tables: bool = False) -> None:
-        """Drop the reusable prefixes, so that the next answer starts cold; shared tables if asked to."""
+        """Drop the reusable prefixes, so that the next answer starts cold.
+
+        With `tables` what the shared tables learned since they were last saved goes, too.
+        """
         if tables:
-            self._tables = NgramTables()
-            self._calibrations = Calibrations()
+            self._memory.forget()
         if self._ledger is not None:
             self._ledger.clear()
         if self._proposer is not None:
@@ -192,7 +202,11 @@ class Engine:
             raise PromptTooLongError(len(prompt), limit)
         try:
             plan = self._plan(len(prompt), settings)
-            yield from Answer(self.loaded, self.ledger, prompt, plan, cancelled, request, started).events()
+            answer = Answer(self.loaded, self.ledger, prompt, plan, cancelled, request, started)
+            try:
+                yield from answer.events()
+            finally:
+                self._memory.learned(plan.settings)
         except (MemoryError, RuntimeError) as error:
             if _is_memory(error):
                 self.forget()
@@ -264,10 +278,10 @@ class Engine:
         return Resources(
             info.context_tokens,
             info.family,
-            self._tables,
+            self._memory.tables_for(settings),
             trees,
             frozen,
-            calibration=self._calibrations.of(info.family),
+            calibration=self._memory.calibration_for(settings),
             proposer=proposer,
         )
 

@@ -9,7 +9,19 @@ from pathlib import Path
 import msgspec
 
 from core.errors import DraftlightError, RequestError
-from core.events import Attachment, Effective, Finished, Generate, Message, Stats, Token, encode, failure
+from core.events import (
+    Attachment,
+    Effective,
+    Finished,
+    Generate,
+    Message,
+    Stats,
+    TableStatus,
+    Token,
+    encode,
+    failure,
+)
+from core.paths import tables_dir
 from core.settings import Settings
 
 
@@ -26,8 +38,14 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 
     prepare()
     from core.engine import Engine
+    from core.tables.folder import TableFolder
+    from core.tables.memory import TableMemory
 
-    engine = Engine()
+    def say(status: TableStatus) -> None:
+        for note in status.notes:
+            print(note, file=sys.stderr)
+
+    engine = Engine(TableMemory(TableFolder(tables_dir()), say))
     request = Generate("cli", messages, settings)
     try:
         engine.load(options.model)
@@ -44,6 +62,8 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
         if options.json:
             sys.stdout.write(encode(failure(error, command="generate", request="cli")).decode())
         raise
+    finally:
+        engine.close()
     return 0
 
 

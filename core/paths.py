@@ -30,6 +30,11 @@ def models_dir() -> Path:
     return data_dir() / "models"
 
 
+def tables_dir() -> Path:
+    """The tables of every tokenizer family."""
+    return data_dir() / "tables"
+
+
 def resources_dir() -> Path:
     """Files that ship with Draftlight, beside the packages in a checkout and in a wheel alike."""
     return Path(__file__).resolve().parents[1] / "resources"

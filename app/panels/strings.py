@@ -26,6 +26,7 @@ GROUP_TITLES = {
     "decoding": "Exactness",
     "sampling": "Sampling",
     "prefill": "Reading",
+    "tables": "Memory",
     "chat": "System prompt",
 }
 
@@ -40,6 +41,7 @@ SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
         ("sampling.seed", "seed {}"),
     ),
     "prefill": (("prefill.mode", "{}"), ("prefill.keep_pct", "keep {} %")),
+    "tables": (("tables.learn", "learning {}"),),
     "chat": (("chat.system_prompt", "{}"),),
 }
 SUMMARY_SEPARATOR = " · "

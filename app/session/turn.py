@@ -82,6 +82,9 @@ from core.events import (
     ModelUnloaded,
     PrefillProgress,
     ReadingMap,
+    TableDone,
+    TableList,
+    TableStatus,
     Token,
     TokenCount,
 )
@@ -246,6 +249,18 @@ def _token_count(link: Link, given: TokenCount) -> Step:
     return Step(link, (Counted(given.request, given.tokens),))
 
 
+def _table_status(link: Link, given: TableStatus) -> Step:
+    """What people must know of the tables is said; the rest is for who shows them."""
+    if not given.notes:
+        return Step(link)
+    failed = Failed("", "tables", "request", "bad-table", " ".join(given.notes))
+    return Step(link, (TroubleHeard(failed),))
+
+
+def _table_answer(link: Link, given: TableList | TableDone) -> Step:
+    return Step(link)
+
+
 def _heartbeat(link: Link, given: Heartbeat) -> Step:
     memory = MemoryHeard(given.memory_bytes, given.memory_limit_bytes)
     if link.busy and not link.quiet and given.stalled_s >= STUCK_S:
@@ -365,6 +380,9 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
     Finished: (_ANSWERING, _finished),
     Failed: (_ALIVE, _failed),
     TokenCount: (_SPOKEN, _token_count),
+    TableStatus: (_ALIVE, _table_status),
+    TableList: (_SPOKEN, _table_answer),
+    TableDone: (_SPOKEN, _table_answer),
     Heartbeat: (_ALIVE, _heartbeat),
     WorkerExited: (_ALIVE, _exited),
     WorkerSilent: (_ALIVE, _silent),

@@ -203,17 +203,6 @@ class Calibration:
         return known[assumed]
 
 
-class Calibrations:
-    """The calibrations that requests share: one a tokenizer family, made when first asked for."""
-
-    def __init__(self) -> None:
-        self._families: dict[str, Calibration] = {}
-
-    def of(self, family: str) -> Calibration:
-        """The family's."""
-        return self._families.setdefault(family, Calibration())
-
-
 def kind_of(length: int, threaded: bool) -> int:
     """The kind of a guess seen after a context of `length` tokens; 0 if it was never seen."""
     # Classes: unseen; 1 and 2; 3 … 6; 7 … 14; 15 … 30; longer.

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from core.drafting.draft import EMPTY, Draft
 from core.drafting.ngram_table import NgramTable
-from core.events import Occupancy
+from core.events import Occupancy, TableFigures
 from core.settings.drafting import NgramMod
 
 # The seed's chunked insert gate.
@@ -86,6 +86,7 @@ class NgramModDrafter:
         """Counts poor drafts in a row; enough of them pause this request, never the table."""
         if not draft.tokens:
             return
+        self._table.record(min(accepted + 1, len(draft)), accepted)
         if accepted >= self._settings.low_acceptance * len(draft):
             self._poor = self._doublings = 0
             return
@@ -94,6 +95,10 @@ class NgramModDrafter:
             self._resume_at = self._seen + (self._settings.pause_tokens << self._doublings)
             self._doublings = min(self._doublings + 1, _MOST_DOUBLINGS)
             self._poor = 0
+
+    def figures(self) -> TableFigures:
+        """The table's counters."""
+        return self._table.figures()
 
     def occupancy(self) -> Occupancy:
         return Occupancy(self._table.used, self._table.slots)

@@ -7,10 +7,12 @@ on the last token, so h is multiplied, folded and multiplied again, and the top 
 the slot. Without the fold, windows that differ in the last token only filled a table by 45 %
 where a random function fills 63 %.
 
-Invariants: a slot holds the token of the latest insert that fell into it and nothing else, no
+Invariants: a slot holds the token of the latest insert that fell into it and when that was, no
 tags, no chains: a collision overwrites silently and a wrong guess is the verifier's to refuse.
-`used` never falls but by `reset`, which erases every slot. Knows no request, prompt or file.
-Worker's main thread only.
+A table never fills up: once `decay_at` of it is used, the oldest quarter of its entries leaves
+(an entry is as old as its last insert, and what is said again is inserted again). Time is counted
+in inserts, in epochs of 1/64 of the slots. Only `reset` erases everything. Knows no request,
+prompt or file. Worker's main thread only.
 """
 
 from __future__ import annotations
@@ -21,27 +23,36 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from core.events import TableFigures
 from core.settings.drafting import check_slots
 
 MULTIPLIER = 6364136223846793005
 _MASK = (1 << 64) - 1
-# Slots hold id + 1 in 32 bits, so that 0 means empty; ids outside are never stored.
-_ID_END = (1 << 32) - 1
+# A cell is epoch << 24 | id + 1, so that 0 means empty. Ids outside are never stored: the largest
+# vocabularies have under 2^18.
+_EPOCH_SHIFT = 24
+_TOKEN = (1 << _EPOCH_SHIFT) - 1
+_MARK = 0xFF << _EPOCH_SHIFT
+ID_END = _TOKEN
+_EPOCHS = 1 << 8
+# So a quarter of a half full table is at least eight epochs: fine enough to leave about a quarter.
+_EPOCHS_A_TABLE = 64
+# What UI.md's tables do: “when half full, drop the oldest quarter”.
+_LEAVING_SHARE = 0.25
 
 
-class NgramTableStats(Struct, frozen=True):
-    """Counters since the table was made or reset. A lookup that finds a token is a hit.
+class Entries(Struct, frozen=True):
+    """The used slots' numbers, ascending, their tokens, and how many epochs ago each was written.
 
-    `inserts` counts all writes, `overwrites` those that replaced a different token; so
-    `inserts` − `used` − `overwrites` confirmed what was there.
+    All [used].
     """
 
-    used: int
-    slots: int
-    inserts: int
-    overwrites: int
-    lookups: int
-    hits: int
+    slots: NDArray[np.uint32]
+    tokens: NDArray[np.uint32]
+    ages: NDArray[np.uint8]
+
+
+NO_ENTRIES = Entries(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
 class NgramTable:
@@ -55,8 +66,12 @@ class NgramTable:
         check_slots(slots)
         self.n = n
         self.slots = slots
+        # The share of used slots at which old entries make room; above 1 never.
+        self.decay_at = 0.5
         self._shift = 64 - (slots.bit_length() - 1)
         self._leaving_factor = pow(MULTIPLIER, n, 1 << 64)
+        # Inserts until the epoch is over.
+        self._left: int = 0
         self.reset()
 
     # ---- hashing
@@ -86,21 +101,29 @@ class NgramTable:
     def insert_all(self, pairs: Iterable[tuple[int, int]]) -> None:
         """`insert` for each (window hash, token), in order."""
         cells, slot_of = self._allocated(), self.slot
+        mark, left = self._epoch << _EPOCH_SHIFT, self._left
         used = inserts = overwrites = 0
         for window_hash, token in pairs:
-            if not 0 <= token < _ID_END:
+            if not 0 <= token < ID_END:
                 continue
             slot = slot_of(window_hash)
-            before = cells[slot]
+            before = cells[slot] & _TOKEN
             inserts += 1
             if before == 0:
                 used += 1
-            elif before == token + 1:
-                continue
-            else:
+            elif before != token + 1:
                 overwrites += 1
-            cells[slot] = token + 1
+            cells[slot] = mark | (token + 1)
+            left -= 1
+            if not left:
+                self._used += used
+                self._fills += used
+                used = 0
+                self._turn_epoch()
+                mark, left = self._epoch << _EPOCH_SHIFT, self._left
+        self._left = left
         self._used += used
+        self._fills += used
         self._inserts += inserts
         self._overwrites += overwrites
 
@@ -109,16 +132,32 @@ class NgramTable:
         self._lookups += 1
         if self._cells is None:
             return None
-        cell = self._cells[self.slot(window_hash)]
+        cell = self._cells[self.slot(window_hash)] & _TOKEN
         if cell == 0:
             return None
         self._hits += 1
         return cell - 1
 
+    def record(self, tested: int, accepted: int) -> None:
+        """Of a draft made from this table, so many tokens were tested and accepted."""
+        self._tested += tested
+        self._accepted += accepted
+
     def reset(self) -> None:
         """Forget everything; the memory is given back."""
         self._cells: memoryview[int] | None = None
         self._used = self._inserts = self._overwrites = self._lookups = self._hits = 0
+        self._tested = self._accepted = self._fills = 0
+        self._epoch = 0
+        self._left = self._epoch_inserts
+
+    def copy(self) -> NgramTable:
+        """A table with the same content and a life of its own."""
+        copy = NgramTable(self.n, self.slots)
+        copy.__dict__.update(self.__dict__)
+        if self._cells is not None:
+            copy._cells = np.array(self._cells).data
+        return copy
 
     # ---- looking in
 
@@ -127,34 +166,97 @@ class NgramTable:
         """Slots that hold a token."""
         return self._used
 
-    def stats(self) -> NgramTableStats:
-        return NgramTableStats(
-            self._used, self.slots, self._inserts, self._overwrites, self._lookups, self._hits
+    @property
+    def changes(self) -> int:
+        """How many times an entry was written anew or changed. Only differences mean something."""
+        return self._fills + self._overwrites
+
+    def figures(self) -> TableFigures:
+        """The counters since the table was made or reset; `restore` goes on from what it is given.
+
+        So `inserts` − `overwrites` − those that filled an empty slot confirmed what was there.
+        """
+        return TableFigures(
+            self._used,
+            self.slots,
+            self._inserts,
+            self._overwrites,
+            self._lookups,
+            self._hits,
+            self._tested,
+            self._accepted,
         )
 
-    def entries(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Copies of the used slots' numbers, ascending, and of their tokens; both [used]."""
+    def entries(self) -> Entries:
+        """Copies of the content."""
         if self._cells is None:
-            return np.empty(0, np.uint32), np.empty(0, np.uint32)
+            return NO_ENTRIES
         cells = np.frombuffer(self._cells, np.uint32)
-        used = np.flatnonzero(cells)
-        return used.astype(np.uint32), cells[used] - np.uint32(1)
+        slots = np.flatnonzero(cells)
+        held = cells[slots]
+        ages = np.uint32(self._epoch) - (held >> _EPOCH_SHIFT)
+        tokens = (held & np.uint32(_TOKEN)) - np.uint32(1)
+        return Entries(slots.astype(np.uint32), tokens.astype(np.uint32), ages.astype(np.uint8))
 
-    def restore(self, slots: NDArray[np.uint32], tokens: NDArray[np.uint32]) -> None:
+    def restore(self, entries: Entries, figures: TableFigures | None = None) -> None:
         """Replace the content by what `entries` gave for a table of the same n and size.
 
-        Counters start again. Raises ValueError, and changes nothing, if the arrays are not that.
+        Counters go on from `figures`, or start again. Raises ValueError, and changes nothing, if
+        the arrays are not that.
         """
-        if slots.ndim != 1 or slots.shape != tokens.shape:
+        slots, tokens, ages = entries.slots, entries.tokens, entries.ages
+        if slots.ndim != 1 or slots.shape != tokens.shape or slots.shape != ages.shape:
             raise ValueError(f"{slots.shape} slots and {tokens.shape} tokens do not make a table")
-        if slots.size and (int(slots.max()) >= self.slots or int(tokens.max()) >= _ID_END):
+        if slots.size and (int(slots.max()) >= self.slots or int(tokens.max()) >= ID_END):
             raise ValueError(f"slot or token out of range for a table of {self.slots} slots")
-        if len(np.unique(slots)) != slots.size:
-            raise ValueError("a slot occurs twice")
+        if (slots[1:] <= slots[:-1]).any():
+            raise ValueError("a slot of the table occurs twice or out of order")
         self.reset()
+        if figures is not None:
+            self._inserts, self._overwrites = figures.inserts, figures.overwrites
+            self._lookups, self._hits = figures.lookups, figures.hits
+            self._tested, self._accepted = figures.tested, figures.accepted
         if slots.size:
-            np.frombuffer(self._allocated(), np.uint32)[slots] = tokens + np.uint32(1)
+            # Room for the ages below, and for as many epochs above.
+            self._epoch = int(ages.max())
+            marks = (np.uint32(self._epoch) - ages.astype(np.uint32)) << _EPOCH_SHIFT
+            np.frombuffer(self._allocated(), np.uint32)[slots] = marks | (tokens + np.uint32(1))
             self._used = slots.size
+
+    # ---- age
+
+    @property
+    def _epoch_inserts(self) -> int:
+        return self.slots // _EPOCHS_A_TABLE
+
+    def _turn_epoch(self) -> None:
+        """An epoch is over: old entries leave if it is time, and all grow one older."""
+        self._left = self._epoch_inserts
+        if self._used > self.decay_at * self.slots:
+            self._decay()
+        self._epoch += 1
+        if self._epoch == _EPOCHS:
+            self._halve_ages()
+
+    def _decay(self) -> None:
+        """Empty a quarter of the used slots: the oldest epochs', and of the last of these just as many."""
+        cells = np.frombuffer(self._allocated(), np.uint32)
+        slots = np.flatnonzero(cells)
+        epochs = cells[slots] >> _EPOCH_SHIFT
+        leaving = int(len(slots) * _LEAVING_SHARE)
+        so_far = np.cumsum(np.bincount(epochs, minlength=_EPOCHS))
+        last = int(np.searchsorted(so_far, leaving))
+        older, of_last = slots[epochs < last], slots[epochs == last]
+        cells[older] = 0
+        # Slots are hashes: the first of them are as good a choice as any.
+        cells[of_last[: leaving - len(older)]] = 0
+        self._used -= leaving
+
+    def _halve_ages(self) -> None:
+        """Make room for new epochs: the old ones stay in their order, two become one."""
+        cells = np.frombuffer(self._allocated(), np.uint32)
+        cells[:] = (cells >> np.uint32(1)) & np.uint32(_MARK) | cells & np.uint32(_TOKEN)
+        self._epoch = _EPOCHS // 2
 
     def _allocated(self) -> memoryview[int]:
         if self._cells is None:
@@ -181,3 +283,26 @@ class NgramTables:
     def of_family(self, family: str) -> tuple[NgramTable, ...]:
         """Every table made for `family` so far."""
         return tuple(table for (name, _, _), table in self._tables.items() if name == family)
+
+    def forget(self, family: str) -> None:
+        """Drop every table of `family`."""
+        self._tables = {key: table for key, table in self._tables.items() if key[0] != family}
+
+    def private(self) -> NgramTables:
+        """The same knowledge for a request that must leave no trace: its tables are copies."""
+        return _PrivateTables(self)
+
+
+class _PrivateTables(NgramTables):
+    """Copies a table when it is first asked for; what is learned goes with this object."""
+
+    def __init__(self, shared: NgramTables) -> None:
+        super().__init__()
+        self._shared = shared
+
+    def table(self, family: str, n: int, slots: int) -> NgramTable:
+        key = (family, n, slots)
+        if key not in self._tables:
+            known = self._shared._tables.get(key)
+            self._tables[key] = known.copy() if known is not None else NgramTable(n, slots)
+        return self._tables[key]

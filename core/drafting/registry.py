@@ -81,7 +81,9 @@ def _ngram_simple(settings: Settings, resources: Resources) -> Drafter:
 
 def _ngram_mod(settings: Settings, resources: Resources) -> Drafter:
     chosen = settings.ngram_mod
-    return NgramModDrafter(chosen, resources.tables.table(resources.family, chosen.n, chosen.slots))
+    table = resources.tables.table(resources.family, chosen.n, chosen.slots)
+    table.decay_at = settings.tables.decay_at
+    return NgramModDrafter(chosen, table)
 
 
 def _cacheback(settings: Settings, resources: Resources) -> Drafter:

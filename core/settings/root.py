@@ -18,6 +18,7 @@ from core.settings.drafting import (
 )
 from core.settings.prefill import Prefill
 from core.settings.sampling import Sampling
+from core.settings.tables import Tables
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,4 +35,5 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     decoding: Decoding = field(default_factory=Decoding)
     sampling: Sampling = field(default_factory=Sampling)
     prefill: Prefill = field(default_factory=Prefill)
+    tables: Tables = field(default_factory=Tables)
     chat: Chat = field(default_factory=Chat)

@@ -15,6 +15,8 @@ import queue
 import threading
 import time
 import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.errors import DraftlightError
 from core.events import (
@@ -24,21 +26,34 @@ from core.events import (
     Command,
     CountTokens,
     Event,
+    ExportTable,
     Generate,
     Heartbeat,
     Hello,
+    ImportTable,
+    ListTables,
     LoadModel,
     LoadProgress,
+    LoadTables,
     ModelLoaded,
     ModelUnloaded,
     PrefillProgress,
+    ResetTable,
+    SaveTables,
     Shutdown,
+    TableAction,
+    TableDone,
+    TableList,
     Token,
     TokenCount,
     UnloadModel,
     failure,
 )
+from core.paths import tables_dir
 from core.worker.channel import Channel
+
+if TYPE_CHECKING:  # importing it loads numpy, and MLX must be prepared before
+    from core.tables.memory import Done
 
 _HEARTBEAT_S = 1.0
 # A window that is gone does not wait for a long forward to end.
@@ -62,10 +77,13 @@ def main() -> int:
 class _Worker:
     def __init__(self, channel: Channel, blas: str) -> None:
         from core.engine import Engine
+        from core.tables.folder import TableFolder
+        from core.tables.memory import TableMemory
 
         self._channel = channel
         self._blas = blas
-        self._engine = Engine()
+        # Said by the main thread and by the one that saves; the channel takes both.
+        self._engine = Engine(TableMemory(TableFolder(tables_dir()), channel.send))
         self._queue: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._cancelled: set[str] = set()
         self._closing = threading.Event()
@@ -83,13 +101,14 @@ class _Worker:
                 break
             self._run(command)
         self._closing.set()
+        self._engine.close()
         heart.join()
         return 0
 
     # ---- main thread
 
     def _run(self, command: Command) -> None:
-        request = command.request if isinstance(command, Generate | CountTokens) else ""
+        request = getattr(command, "request", "")
         try:
             match command:
                 case LoadModel(model):
@@ -101,6 +120,20 @@ class _Worker:
                     self._generate(command)
                 case CountTokens(_, text):
                     self._channel.send(TokenCount(request, self._engine.count_tokens(text)))
+                case ListTables():
+                    tables, set_aside = self._engine.memory.listing()
+                    self._channel.send(TableList(request, str(tables_dir()), tables, set_aside))
+                case SaveTables():
+                    self._done(request, "save", self._engine.memory.save())
+                case LoadTables(_, previous):
+                    self._done(request, "load", self._engine.memory.load(previous=previous))
+                case ResetTable(_, family):
+                    self._done(request, "reset", self._engine.memory.reset(family))
+                case ExportTable(_, family, n, slots, path, replace):
+                    done = self._engine.memory.export(family, n, slots, Path(path), replace=replace)
+                    self._done(request, "export", done)
+                case ImportTable(_, path):
+                    self._done(request, "import", self._engine.memory.import_(Path(path)))
                 case _:
                     pass
         except Exception as error:  # the boundary: whatever went wrong, the window is told
@@ -119,7 +152,11 @@ class _Worker:
                 pass
         except Exception:  # measuring is a convenience: without it the engine guesses
             traceback.print_exc()
-        return self._queue.get()
+        while True:
+            try:
+                return self._queue.get(timeout=self._engine.memory.due_s())
+            except queue.Empty:
+                self._engine.memory.save_soon()
 
     def _load(self, model: str) -> None:
         self._set("loading")
@@ -138,6 +175,21 @@ class _Worker:
             if isinstance(event, Token | PrefillProgress):
                 self._moved_at = time.monotonic()
             self._channel.send(event)
+
+    def _done(self, request: str, action: TableAction, done: Done) -> None:
+        self._channel.send(
+            TableDone(
+                request,
+                action,
+                done.family,
+                done.family_name,
+                done.entries,
+                done.files,
+                done.took_s,
+                done.path,
+                done.notes,
+            )
+        )
 
     def _is_cancelled(self, request: str) -> bool:
         return request in self._cancelled or self._closing.is_set()

@@ -20,7 +20,7 @@ from tests.core.drafting.support import (
     observe_in_pieces,
     survives,
 )
-from tests.core.drafting.test_ngram_table import SLOTS, slot_of
+from tests.core.drafting.test_ngram_table import SLOTS, content, slot_of
 
 # Large enough that nothing collides by chance where a test expects a certain draft.
 ROOMY = 2**20
@@ -88,7 +88,7 @@ def test_pieces_equal_the_whole(n: int, tokens: list[int], cuts: list[int]) -> N
     pieces, whole = (NgramModDrafter(NgramMod(), table) for table in tables)
     observe_in_pieces(pieces, tokens, cuts)
     whole.observe(tokens)
-    contents = [[array.tolist() for array in table.entries()] for table in tables]
+    contents = [content(table) for table in tables]
     assert contents[0] == contents[1]
     assert pieces.draft(64) == whole.draft(64)
 

@@ -78,4 +78,4 @@ def test_drafter_names_are_the_registry() -> None:
 def test_every_group_named_like_a_drafter_belongs_to_one() -> None:
     groups = {field.name for field in msgspec.structs.fields(Settings)}
     parameterised = {name.replace("-", "_") for name in DRAFTERS} & groups
-    assert parameterised == groups - {"drafting", "gate", "decoding", "sampling", "prefill", "chat"}
+    assert parameterised == groups - {"drafting", "gate", "decoding", "sampling", "prefill", "tables", "chat"}

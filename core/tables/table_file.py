@@ -1,0 +1,137 @@
+"""One n-gram table as a file: the used slots only.
+
+    slots    uint32 [used]   the slots' numbers, ascending
+    tokens   uint32 [used]   the token each holds
+    ages     uint8  [used]   how many epochs ago it was written
+
+Nothing in a file is believed: every count, size, number and id is checked before a table is made
+of it. Knows no folder.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta, Struct
+
+from core.drafting.ngram_table import ID_END, MULTIPLIER, Entries
+from core.events import TableDay, TableFigures, TableTeacher
+from core.tables.container import Refused, checked, decode, encode
+
+FORMAT = "draftlight-table"
+VERSION = 1
+# The largest table, full, is 38 MB.
+MOST_BYTES = 64 * 1024 * 1024
+DAYS_KEPT = 60
+_TEACHERS_KEPT = 32
+
+Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+_Name = Annotated[str, Meta(max_length=200)]
+_Count = Annotated[int, Meta(ge=0, lt=2**62)]
+_Time = Annotated[float, Meta(ge=0, lt=2**40)]
+
+
+class _Figures(TableFigures, frozen=True):
+    """Bounds for what comes from a file."""
+
+    used: _Count = 0
+    slots: Annotated[int, Meta(ge=2**12, le=2**22)] = 2**12
+    inserts: _Count = 0
+    overwrites: _Count = 0
+    lookups: _Count = 0
+    hits: _Count = 0
+    tested: _Count = 0
+    accepted: _Count = 0
+
+
+class _Teacher(TableTeacher, frozen=True):
+    model: _Name
+    entries: _Count
+
+
+class _Day(TableDay, frozen=True):
+    day: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
+    used: _Count
+    tested: _Count
+    accepted: _Count
+
+
+class TableHeader(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file says of itself. Times are Unix seconds; `days` and `learned_from` as in `TableInfo`."""
+
+    format: str
+    version: int
+    family: Fingerprint
+    family_name: _Name
+    n: Annotated[int, Meta(ge=2, le=32)]
+    multiplier: int
+    figures: _Figures
+    learned_from: Annotated[tuple[_Teacher, ...], Meta(max_length=_TEACHERS_KEPT)]
+    days: Annotated[tuple[_Day, ...], Meta(max_length=DAYS_KEPT)]
+    created_s: _Time
+    updated_s: _Time
+
+    @property
+    def slots(self) -> int:
+        return self.figures.slots
+
+
+class SavedTable(Struct, frozen=True):
+    """A table's content and its header, whose `figures.used` is the number of entries."""
+
+    header: TableHeader
+    entries: Entries
+
+
+def make_header(
+    family: str,
+    family_name: str,
+    n: int,
+    figures: TableFigures,
+    learned_from: tuple[TableTeacher, ...],
+    days: tuple[TableDay, ...],
+    created_s: float,
+    updated_s: float,
+) -> TableHeader:
+    """A header of the current version; of teachers and days the most important are kept."""
+    teachers = sorted(learned_from, key=lambda teacher: -teacher.entries)[:_TEACHERS_KEPT]
+    return TableHeader(
+        FORMAT,
+        VERSION,
+        family,
+        family_name[:200],
+        n,
+        MULTIPLIER,
+        _Figures(**{name: getattr(figures, name) for name in TableFigures.__struct_fields__}),
+        tuple(_Teacher(teacher.model[:200], teacher.entries) for teacher in teachers),
+        tuple(_Day(day.day, day.used, day.tested, day.accepted) for day in days[-DAYS_KEPT:]),
+        created_s,
+        updated_s,
+    )
+
+
+def encode_table(table: SavedTable) -> bytes:
+    """The file's content."""
+    entries = table.entries
+    return encode(table.header, {"slots": entries.slots, "tokens": entries.tokens, "ages": entries.ages})
+
+
+def decode_table(content: bytes, *, vocabulary: int = ID_END) -> SavedTable:
+    """The table in `content`, whose ids are below `vocabulary`. Raises `Refused`."""
+    header, arrays = decode(content, TableHeader, FORMAT, VERSION)
+    used, slots = header.figures.used, header.slots
+    if header.multiplier != MULTIPLIER:
+        raise Refused("was made with another hash")
+    if slots & (slots - 1) or used > slots:
+        raise Refused(f"claims {used:,} entries in {slots:,} slots, which cannot be")
+    checked(
+        arrays, {"slots": (np.uint32, (used,)), "tokens": (np.uint32, (used,)), "ages": (np.uint8, (used,))}
+    )
+    entries = Entries(arrays["slots"], arrays["tokens"], arrays["ages"])
+    if used:
+        if int(entries.slots[-1]) >= slots or bool((entries.slots[1:] <= entries.slots[:-1]).any()):
+            raise Refused("has slots out of order or outside the table")
+        if int(entries.tokens.max()) >= min(vocabulary, ID_END):
+            raise Refused(f"holds ids outside the model's vocabulary of {vocabulary:,}")
+    return SavedTable(header, entries)
