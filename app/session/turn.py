@@ -380,7 +380,7 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
     Finished: (_ANSWERING, _finished),
     Failed: (_ALIVE, _failed),
     TokenCount: (_SPOKEN, _token_count),
-    TableStatus: (_ALIVE, _table_status),
+    TableStatus: (_SPOKEN, _table_status),
     TableList: (_SPOKEN, _table_answer),
     TableDone: (_SPOKEN, _table_answer),
     Heartbeat: (_ALIVE, _heartbeat),

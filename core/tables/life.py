@@ -23,12 +23,11 @@ class Life:
         self.size_bytes = size_bytes
         self._teachers = {t.model: t.entries for t in header.learned_from} if header else {}
         self._days: list[TableDay] = list(header.days) if header else []
-        self._credited = table.changes
-        figures = table.figures()
+        # Nothing is credited yet of a table that was not read: a drafter made it during an answer.
+        figures = table.figures() if header else TableFigures()
+        self._credited = self._saved_changes = table.changes if header else 0
         self._tested, self._accepted = figures.tested, figures.accepted
-        # Of what was there before anything was learned here, only a file is a save.
-        self._saved_changes = table.changes if header else table.changes - table.used
-        self._saved_activity = self._activity() if header else (-1, -1)
+        self._saved_activity = (figures.inserts, figures.lookups)
 
     def credit(self, model: str, day: str) -> None:
         """What was learned since the last call, `model` taught on `day` (like 2026-11-21)."""
@@ -48,7 +47,7 @@ class Life:
     @property
     def is_saved(self) -> bool:
         """Whether nothing happened since the last save. A table that was never used needs none."""
-        return self._activity() in (self._saved_activity, (0, 0))
+        return self._activity() == self._saved_activity
 
     def mark(self) -> tuple[int, tuple[int, int]]:
         """What to give to `saved` once the content of now is on disk."""

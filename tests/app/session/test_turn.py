@@ -30,6 +30,9 @@ from core.events import (
     LoadProgress,
     Message,
     ModelUnloaded,
+    TableDone,
+    TableList,
+    TableStatus,
     TokenCount,
 )
 from core.settings import Settings
@@ -96,6 +99,9 @@ SAMPLES: dict[type, Any] = {
         finished(),
         failed(),
         TokenCount("c1", 12),
+        TableStatus("warm", "f" * 64, "Fake"),
+        TableList("t1", "tables", ()),
+        TableDone("t2", "save", "f" * 64, "Fake", 12, 1, 0.1),
         HEARTBEAT,
         KILLED,
         WorkerSilent(15.0),
@@ -345,3 +351,12 @@ def test_hello_type_is_the_only_first_word() -> None:
     legal = {kind for kind, (phases, _) in RULES.items() if Phase.STARTING in phases}
     events = legal - set(INTENTS)
     assert events == {Hello, Failed, Heartbeat, WorkerExited, WorkerSilent, BadLine}
+
+
+def test_what_tables_have_to_say_is_shown() -> None:
+    quiet = TableStatus("warm", "f" * 64, "Fake")
+    assert run(quiet, start=at(Phase.READY))[1] == []
+    _, effects = run(TableStatus("failed", "f" * 64, "Fake", notes=("No room.",)), start=at(Phase.READY))
+    (shown,) = effects
+    assert isinstance(shown, fx.TroubleHeard)
+    assert shown.failed.message == "No room."

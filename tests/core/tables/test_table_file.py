@@ -1,0 +1,256 @@
+"""Files of tables and calibrations: what goes in comes out, and nothing else comes out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save
+
+from core.drafting.calibration import Calibration
+from core.drafting.ngram_table import ID_END, Entries, NgramTable
+from core.events import TableDay, TableFigures, TableTeacher
+from core.tables import calibration_file, container
+from core.tables.calibration_file import decode_calibration, encode_calibration
+from core.tables.container import Refused, encode
+from core.tables.table_file import SavedTable, decode_table, encode_table, make_header
+from tests.core.tables.support import FAMILY, SLOTS, VOCABULARY, fill
+
+counts = st.integers(0, 2**50)
+LENGTH = Calibration().state().size
+
+
+def saved(table: NgramTable, **changes: Any) -> SavedTable:
+    facts: dict[str, Any] = {
+        "family": FAMILY,
+        "family_name": "Toy",
+        "n": table.n,
+        "figures": table.figures(),
+        "learned_from": (TableTeacher("Toy 1", 3),),
+        "days": (TableDay("2026-11-21", 1, 2, 3),),
+        "created_s": 1.5,
+        "updated_s": 2.5,
+        **changes,
+    }
+    return SavedTable(make_header(**facts), table.entries())
+
+
+def small() -> bytes:
+    table = NgramTable(16, SLOTS)
+    fill(table, 12)
+    return encode_table(saved(table))
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, SLOTS - 1), st.tuples(st.integers(0, ID_END - 1), st.integers(0, 255)), max_size=60
+    ),
+    st.tuples(counts, counts, counts, counts, counts, counts),
+    st.text(max_size=300),
+)
+@settings(deadline=None)
+def test_what_goes_in_comes_out(
+    held: dict[int, tuple[int, int]], numbers: tuple[int, ...], name: str
+) -> None:
+    name = name.encode("utf-8", "replace").decode()
+    slots = sorted(held)
+    entries = Entries(
+        np.array(slots, np.uint32),
+        np.array([held[slot][0] for slot in slots], np.uint32),
+        np.array([held[slot][1] for slot in slots], np.uint8),
+    )
+    table = NgramTable(9, SLOTS)
+    table.restore(entries, TableFigures(len(slots), SLOTS, *numbers))
+    out = decode_table(encode_table(saved(table, family_name=name)))
+    other = NgramTable(9, SLOTS)
+    other.restore(out.entries, out.header.figures)
+    assert other.figures() == table.figures()
+    assert out.header.family_name == name[:200]
+    for part in ("slots", "tokens", "ages"):
+        assert getattr(other.entries(), part).tolist() == getattr(table.entries(), part).tolist()
+
+
+def test_ten_thousand_damaged_files_are_all_refused() -> None:
+    """Seeded: cut, flipped, overwritten, repeated, put together from parts. None crashes, none loads."""
+    whole = {small(): decode_table, state_file(): decode_calibration}
+    rng = random.Random(7)
+    kinds: list[Callable[[bytes], bytes]] = [
+        lambda c: c[: rng.randrange(len(c))],
+        lambda c: flip(c, rng.randrange(len(c) * 8)),
+        lambda c: put(c, rng.randrange(len(c)), rng.randbytes(rng.randint(1, 40))),
+        lambda c: c + rng.randbytes(rng.randint(1, 40)),
+        lambda c: cut(c, rng.randrange(len(c)), rng.randint(1, 9)),
+        lambda c: c[: len(c) // 2] + rng.randbytes(1) + c[len(c) // 2 :],
+        lambda c: rng.randbytes(rng.randint(0, 300)),
+        lambda c: rng.choice([8, 100, 2**20, 2**63, 2**64 - 1]).to_bytes(8, "little") + c[8:],
+        lambda c: put(c, rng.randrange(len(c)), bytes([rng.choice(b'{}[]",:0129')])),
+    ]
+    reasons = set()
+    for number in range(10_000):
+        content, decode = rng.choice(list(whole.items()))
+        damaged = kinds[number % len(kinds)](content)
+        if damaged in whole:
+            continue
+        with pytest.raises(Refused) as caught:
+            decode(damaged)
+        reasons.add(str(caught.value).split(" (")[0])
+    assert len(reasons) >= 4, reasons
+
+
+def flip(content: bytes, bit: int) -> bytes:
+    return put(content, bit // 8, bytes([content[bit // 8] ^ 1 << bit % 8]))
+
+
+def cut(content: bytes, at: int, count: int) -> bytes:
+    return content[:at] + content[at + count :]
+
+
+def put(content: bytes, at: int, piece: bytes) -> bytes:
+    return (content[:at] + piece + content[at + len(piece) :])[: len(content)]
+
+
+def test_every_single_bit_counts() -> None:
+    content = small()
+    for bit in range(len(content) * 8):
+        with pytest.raises(Refused):
+            decode_table(flip(content, bit))
+
+
+# ---- hostile: the checksum is right, the content is not
+
+
+def hostile(header: dict[str, Any] | None = None, **arrays: Any) -> bytes:
+    table = NgramTable(16, SLOTS)
+    fill(table, 5)
+    good = saved(table)
+    facts = msgspec.to_builtins(good.header)
+    for key, value in (header or {}).items():
+        place = facts["figures"] if key in facts["figures"] else facts
+        place[key] = value
+    entries = good.entries
+    parts = {"slots": entries.slots, "tokens": entries.tokens, "ages": entries.ages, **arrays}
+    made = msgspec.defstruct("Header", [(key, Any) for key in facts])(**facts)
+    return encode(made, {name: part for name, part in parts.items() if part is not None})
+
+
+def u32(*values: int) -> Any:
+    return np.array(values, np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (hostile({"format": "other"}), "not a Draftlight file"),
+        (hostile({"version": 2}), "format version 2, and this Draftlight reads 1"),
+        (hostile({"version": 0}), "format version 0"),
+        (hostile({"family": "../../etc"}), "makes no sense"),
+        (hostile({"family": "AB" * 32}), "makes no sense"),
+        (hostile({"n": 0}), "makes no sense"),
+        (hostile({"n": 10**30}), "makes no sense"),
+        (hostile({"slots": 2**40}), "makes no sense"),
+        (hostile({"slots": 5000}), "cannot be"),
+        (hostile({"used": 2**61}), "cannot be"),
+        (hostile({"used": -1}), "makes no sense"),
+        (hostile({"used": 4}), "wrong size"),
+        (hostile({"inserts": -5}), "makes no sense"),
+        (hostile({"hits": 2**63}), "makes no sense"),
+        (hostile({"created_s": "now"}), "makes no sense"),
+        (hostile({"learned_from": [{"model": "m", "entries": 1}] * 99}), "makes no sense"),
+        (hostile({"days": [{"day": "today", "used": 1, "tested": 1, "accepted": 1}]}), "makes no sense"),
+        (hostile({"multiplier": 3}), "another hash"),
+        (hostile(tokens=u32(1, 2, 3, 4, VOCABULARY)), "outside the model's vocabulary of 1,000"),
+        (hostile(tokens=u32(1, 2, 3, 4, 2**32 - 1)), "outside the model's vocabulary"),
+        (hostile(slots=u32(1, 2, 3, 4, SLOTS)), "out of order or outside"),
+        (hostile(slots=u32(1, 2, 3, 3, 4)), "out of order or outside"),
+        (hostile(slots=u32(5, 4, 3, 2, 1)), "out of order or outside"),
+        (hostile(tokens=u32(1, 2)), "wrong size"),
+        (hostile(tokens=np.zeros(5, np.int64)), "wrong size or type"),
+        (hostile(tokens=np.zeros((5, 1), np.uint32)), "wrong size or type"),
+        (hostile(ages=None), "arrays it should"),
+        (hostile(more=u32(1)), "arrays it should"),
+    ],
+)
+def test_hostile_files_are_refused_with_a_reason(content: bytes, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        decode_table(content, vocabulary=VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 7,
+        b"\0" * 8,
+        (2).to_bytes(8, "little") + b"{}",
+        (2).to_bytes(8, "little") + b"[]",
+        (6).to_bytes(8, "little") + b'"\xff\xfe"',
+        (200_000).to_bytes(8, "little") + b"[" * 200_000,
+        save({"slots": np.zeros(3, np.uint32)}),
+        save({"slots": np.zeros(3, np.uint32)}, metadata={"draftlight": "{}", "sha256": "0" * 64}),
+        save({"slots": np.zeros(3, np.uint32)}, metadata={"draftlight": "[" * 100_000}),
+    ],
+)
+def test_foreign_files_are_refused(content: bytes) -> None:
+    for decode in (decode_table, decode_calibration):
+        with pytest.raises(Refused, match=r"damaged|not a Draftlight file"):
+            decode(content)
+
+
+def test_a_file_says_nothing_twice() -> None:
+    """A second checksum inside the header's own text does not move the first."""
+    table = NgramTable(16, SLOTS)
+    fill(table, 3)
+    name = f'"sha256":"{"0" * 64}"'
+    assert decode_table(encode_table(saved(table, family_name=name))).header.family_name == name
+
+
+# ---- calibrations
+
+
+def learned() -> Calibration:
+    calibration = Calibration()
+    for index in range(50):
+        calibration.learn(0.3, index % 12, index % 3 == 0)
+    return calibration
+
+
+def state_file() -> bytes:
+    return encode_calibration(learned().state(), family=FAMILY, family_name="Toy", updated_s=1.0)
+
+
+def test_a_calibration_comes_back() -> None:
+    header, state = decode_calibration(state_file())
+    assert (header.family, header.family_name) == (FAMILY, "Toy")
+    assert state is not None
+    Calibration().restore(state)
+    assert state.tolist() == learned().state().tolist()
+
+
+@pytest.mark.parametrize(
+    "state",
+    [np.full(LENGTH, np.nan), np.full(LENGTH, -1.0), np.zeros(3), np.zeros(LENGTH, np.float32)],
+)
+def test_impossible_calibrations_are_refused(state: Any) -> None:
+    with pytest.raises(Refused, match=r"cannot be|wrong size"):
+        decode_calibration(encode_calibration(state, family=FAMILY, family_name="Toy", updated_s=1.0))
+
+
+def test_a_calibration_of_other_weights_is_out_of_date_and_not_damaged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = state_file()
+    monkeypatch.setattr(calibration_file, "basis", lambda: "other")
+    assert decode_calibration(content)[1] is None
+
+
+def test_a_table_is_no_calibration() -> None:
+    with pytest.raises(Refused, match="not a Draftlight file of this kind"):
+        decode_calibration(small())
+    with pytest.raises(Refused, match="not a Draftlight file of this kind"):
+        container.decode(state_file(), calibration_file.CalibrationHeader, "draftlight-table", 1)
