@@ -9,10 +9,8 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from core.drafting.calibration import Calibration
 from core.errors import TableError
 from core.settings import Settings, assign
 from core.tables import folder as folder_module
@@ -32,6 +30,11 @@ from tests.core.tables.support import (
     files,
     fill,
 )
+
+
+def calibrate(home: Home, settings: Settings = Settings()) -> None:  # noqa: B008
+    """An answer of auto's."""
+    home.memory.calibration_for(settings).learn(0.5, 3, True)
 
 
 def test_what_was_learned_is_there_next_time(tmp_path: Path) -> None:
@@ -81,16 +84,17 @@ def test_families_are_kept_apart(tmp_path: Path) -> None:
 
 def test_the_calibration_of_auto_comes_back(tmp_path: Path) -> None:
     home = Home(tmp_path).open()
-    calibration = Calibration()
-    calibration.learn(0.5, 3, True)
-    home.memory.learned(Settings(), calibration.state())
+    calibrate(home)
+    state = home.memory.calibration_for(Settings()).state().tolist()
+    home.memory.learned(Settings())
     home.memory.close()
     assert files(tmp_path) == [f"{FAMILY[:16]}-auto.safetensors"]
     again = Home(tmp_path).open()
     assert again.moments == ["warm"]
-    assert again.memory.calibration is not None
-    assert again.memory.calibration.tolist() == calibration.state().tolist()
+    assert again.said[0].calibrated
+    assert again.memory.calibration_for(Settings()).state().tolist() == state
     again.memory.close()
+    assert Home(tmp_path).open("Alien", OTHER).moments == ["cold"]
 
 
 def test_learning_switched_off_leaves_no_trace(tmp_path: Path) -> None:
@@ -102,9 +106,10 @@ def test_learning_switched_off_leaves_no_trace(tmp_path: Path) -> None:
     figures = home.table.figures()
     fill(private, 100, seed=5)
     private.get(3)
-    home.memory.learned(QUIET, Calibration().state())
+    calibrate(home, QUIET)
+    home.memory.learned(QUIET)
     assert home.table.figures() == figures
-    assert home.memory.calibration is None
+    assert not home.memory.calibration_for(Settings()).state()[:-1].any()
     assert home.memory.due_s() is None
     home.memory.close()
     assert files(tmp_path) == [FILE]
@@ -396,7 +401,8 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_reset_erases_everything_of_the_family_and_nothing_else(tmp_path: Path) -> None:
     home = Home(tmp_path).open().learn(20)
-    home.memory.learned(Settings(), Calibration().state())
+    calibrate(home)
+    home.memory.learned(Settings())
     home.memory.save()
     home.learn(20, seed=1).memory.save()
     (tmp_path / f"{FILE}.refused-20261121-120000").write_bytes(b"words of a chat")
@@ -412,7 +418,8 @@ def test_reset_erases_everything_of_the_family_and_nothing_else(tmp_path: Path) 
     assert files(tmp_path) == ["cdcdcdcdcdcdcdcd-n16-4096.safetensors", "letter.txt"]
     assert home.tables.of_family(FAMILY) == ()
     home.open()
-    assert (home.table.used, home.memory.calibration) == (0, None)
+    assert home.table.used == 0
+    assert not home.said[-1].calibrated
     home.memory.close()
     assert files(tmp_path) == ["cdcdcdcdcdcdcdcd-n16-4096.safetensors", "letter.txt"], "it does not come back"
 
@@ -522,13 +529,14 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path) -> None:
     memory = TableMemory()
     memory.open(FAMILY, "Toy", VOCABULARY, "Toy 1")
     fill(memory.tables.table(FAMILY, N, SLOTS), 20)
-    memory.learned(Settings(), Calibration().state())
+    memory.calibration_for(Settings()).learn(0.5, 3, True)
+    memory.learned(Settings())
     assert memory.due_s() is None
     with pytest.raises(TableError, match="not kept on disk"):
         memory.save()
     memory.forget()
     assert memory.tables.of_family(FAMILY) == ()
-    assert memory.calibration is None
+    assert not memory.calibration_for(Settings()).state()[:-1].any()
     memory.close()
 
 
@@ -538,5 +546,6 @@ def test_no_model_no_tables(tmp_path: Path) -> None:
         with pytest.raises(TableError, match="No model is loaded"):
             act()
     assert memory.listing() == ((), ())
-    memory.learned(Settings(), np.zeros(3))
+    memory.learned(Settings())
+    memory.calibration_for(Settings()).learn(0.5, 3, True)
     memory.close()
