@@ -22,7 +22,7 @@ from app.chat.selection import Place, Selection
 from app.chat.spans import place_of, shown_range, source_at, spans_of
 from app.chat.text_canvas import MARGIN_PX, TextCanvas
 from app.chat.tint import InkTable
-from app.chat.tint_paint import Pointed, TintMode, paint_tints
+from app.chat.tint_paint import Pointed, TintMode, paint_marks, paint_tints
 from app.chat.token_table import TokenTable
 from app.theme.theme import Theme
 from core.events import Token
@@ -154,7 +154,11 @@ class AnswerBody(TextCanvas):
         top = box.extend(piece)
         if box.is_inked:
             # The last token may have been shown in part only, without its line break.
-            resume = box.inks.inks[-1].token if box.inks.inks else 0
+            inks = box.inks.inks
+            resume = inks[-1].token if inks else 0
+            # The last run may go on, or be joined by what comes: its line changes with it.
+            start = box.inks.runs[-1].start if box.inks.runs else 0
+            box.forget_marks(box.layout.line_of(max(0, min(start, inks[-1].start if inks else 0) - 1)))
             box.inks.cut(piece.text, resume)
             self._ink_from(box.inks, piece, resume)
         return top
@@ -251,8 +255,12 @@ class AnswerBody(TextCanvas):
     # ---- painting
 
     def paint_under_text(self, painter: QPainter, box: PieceBox, lines: range) -> None:
-        pointed = Pointed(self._pointed, self.table[self._pointed].step) if self._pointed >= 0 else None
         origin = QPointF(box.text_left, box.text_top)
+        if self._pointed < 0:
+            if self._mode == "always":
+                paint_marks(painter, box.marks(lines), origin, self._theme)
+            return
+        pointed = Pointed(self._pointed, self.table[self._pointed].step)
         paint_tints(painter, box.layout, box.inks, lines, origin, self._theme, self._mode, pointed)
 
     def paint_over_text(self, painter: QPainter) -> None:

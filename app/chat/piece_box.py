@@ -15,6 +15,7 @@ from app.chat.piece import Piece
 from app.chat.piece_layout import PieceLayout
 from app.chat.text_style import TextStyle, answer_style, style_of
 from app.chat.tint import InkTable
+from app.chat.tint_paint import LineMarks, marks_of
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 
@@ -39,6 +40,7 @@ class PieceBox:
         self.piece = piece
         self._inks: InkTable | None = None
         self._ink: Callable[[PieceBox], InkTable] | None = None
+        self._marks: dict[int, LineMarks] = {}
         self.top = top
         self.left: float = piece.depth * _LIST_INDENT_PX + piece.quotes * _QUOTE_INDENT_PX
         # A wide marker hangs out a little, as far as nothing is cut off; then it pushes the text.
@@ -66,6 +68,18 @@ class PieceBox:
     def ink_by(self, ink: Callable[[PieceBox], InkTable]) -> None:
         """`ink` makes the inks when they are asked for."""
         self._ink = ink
+
+    def marks(self, lines: range) -> list[LineMarks]:
+        """Tints and underlines of those lines."""
+        for number in lines:
+            if number not in self._marks:
+                self._marks[number] = marks_of(self.layout, self.inks, number)
+        return [self._marks[number] for number in lines]
+
+    def forget_marks(self, first_line: int) -> None:
+        """The text or its tokens changed from that line on."""
+        for number in [number for number in self._marks if number >= first_line]:
+            del self._marks[number]
 
     @property
     def is_code(self) -> bool:

@@ -1,16 +1,19 @@
 """Paints the tints, the outline of the pointed step and the underlines of one piece's lines.
 
 Order: tints, the pointed token, outlines, underlines; the text comes on top and is not painted
-here. Only lines that are to be repainted are looked at.
+here. Only lines that are to be repainted are looked at, and what nobody points at is worked out
+once a line and kept (`LineMarks`): scrolling paints the same lines again and again.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap
 
 from app.chat.piece_layout import PieceLayout, VisualLine
 from app.chat.tint import InkTable, Run
@@ -41,6 +44,89 @@ class _Fragment:
     rect: QRectF
     square_left: bool
     square_right: bool
+
+
+@dataclass(frozen=True)
+class LineMarks:
+    """All of one line, from the text's left top: tints of both classes and both kinds of underline."""
+
+    accepted: QPainterPath
+    bonus: QPainterPath
+    solid: tuple[QRectF, ...]
+    dotted: tuple[QRectF, ...]
+
+
+def marks_of(layout: PieceLayout, inks: InkTable, number: int) -> LineMarks:
+    """The marks of line `number`."""
+    line, measures = layout.lines[number], layout.style.tint
+    paths = {"accepted": QPainterPath(), "bonus": QPainterPath()}
+    for run in inks.runs_between(line.start, line.end):
+        fragment = _fragment(layout, line, run, QPointF())
+        if fragment:
+            shape = _shape(fragment.rect, measures.radius, fragment.square_left, fragment.square_right)
+            paths[run.origin].addPath(shape)
+    for path in paths.values():
+        path.setFillRule(Qt.FillRule.WindingFill)
+    solid: list[QRectF] = []
+    dotted: list[QRectF] = []
+    for ink in inks.inks_between(line.start, line.end):
+        if ink.origin == "normal":
+            continue
+        left, right = _ends(layout, line, ink.start, ink.end)
+        y = line.baseline + measures.rule
+        if ink.origin == "accepted":
+            solid.append(QRectF(left, y - RULE_PX / 2, max(0.5, right - left - RULE_GAP_PX), RULE_PX))
+        elif right > left:
+            dotted.append(QRectF(left, y - DOT_PX / 2, right - left - 0.5, DOT_PX))
+    return LineMarks(paths["accepted"], paths["bonus"], tuple(solid), tuple(dotted))
+
+
+def paint_marks(painter: QPainter, marks: Iterable[LineMarks], origin: QPointF, theme: Theme) -> None:
+    """Paint lines whose text's left top is `origin`, with nothing pointed at."""
+    marks = list(marks)
+    painter.save()
+    painter.translate(origin)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.color("accepted_tint"))
+    for line in marks:
+        if not line.accepted.isEmpty():
+            painter.drawPath(line.accepted)
+    painter.setBrush(theme.color("bonus_tint"))
+    for line in marks:
+        if not line.bonus.isEmpty():
+            painter.drawPath(line.bonus)
+    painter.setBrush(theme.color("accepted_line"))
+    for line in marks:
+        if line.solid:
+            painter.drawRects(line.solid)
+    tile = dot_tile(theme.color("bonus_line"), painter.device().devicePixelRatioF())
+    for line in marks:
+        for row in line.dotted:
+            painter.drawTiledPixmap(row, tile)
+    painter.restore()
+
+
+def dot_tile(color: QColor, ratio: float) -> QPixmap:
+    """A row of dots that can be put beside itself. Stroking dots is slow, and there are many."""
+    key = (color.rgb(), ratio)
+    if key not in _tiles:
+        # Five dots are a whole number of pixels on screens of one and of two pixels a unit.
+        tile = QPixmap(round(5 * DOT_PITCH_PX * ratio), math.ceil(DOT_PX * ratio))
+        tile.setDevicePixelRatio(ratio)
+        tile.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(tile)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(color)
+        for dot in range(5):
+            painter.drawEllipse(QRectF(0.1 + dot * DOT_PITCH_PX, 0, DOT_PX, DOT_PX))
+        painter.end()
+        _tiles[key] = tile
+    return _tiles[key]
+
+
+_tiles: dict[tuple[int, float], QPixmap] = {}
 
 
 def paint_tints(

@@ -12,7 +12,7 @@ from app.chat.transcript import Transcript
 from app.session.conversation import Turn
 from core.events import Message
 from tests.app.chat.long_chat import turns_of
-from tests.app.chat.watching import picture, stream
+from tests.app.chat.watching import picture
 from tests.app.chat.written import FERRY, finished, tokens_of
 
 TURNS = turns_of(30)
@@ -48,7 +48,10 @@ def test_only_what_is_near_has_widgets(transcript: Transcript, qtbot: QtBot) -> 
 
 def test_a_reopened_answer_looks_as_it_did_when_it_was_written(transcript: Transcript, qtbot: QtBot) -> None:
     transcript.add_user("t", Message("user", "A question"))
-    stream(transcript, FERRY)
+    transcript.begin_answer("t", "ngram-simple")
+    for token in tokens_of(FERRY):
+        transcript.append_tokens("t", [token])
+        picture(transcript)  # whatever painting keeps is kept from here on
     transcript.finish_answer("t", finished())
     written = picture(transcript)
     turn = Turn("t", Message("user", "A question"))
