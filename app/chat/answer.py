@@ -52,7 +52,7 @@ class Answer(QWidget):
         self._hovered = False
         self._finished = False
         self._stats_shown_s = 0.0
-        self.body = AnswerBody(theme, self, reply.text)
+        self.body = AnswerBody(theme, self, reply.text, reply.unfolded)
         self.footer = AnswerFooter(theme, self)
         self.footer.hide()
         self.body.height_changed.connect(self.height_changed)
@@ -167,7 +167,7 @@ class Answer(QWidget):
             self.body.show()
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self.text)
+        QGuiApplication.clipboard().setText(self._reply.text.answer_source)
 
     def _selection_started(self) -> None:
         self.selection_started.emit(self)

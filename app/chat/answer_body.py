@@ -21,6 +21,7 @@ from app.chat.piece_box import PieceBox
 from app.chat.selection import Place, Selection
 from app.chat.spans import place_of, shown_range, source_at, spans_of
 from app.chat.text_canvas import MARGIN_PX, TextCanvas
+from app.chat.thought_head import ThoughtHead
 from app.chat.tint import InkTable
 from app.chat.tint_paint import Pointed, TintMode, paint_marks, paint_tints
 from app.chat.token_table import TokenTable
@@ -37,10 +38,21 @@ class AnswerBody(TextCanvas):
 
     token_pointed = Signal(int)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None, text: AnswerText | None = None) -> None:
-        """`text` may hold an answer already; `lay_out_some` then brings it to the screen."""
+    def __init__(
+        self,
+        theme: Theme,
+        parent: QWidget | None = None,
+        text: AnswerText | None = None,
+        unfolded: set[int] | None = None,
+    ) -> None:
+        """`text` may hold an answer already; `lay_out_some` then brings it to the screen.
+
+        `unfolded` are the starts of the thoughts that are open; it is changed in place.
+        """
         super().__init__(theme, None, parent)
         self._text = text or AnswerText()
+        self._unfolded = set[int]() if unfolded is None else unfolded
+        self._heads: list[ThoughtHead] = []
         self._mode: TintMode = "always"
         self._pointed = -1
         self._open = False  # whether the last box is the open piece
@@ -73,7 +85,7 @@ class AnswerBody(TextCanvas):
         if len(self.boxes) < len(pieces):
             return False
         self._open = self._text.open_piece is not None
-        self._place_copies()
+        self._place_parts()
         return True
 
     def append(self, tokens: Sequence[Token]) -> None:
@@ -85,7 +97,7 @@ class AnswerBody(TextCanvas):
         self._writing = False
         if not self._text.finished:
             self._apply(self._text.finish())
-        self.setAccessibleDescription(self.table.text)
+        self.setAccessibleDescription(self._text.answer_source)
 
     def set_mode(self, mode: TintMode) -> None:
         """When tints show."""
@@ -105,6 +117,8 @@ class AnswerBody(TextCanvas):
             return None
         start, end = self.table.range_of(shown)
         for number, box in enumerate(self.boxes):
+            if box.hidden:
+                continue
             found = shown_range(box.piece.segments, start, end)
             if found:
                 low, high = found
@@ -116,14 +130,18 @@ class AnswerBody(TextCanvas):
 
     def lay_out_again(self) -> None:
         super().lay_out_again()
-        self._place_copies()
+        self._place_parts()
 
     # ---- growing
 
     def _apply(self, change: Change) -> None:
         kept = self._selected_source()
         dirty_top = self.boxes[-1].top if self.boxes else 0.0
-        if change.closed:
+        if change.again:
+            self.boxes = []
+            self._open = False
+            dirty_top = 0.0
+        if change.closed or change.again:
             if self._open:
                 self.boxes.pop()
             self._open = False
@@ -138,7 +156,7 @@ class AnswerBody(TextCanvas):
             else:
                 self.append_pieces([change.open_piece])
                 self._open = True
-        self._place_copies()
+        self._place_parts()
         # First the place, then what has to be painted: Qt moves what is on the screen when it
         # scrolls, but paints everything again if any of it waits to be painted.
         self.height_changed.emit()
@@ -147,7 +165,7 @@ class AnswerBody(TextCanvas):
 
     def _grow(self, piece: Piece) -> float:
         box = self.boxes[-1]
-        if not piece.text.startswith(box.piece.text) or piece.kind != box.piece.kind:
+        if not piece.text.startswith(box.piece.text) or piece.kind != box.piece.kind or box.hidden:
             self.boxes.pop()
             self.append_pieces([piece])
             return self.boxes[-1].top
@@ -179,9 +197,46 @@ class AnswerBody(TextCanvas):
         spans = list(spans_of(piece.segments, table, first_token))
         inks.extend(piece.text, spans, [(table[span.token].origin, table[span.token].step) for span in spans])
 
+    def _place_parts(self) -> None:
+        self._place_copies()
+        self._place_heads()
+
+    def _place_heads(self) -> None:
+        """One head for each thought."""
+        boxes = [box for box in self.boxes if box.piece.kind == "thought"]
+        known = {head.start: head for head in self._heads}
+        for start in known.keys() - {box.piece.thought for box in boxes}:
+            known[start].hide()
+            known[start].deleteLater()
+            self._heads.remove(known[start])
+        for box in boxes:
+            start = box.piece.thought
+            if start not in known:
+                head = ThoughtHead(self._theme, start, self)
+                head.setChecked(start in self._unfolded)
+                head.toggled.connect(lambda unfold, start=start: self.unfold(start, unfold))
+                self._heads.append(head)
+                known[start] = head
+            known[start].show_time(*self._text.thought_s(start))
+            known[start].move(MARGIN_PX, round(box.top))
+            known[start].show()
+
+    def unfold(self, start: int, unfold: bool = True) -> None:
+        """Show or hide the thought at `start`."""
+        if unfold == (start in self._unfolded):
+            return
+        (self._unfolded.add if unfold else self._unfolded.discard)(start)
+        kept = self._selected_source()
+        self.lay_out_again()
+        self._select_source(kept)
+        self.height_changed.emit()
+
+    def is_hidden(self, piece: Piece) -> bool:
+        return piece.thought >= 0 and piece.kind != "thought" and piece.thought not in self._unfolded
+
     def _place_copies(self) -> None:
         """One Copy button for each code block, in its header."""
-        boxes = [box for box in self.boxes if box.is_code]
+        boxes = [box for box in self.boxes if box.is_code and not box.hidden]
         while len(self._copies) < len(boxes):
             self._copies.append(CodeCopy(self._theme, self))
         while len(self._copies) > len(boxes):
@@ -268,8 +323,10 @@ class AnswerBody(TextCanvas):
         if not self._writing:
             return
         x, middle = 0.0, 12.5
-        if self.boxes and self.boxes[-1].layout.lines:
-            box = self.boxes[-1]
+        box = next((box for box in reversed(self.boxes) if not box.hidden), None)
+        if box and box.piece.kind == "thought":
+            return  # its head says that the model is at work
+        if box and box.layout.lines:
             line = box.layout.lines[-1]
             x = box.text_left + line.x_at(line.end) + _CARET_GAP_PX
             middle = box.text_top + line.top + box.layout.style.line_px / 2

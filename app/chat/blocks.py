@@ -6,7 +6,8 @@ whole, so a cut only has to be safe, not complete. Top-level list items are bloc
 so that a long list is not held back until its end.
 
 A block closes at a blank line, at the end of its closing fence, at the end of a heading line, or
-before a line that starts a fence, a heading or a list item. A list item goes on over blank lines
+before a line that starts a fence, a heading or a list item, unless a formula over several lines
+is open. A list item goes on over blank lines
 as long as what follows is indented.
 """
 
@@ -16,6 +17,8 @@ import re
 from typing import Literal
 
 from msgspec import Struct
+
+from app.chat.math_rules import closing_mark
 
 _FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})[ \t]*([^\s`]*)")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
@@ -57,6 +60,7 @@ class BlockSplitter:
         self._item_indent = 0
         self._blank_seen = False
         self._code: OpenCode | None = None
+        self._formula = ""  # what ends the formula over several lines that is open
 
     @property
     def open_start(self) -> int:
@@ -81,22 +85,32 @@ class BlockSplitter:
             self._close(self._line_start, closed)
         return closed
 
+    @property
+    def in_fence(self) -> bool:
+        """Whether the text goes on inside fenced code."""
+        return self._fence is not None
+
+    def skip(self, length: int) -> list[Block]:
+        """What is open, as closed blocks; then `length` characters that belong to none."""
+        closed = self.finish()
+        self._start = self._line_start = self._line_start + length
+        return closed
+
     def finish(self) -> list[Block]:
-        """What is left, as closed blocks. Nothing may be fed afterwards."""
+        """What is left, as closed blocks."""
         closed: list[Block] = []
         end = self._line_start + len(self._line)
         if self._line:
             self._take(self._line, end, closed)
         self._line, self._line_start = "", end
-        if end > self._start:
-            self._close(end, closed)
+        self._close(end, closed)
         return closed
 
     def _close(self, end: int, closed: list[Block]) -> None:
         if end > self._start:
             closed.append(Block(self._start, end))
         self._start, self._kind = end, "blank"
-        self._fence, self._code, self._blank_seen = None, None, False
+        self._fence, self._code, self._blank_seen, self._formula = None, None, False, ""
 
     def _take(self, line: str, end: int, closed: list[Block]) -> None:
         """One whole line that ends (line break included) at source offset `end`."""
@@ -106,6 +120,11 @@ class BlockSplitter:
                 if self._kind == "fence":
                     self._close(end, closed)
             return
+        if self._formula and line.strip():
+            if self._formula in line:
+                self._formula = ""
+            return
+        self._formula = ""  # an empty line ends it, closed or not
         if not line.strip():
             if self._kind == "item":
                 self._blank_seen = True
@@ -115,10 +134,12 @@ class BlockSplitter:
         indent = _indent(line)
         if self._kind == "item" and indent >= self._item_indent:
             self._fence = _opens(line.lstrip())
+            self._formula = closing_mark(line)
             self._blank_seen = False
             return
         if self._kind != "blank":
             if not self._interrupts(line, indent):
+                self._formula = closing_mark(line)
                 return
             self._close(self._line_start, closed)
         self._open(line, indent, end, closed)
@@ -163,6 +184,7 @@ class BlockSplitter:
             self._close(end, closed)
         else:
             self._kind = "text"
+            self._formula = closing_mark(line)
 
 
 def _indent(line: str) -> int:

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from markdown_it.token import Token as Node
 from msgspec import Struct
 
+from app.chat.latex import legible
+from app.chat.links import bare_links
 from app.chat.piece import Style, Styled
 
 _DELIMITERS: dict[str, Style] = {"strong": "bold", "em": "italic", "s": "strike", "link": "link"}
@@ -42,7 +44,7 @@ class _Reader:
         self.shown: list[str] = []
         self.origins: list[int] = []
         self.styles: list[Styled] = []
-        self._open: list[tuple[Style, int]] = []
+        self._open: list[tuple[Style, int, str]] = []
 
     def take(self, node: Node) -> None:
         kind, _, edge = node.type.rpartition("_")
@@ -56,6 +58,8 @@ class _Reader:
             self._image(node)
         elif node.type == "text_special":
             self._special(node)
+        elif node.type == "math":
+            self._math(node)
         elif node.content:
             self._text(node.content)
 
@@ -69,8 +73,20 @@ class _Reader:
             # An automatic link is shown with its address tidied: match what is still alike.
             self._loosely(text)
             return
+        if not any(style == "link" for style, _, _ in self._open):
+            start = len(self.origins)
+            for low, high in bare_links(text):
+                self.styles.append(Styled(start + low, start + high, "link", text[low:high]))
         self._show(text, range(found, found + len(text)))
         self.at = found + len(text)
+
+    def _math(self, node: Node) -> None:
+        """A formula: its marks are stepped over, its inside is shown as Unicode."""
+        opening = self.content.find(node.markup + node.content, self.at)
+        inner = max(opening, self.at) + len(node.markup)
+        text, places = legible(node.content)
+        self._show(text, [inner + place for place in places])
+        self.at = inner + len(node.content) + len(node.info)
 
     def _loosely(self, text: str) -> None:
         for character in text:
@@ -117,7 +133,7 @@ class _Reader:
         self.at = max(self.at, self.content.find("![", self.at) + 2)
         for child in node.children or ():
             self.take(child)
-        self.styles.append(Styled(start, len(self.origins), "link"))
+        self.styles.append(Styled(start, len(self.origins), "link", str(node.attrGet("src") or "")))
         self._skip_target()
 
     def _delimiter(self, node: Node, style: Style, opening: bool) -> None:
@@ -127,7 +143,7 @@ class _Reader:
                 mark = "<" if node.markup == "autolink" else "["
             found = self.content.find(mark, self.at)
             self.at = found + len(mark) if found >= 0 else self.at
-            self._open.append((style, len(self.origins)))
+            self._open.append((style, len(self.origins), str(node.attrGet("href") or "")))
             return
         if style == "link":
             if node.markup == "autolink":
@@ -138,9 +154,9 @@ class _Reader:
             found = self.content.find(node.markup, self.at)
             self.at = found + len(node.markup) if found >= 0 else self.at
         if self._open:
-            _, start = self._open.pop()
+            _, start, target = self._open.pop()
             if start < len(self.origins):
-                self.styles.append(Styled(start, len(self.origins), style))
+                self.styles.append(Styled(start, len(self.origins), style, target))
 
     def _skip_target(self) -> None:
         """Step over `](address "title")`."""

@@ -1,27 +1,28 @@
 """Markdown: one closed block of an answer as pieces, every visible character with its source. No Qt.
 
 Paragraphs, headings, lists, quotes, fenced and indented code, tables and rules; inline bold,
-italic, struck, code and links. Line breaks stay where the model wrote them. HTML and link
+italic, struck, code, links and formulas. Line breaks stay where the model wrote them. HTML and link
 definitions are text: nothing the model wrote is hidden except syntax that has been carried out,
 and nothing is ever fetched.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token as Node
+from msgspec.structs import replace
 
 from app.chat.inline import InlineText, align_inline
-from app.chat.piece import Piece, PieceKind, Styled
+from app.chat.links import may_open
+from app.chat.math_rules import add_math
+from app.chat.piece import Align, Cell, Piece, PieceKind, Styled
 from app.chat.spans import Segment, segments_of
 
 _BULLET = "•"
-_CELL_GAP = "  "
 
 
 def parse_block(source: str, start: int, end: int) -> tuple[Piece, ...]:
@@ -41,6 +42,9 @@ def _parser() -> MarkdownIt:
     parser.enable(["table", "strikethrough"])
     # `text_join` would merge escapes into the text around them, and their source would be lost.
     parser.disable(["text_join", "reference", "html_block", "html_inline"])
+    # What may not be opened is no link: it stays as the model wrote it, address and all.
+    parser.validateLink = may_open  # type: ignore[method-assign,assignment]
+    add_math(parser)
     return parser
 
 
@@ -62,6 +66,7 @@ class _Walk:
     marker: str = ""
     rows: list[list[tuple[InlineText, list[int]]]] = field(default_factory=list)
     in_table: bool = False
+    aligns: list[Align] = field(default_factory=list)
     table_map: list[int] | None = None
 
     def __post_init__(self) -> None:
@@ -95,7 +100,10 @@ class _Walk:
             case "hr":
                 self._add("rule", "", (), (), node.map)
             case "table_open":
-                self.in_table, self.table_map, self.rows = True, node.map, []
+                self.in_table, self.table_map, self.rows, self.aligns = True, node.map, [], []
+            case "th_open":
+                style = str(node.attrGet("style") or "")
+                self.aligns.append("right" if "right" in style else "center" if "center" in style else "left")
             case "tr_open":
                 self.rows.append([])
             case "table_close":
@@ -116,6 +124,7 @@ class _Walk:
         styles: tuple[Styled, ...],
         lines: Sequence[int] | None,
         language: str = "",
+        cells: tuple[Cell, ...] = (),
     ) -> None:
         first, last = lines or (0, 0)
         self.pieces.append(
@@ -131,6 +140,8 @@ class _Walk:
                 len(self.lists),
                 self.quotes,
                 language,
+                cells,
+                tuple(self.aligns) if cells else (),
             )
         )
         self.marker = ""
@@ -191,33 +202,25 @@ class _Walk:
         return places
 
     def _table(self) -> None:
-        """Cells padded to columns, in a mono face."""
-        columns = max((len(row) for row in self.rows), default=0)
-        widths = [
-            max((_columns(row[i][0].text) for row in self.rows if i < len(row)), default=0)
-            for i in range(columns)
-        ]
+        """All rows in one text, as a spreadsheet takes them: tabs between cells, a line a row."""
         text: list[str] = []
         origins: list[int] = []
         styles: list[Styled] = []
-        for number, row in enumerate(self.rows):
-            row_start = len(origins)
-            for i, (cell, places) in enumerate(row):
-                styles += [Styled(s.start + len(origins), s.end + len(origins), s.style) for s in cell.styles]
+        cells: list[Cell] = []
+        for row, filled in enumerate(self.rows):
+            for column, (cell, places) in enumerate(filled):
+                start = len(origins)
+                styles += [replace(s, start=s.start + start, end=s.end + start) for s in cell.styles]
                 text.append(cell.text)
                 origins += [self.offset + places[o] if o < len(places) else -1 for o in cell.origins]
-                if i + 1 < len(row):
-                    padding = " " * (widths[i] - _columns(cell.text)) + _CELL_GAP
-                    text.append(padding)
-                    origins += [-1] * len(padding)
-            if number == 0:
-                styles.append(Styled(row_start, len(origins), "bold"))
-            if number + 1 < len(self.rows):
+                cells.append(Cell(row, column, start, len(origins)))
+                if row == 0:
+                    styles.append(Styled(start, len(origins), "bold"))
+                if column + 1 < len(filled):
+                    text.append("\t")
+                    origins.append(-1)
+            if row + 1 < len(self.rows):
                 text.append("\n")
                 origins.append(-1)
-        self._add("table", "".join(text), segments_of(origins), tuple(styles), self.table_map)
-
-
-def _columns(text: str) -> int:
-    """How many cells of a mono face `text` takes."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+        shown, segments = "".join(text), segments_of(origins)
+        self._add("table", shown, segments, tuple(styles), self.table_map, cells=tuple(cells))

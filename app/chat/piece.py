@@ -12,22 +12,41 @@ from msgspec import Struct
 
 from app.chat.spans import Segment
 
-PieceKind = Literal["text", "heading", "code", "table", "rule"]
+PieceKind = Literal["text", "heading", "code", "table", "rule", "thought"]
 Style = Literal["bold", "italic", "code", "link", "strike"]
 
 
 class Styled(Struct, frozen=True):
-    """The visible characters [start, end) have this style. Stretches may overlap."""
+    """The visible characters [start, end) have this style. Stretches may overlap.
+
+    `target` is where a link goes.
+    """
 
     start: int
     end: int
     style: Style
+    target: str = ""
+
+
+class Cell(Struct, frozen=True):
+    """The visible characters [start, end) stand in this cell of a table. Row 0 is its head."""
+
+    row: int
+    column: int
+    start: int
+    end: int
+
+
+Align = Literal["left", "center", "right"]
 
 
 class Piece(Struct, frozen=True):
     """`source_start`, `source_end`: the source range it was made from, syntax included.
 
-    `depth` counts the lists around it, `quotes` the block quotes. `level` is a heading's.
+    `depth` counts the lists around it, `quotes` the block quotes. `level` is a heading's. `cells`
+    and `aligns` (one a column) are a table's, whose text has a tab between cells and a line a row.
+    `thought` is where the thought starts that this is part of (−1: none); the piece of kind
+    `thought` stands at its head and has no text of its own.
     """
 
     kind: PieceKind
@@ -41,6 +60,13 @@ class Piece(Struct, frozen=True):
     depth: int = 0
     quotes: int = 0
     language: str = ""
+    cells: tuple[Cell, ...] = ()
+    aligns: tuple[Align, ...] = ()
+    thought: int = -1
+
+    def link_at(self, char: int) -> str:
+        """Where the link at character `char` goes; empty if there is none."""
+        return next((s.target for s in self.styles if s.target and s.start <= char < s.end), "")
 
 
 def plain_piece(source: str, start: int, end: int) -> Piece:
@@ -72,8 +98,16 @@ def open_code_piece(source: str, start: int, body: int, end: int, language: str)
 
 def gap_px(above: Piece, below: Piece) -> int:
     """The space between two pieces that follow each other."""
-    if "code" in (above.kind, below.kind):
+    if below.kind == "thought":
         return 12
+    if above.kind == "thought":
+        return 4 if below.thought >= 0 else 8
+    if above.thought >= 0 > below.thought:
+        return 14
+    if "code" in (above.kind, below.kind) or "table" in (above.kind, below.kind):
+        return 12
+    if below.thought >= 0 and above.thought >= 0:
+        return 8
     if below.kind == "heading":
         return 20 if below.level <= 2 else 16
     if above.kind == "heading":

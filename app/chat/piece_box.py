@@ -13,7 +13,8 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from app.chat.piece import Piece
 from app.chat.piece_layout import PieceLayout
-from app.chat.text_style import TextStyle, answer_style, style_of
+from app.chat.table_layout import TableLayout
+from app.chat.text_style import TextStyle, style_of
 from app.chat.tint import InkTable
 from app.chat.tint_paint import LineMarks, marks_of
 from app.theme.fonts import ui_font
@@ -29,29 +30,49 @@ _MARKER_GAP_PX = 6
 _MARKER_HANG_PX = 6
 _QUOTE_INDENT_PX = 16
 _RULE_HEIGHT_PX = 9
+THOUGHT_HEAD_PX = 20
+_THOUGHT_INDENT_PX = 22
+_THOUGHT_RULE_PX = 6
 
 
 class PieceBox:
     """`top` and `height` place the whole box, `text_left` and `text_top` its text."""
 
     def __init__(
-        self, piece: Piece, top: float, width: float, theme: Theme, style: TextStyle | None = None
+        self,
+        piece: Piece,
+        top: float,
+        width: float,
+        theme: Theme,
+        style: TextStyle | None = None,
+        *,
+        hidden: bool = False,
+        rule_top: float | None = None,
     ) -> None:
+        """A `hidden` one takes no room. Rules at the left begin at `rule_top`, else at `top`."""
         self.piece = piece
+        self.hidden = hidden
+        self._rule_top = top if rule_top is None else rule_top
         self._inks: InkTable | None = None
         self._ink: Callable[[PieceBox], InkTable] | None = None
         self._marks: dict[int, LineMarks] = {}
         self.top = top
         self.left: float = piece.depth * _LIST_INDENT_PX + piece.quotes * _QUOTE_INDENT_PX
+        if piece.thought >= 0:
+            self.left += _THOUGHT_INDENT_PX
         # A wide marker hangs out a little, as far as nothing is cut off; then it pushes the text.
         self._marker_width = QFontMetricsF(_marker_font()).horizontalAdvance(piece.marker)
         self.left += max(0.0, self._marker_width + _MARKER_GAP_PX - _LIST_INDENT_PX - _MARKER_HANG_PX)
         self._width = width
         self.text_left = self.left + (_CODE_PAD_LEFT_PX if self.is_code else 0)
         room = width - self.text_left - (_CODE_PAD_LEFT_PX if self.is_code else 0)
-        self.layout = PieceLayout(
-            piece.text, style or style_of(piece), max(40.0, room), piece.styles, theme.color("accent")
-        )
+        link = theme.color("accent")
+        style, room = style or style_of(piece), max(40.0, room)
+        self.layout: PieceLayout
+        if piece.kind == "table" and not hidden:
+            self.layout = TableLayout(piece, style, room, link)
+        else:
+            self.layout = PieceLayout("" if hidden else piece.text, style, room, piece.styles, link)
 
     @property
     def inks(self) -> InkTable:
@@ -91,8 +112,12 @@ class PieceBox:
 
     @property
     def height(self) -> float:
+        if self.hidden:
+            return 0.0
         if self.piece.kind == "rule":
             return _RULE_HEIGHT_PX
+        if self.piece.kind == "thought":
+            return THOUGHT_HEAD_PX
         if self.is_code:
             return self.text_top - self.top + self.layout.height + _CODE_PAD_BOTTOM_PX
         return self.layout.height
@@ -113,17 +138,21 @@ class PieceBox:
 
     def lines_in(self, clip: QRectF) -> range:
         """The numbers of the lines that touch `clip`."""
-        above, below = clip.top() - self.text_top, clip.bottom() - self.text_top
-        if not self.layout.lines or below < 0 or above > self.layout.height:
+        if self.piece.kind in ("rule", "thought"):
             return range(0)
-        return range(self.layout.line_at(above), self.layout.line_at(below) + 1)
+        return self.layout.lines_between(clip.top() - self.text_top, clip.bottom() - self.text_top)
 
     def paint_around(self, painter: QPainter, theme: Theme) -> None:
         """Frame, rules and marker: everything but the text and its tints."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for level in range(self.piece.quotes):
             x = self.left - (self.piece.quotes - level) * _QUOTE_INDENT_PX
-            painter.fillRect(QRectF(x, self.top, 2, self.height), theme.color("hair2"))
+            painter.fillRect(QRectF(x, self._rule_top, 2, self.bottom - self._rule_top), theme.color("hair2"))
+        if self.piece.thought >= 0 and self.piece.kind != "thought":
+            rule = QRectF(_THOUGHT_RULE_PX, self._rule_top, 2, self.bottom - self._rule_top)
+            painter.fillRect(rule, theme.color("hair2"))
+        if isinstance(self.layout, TableLayout):
+            self._paint_grid(painter, theme, self.layout)
         if self.piece.kind == "rule":
             y = round(self.top + _RULE_HEIGHT_PX / 2)
             painter.fillRect(QRectF(self.left, y, self._width - self.left, 1), theme.color("hair"))
@@ -132,7 +161,7 @@ class PieceBox:
         if self.piece.marker:
             painter.setFont(_marker_font())
             painter.setPen(theme.color("text2"))
-            baseline = self.text_top + answer_style().baseline_px
+            baseline = self.text_top + self.layout.style.baseline_px
             x = self.left - max(_LIST_INDENT_PX, self._marker_width + _MARKER_GAP_PX)
             painter.drawText(QPointF(x, baseline), self.piece.marker)
         self._paint_inline_code(painter, theme)
@@ -152,6 +181,11 @@ class PieceBox:
         painter.drawText(
             header, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.piece.language
         )
+
+    def _paint_grid(self, painter: QPainter, theme: Theme, table: TableLayout) -> None:
+        for number, height in enumerate(table.rules):
+            line = QRectF(self.left, round(self.text_top + height), table.table_width, 1)
+            painter.fillRect(line, theme.color("hair" if number else "hair2"))
 
     def _paint_inline_code(self, painter: QPainter, theme: Theme) -> None:
         painter.setPen(Qt.PenStyle.NoPen)

@@ -1,7 +1,6 @@
 """PieceLayout: one piece of text broken into lines, and the way between characters and pixels.
 
-Positions are Python string indices into the piece's text; QTextLayout counts UTF-16 units, and
-the translation happens here and nowhere else. The text is laid out in chunks, one a hard line.
+Positions are Python string indices into the piece's text. The text is laid out in chunks, one a hard line.
 Text that grows at its end (`extend`) lays out only its last chunk again, and a chunk that has
 become long is cut at a line start: line breaking is greedy, so what stands above never changes.
 Coordinates are relative to the text's own left top.
@@ -11,80 +10,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate
-from typing import cast
 
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import (
-    QColor,
-    QFont,
-    QPainter,
-    QTextCharFormat,
-    QTextFormat,
-    QTextLayout,
-    QTextLine,
-    QTextOption,
-)
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QColor, QPainter, QTextCharFormat, QTextLayout
 
 from app.chat.piece import Styled
-from app.chat.text_style import TextStyle, code_style
+from app.chat.text_chunk import Chunk, VisualLine, lay_out
+from app.chat.text_style import TextStyle
 
 _LONG_CHUNK_LINES = 14
 _KEPT_OPEN_LINES = 3
-_INLINE_CODE_PX = 13
-
-
-class _Chunk:
-    """A stretch of text with no hard line break inside."""
-
-    def __init__(self, start: int, text: str, top: float) -> None:
-        self.start = start
-        self.text = text
-        self.top = top
-        self.layout = QTextLayout(text)
-        # UTF-16 offsets differ from string indices only behind characters outside the basic plane.
-        self.units: list[int] | None = None
-        if text and max(text) > "\uffff":
-            self.units = list(accumulate((1 + (c > "\uffff") for c in text), initial=0))
-
-    def unit(self, char: int) -> int:
-        return self.units[char] if self.units else char
-
-    def char(self, unit: int) -> int:
-        return bisect_right(self.units, unit) - 1 if self.units else unit
-
-
-@dataclass(frozen=True)
-class VisualLine:
-    """The characters [start, end) stand on one line whose top is at `top`."""
-
-    chunk: _Chunk
-    line: QTextLine
-    start: int
-    end: int
-    top: float
-    baseline: float
-
-    def x_at(self, char: int) -> float:
-        """The left edge of character `char`, or the right edge of the one before at the line's end."""
-        # The binding returns the position and the clamped cursor, and types neither.
-        x = cast(tuple[float, int], self.line.cursorToX(self.chunk.unit(char - self.chunk.start)))
-        return x[0]
-
-    def char_at(self, x: float, between: bool) -> int:
-        """The character at `x`, or with `between` the nearest gap between two."""
-        where = QTextLine.CursorPosition
-        how = where.CursorBetweenCharacters if between else where.CursorOnCharacter
-        return self.chunk.start + self.chunk.char(self.line.xToCursor(x, how))
-
-    @property
-    def width(self) -> float:
-        """How far the text reaches, spaces at its end not counted."""
-        text = self.chunk.text[self.start - self.chunk.start : self.end - self.chunk.start]
-        natural = float(self.line.naturalTextWidth())
-        # Qt leaves out spaces where a line wraps, but counts them where the text ends.
-        return min(natural, self.x_at(self.start + len(text.rstrip()))) if text[-1:].isspace() else natural
 
 
 class PieceLayout:
@@ -104,7 +39,7 @@ class PieceLayout:
         self._width = width
         self._styles = styles
         self._link = link
-        self._chunks: list[_Chunk] = []
+        self._chunks: list[Chunk] = []
         self.extend(text)
 
     @property
@@ -130,6 +65,16 @@ class PieceLayout:
         """The number of the line at height `y`, the nearest if `y` is outside."""
         return max(0, min(len(self.lines) - 1, int(y // self.style.line_px)))
 
+    def line_near(self, x: float, y: float) -> int:
+        """The number of the line nearest to a point."""
+        return self.line_at(y)
+
+    def lines_between(self, above: float, below: float) -> range:
+        """The numbers of the lines that touch those heights."""
+        if not self.lines or below < 0 or above > self.height:
+            return range(0)
+        return range(self.line_at(above), self.line_at(below) + 1)
+
     def line_of(self, char: int) -> int:
         """The number of the line on which character `char` stands."""
         return max(0, bisect_right(self.lines, char, key=lambda line: line.start) - 1)
@@ -141,29 +86,41 @@ class PieceLayout:
             low, high = max(start, line.start), min(end, line.end)
             left, right = line.x_at(low), line.x_at(high)
             if high == line.end and high < end:
-                right = max(right, line.width)
+                right = max(right, line.right)
             found.append(QRectF(min(left, right), line.top, abs(right - left), self.style.line_px))
         return found
 
-    def draw(self, painter: QPainter, left: float, top: float, clip: QRectF) -> None:
-        """Draw the text that lies in `clip` with its left top at (`left`, `top`), in the painter's pen."""
+    def draw(
+        self,
+        painter: QPainter,
+        left: float,
+        top: float,
+        clip: QRectF,
+        colours: Sequence[tuple[int, int, QColor]] = (),
+    ) -> None:
+        """Draw the text that lies in `clip` with its left top at (`left`, `top`), in the painter's pen.
+
+        `colours` are stretches (start, end, colour) that have another; only paint, no layout.
+        """
         first = self.line_at(clip.top() - top)
         last = self.line_at(clip.bottom() - top)
-        drawn: _Chunk | None = None
+        drawn: Chunk | None = None
         for line in self.lines[first : last + 1]:
             if line.chunk is not drawn:
                 drawn = line.chunk
                 # Some room around the clip: glyphs may reach out of their line.
-                drawn.layout.draw(painter, QPointF(left, top + drawn.top), [], clip.adjusted(-8, -30, 8, 30))
+                ranges = _ranges(drawn, colours) if colours else []
+                where = QPointF(left, top + drawn.top)
+                drawn.layout.draw(painter, where, ranges, clip.adjusted(-8, -30, 8, 30))
 
     def _add(self, start: int, text: str) -> None:
         """Lay out one hard line; cut it while it is long."""
         top = len(self.lines) * self.style.line_px
-        chunk = _Chunk(start, text, top)
+        chunk = Chunk(start, text, top)
         lines = self._lay_out(chunk)
         if len(lines) > _LONG_CHUNK_LINES:
             cut = lines[-_KEPT_OPEN_LINES].start
-            head = _Chunk(start, text[: cut - start], top)
+            head = Chunk(start, text[: cut - start], top)
             self._chunks.append(head)
             self.lines += self._lay_out(head)
             self._add(cut, text[cut - start :])
@@ -171,58 +128,23 @@ class PieceLayout:
         self._chunks.append(chunk)
         self.lines += lines
 
-    def _lay_out(self, chunk: _Chunk) -> list[VisualLine]:
-        layout, style = chunk.layout, self.style
-        layout.setCacheEnabled(True)
-        layout.setFont(style.font)
-        option = QTextOption(Qt.AlignmentFlag.AlignLeft)
-        option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-        option.setTabStopDistance(4 * 7.5)
-        layout.setTextOption(option)
-        formats = self._formats(chunk)
-        if formats:
-            layout.setFormats(formats)
-        lines: list[VisualLine] = []
-        layout.beginLayout()
-        while True:
-            line = layout.createLine()
-            if not line.isValid():
-                break
-            line.setLineWidth(self._width)
-            number = len(lines)
-            line.setPosition(QPointF(0, number * style.line_px + style.baseline_px - line.ascent()))
-            start = chunk.start + chunk.char(line.textStart())
-            end = chunk.start + chunk.char(line.textStart() + line.textLength())
-            top = chunk.top + number * style.line_px
-            lines.append(VisualLine(chunk, line, start, end, top, top + style.baseline_px))
-        layout.endLayout()
-        return lines
+    def _lay_out(self, chunk: Chunk) -> list[VisualLine]:
+        return lay_out(chunk, self.style, self._width, self._styles, self._link)
 
-    def _formats(self, chunk: _Chunk) -> list[QTextLayout.FormatRange]:
-        found: list[QTextLayout.FormatRange] = []
-        for styled in self._styles:
-            low = max(styled.start, chunk.start) - chunk.start
-            high = min(styled.end, chunk.start + len(chunk.text)) - chunk.start
-            if low >= high:
-                continue
-            text_format = QTextCharFormat()
-            match styled.style:
-                case "bold":
-                    text_format.setFontWeight(QFont.Weight.DemiBold)
-                case "italic":
-                    text_format.setFontItalic(True)
-                case "strike":
-                    text_format.setFontStrikeOut(True)
-                case "link":
-                    if self._link:
-                        text_format.setForeground(self._link)
-                case "code":
-                    text_format.setFontFamilies(code_style().font.families())
-                    text_format.setProperty(QTextFormat.Property.FontPixelSize, _INLINE_CODE_PX)
-                    text_format.setFontLetterSpacing(0)
+
+def _ranges(chunk: Chunk, colours: Sequence[tuple[int, int, QColor]]) -> list[QTextLayout.FormatRange]:
+    """The stretches that are in `chunk`; `colours` are in order and do not overlap."""
+    found: list[QTextLayout.FormatRange] = []
+    first = bisect_right(colours, chunk.start, key=lambda stretch: stretch[1])
+    for start, end, colour in colours[first:]:
+        if start >= chunk.start + len(chunk.text):
+            break
+        place = chunk.range_of(start, end)
+        if place:
             item = QTextLayout.FormatRange()
-            item.start = chunk.unit(low)
-            item.length = chunk.unit(high) - chunk.unit(low)
+            item.start, item.length = place
+            text_format = QTextCharFormat()
+            text_format.setForeground(colour)
             item.format = text_format
             found.append(item)
-        return found
+    return found

@@ -7,7 +7,7 @@ syntax, list markers kept, one empty line between paragraphs.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -65,12 +65,16 @@ def word_at(text: str, char: int) -> tuple[int, int]:
     return (char, min(char + 1, len(text)))
 
 
-def selected_text(pieces: Sequence[Piece], selection: Selection) -> str:
-    """What copying gives."""
+def selected_text(
+    pieces: Sequence[Piece], selection: Selection, hidden: Callable[[Piece], bool] = lambda piece: False
+) -> str:
+    """What copying gives. What is `hidden`, and what only heads a thought, is left out."""
     copied: list[str] = []
     above: Piece | None = None
     for number in range(selection.start.piece, min(selection.end.piece + 1, len(pieces))):
         piece = pieces[number]
+        if piece.kind == "thought" or hidden(piece):
+            continue
         if above:
             copied.append("\n" if above.depth and piece.depth else "\n\n")
         chosen = selection.in_piece(number, len(piece.text)) or (0, 0)

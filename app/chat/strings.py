@@ -169,3 +169,9 @@ def file_damaged(name: str, kind: str) -> str:
 
 def files_not_attached(count: int) -> str:
     return f"{count} files were not attached."
+
+
+# ---- inside an answer
+THINKING = "Thinking, {seconds}"
+THOUGHT = "Thought for {seconds}"
+THOUGHT_SAYS = "What the model wrote before its answer. Press to fold out or in."

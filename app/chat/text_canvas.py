@@ -83,17 +83,38 @@ class TextCanvas(QWidget):
         self.update()
 
     def _box(self, piece: Piece) -> PieceBox:
-        top = 0.0
-        if self.boxes:
-            top = self.boxes[-1].bottom + gap_px(self.boxes[-1].piece, piece)
-        return PieceBox(piece, top, self._width, self._theme, self._style)
+        above = next((box for box in reversed(self.boxes) if not box.hidden), None)
+        hidden = self.is_hidden(piece)
+        bottom = above.bottom if above else 0.0
+        top = bottom + gap_px(above.piece, piece) if above and not hidden else bottom
+        goes_on = (
+            above is not None
+            and above.piece.kind != "thought"
+            and (
+                (piece.thought >= 0 and above.piece.thought == piece.thought)
+                or (piece.quotes and above.piece.quotes >= piece.quotes)
+            )
+        )
+        return PieceBox(
+            piece,
+            top,
+            self._width,
+            self._theme,
+            self._style,
+            hidden=hidden,
+            rule_top=bottom if goes_on else None,
+        )
+
+    def is_hidden(self, piece: Piece) -> bool:
+        """Whether `piece` is not to be seen now."""
+        return False
 
     # ---- selection
 
     @property
     def selected_text(self) -> str:
         """What copying gives now; empty without a selection."""
-        return selected_text(self.pieces, self._selection) if self._selection else ""
+        return selected_text(self.pieces, self._selection, self.is_hidden) if self._selection else ""
 
     def select_all(self) -> None:
         self._select(everything(self.pieces))
@@ -116,13 +137,15 @@ class TextCanvas(QWidget):
         """The place nearest to `point` (`between`), or the character it is on, if it is on one."""
         x, y = point.x() - MARGIN_PX, point.y()
         for number, box in enumerate(self.boxes):
+            if box.hidden:
+                continue
             inside = box.text_top <= y < box.text_top + box.layout.height
             if not box.layout.lines or not (inside or between):
                 continue
-            if between and y >= box.bottom and number + 1 < len(self.boxes):
+            if between and y >= box.bottom and any(not later.hidden for later in self.boxes[number + 1 :]):
                 continue
-            line = box.layout.lines[box.layout.line_at(y - box.text_top)]
-            if not between and not 0 <= x - box.text_left < line.width:
+            line = box.layout.lines[box.layout.line_near(x - box.text_left, y - box.text_top)]
+            if not between and not line.left <= x - box.text_left < line.right:
                 return None
             char = line.char_at(x - box.text_left, between)
             return Place(number, max(line.start, min(char, line.end)))
@@ -155,13 +178,14 @@ class TextCanvas(QWidget):
         clip = QRectF(event.rect()).translated(-MARGIN_PX, 0)
         for number, box in enumerate(self.boxes):
             # One line more above and below: outlines and glyphs reach over.
-            if box.bottom < clip.top() - 25 or box.top > clip.bottom() + 25:
+            if box.hidden or box.bottom < clip.top() - 25 or box.top > clip.bottom() + 25:
                 continue
             box.paint_around(painter, self._theme)
             lines = box.lines_in(clip.adjusted(0, -25, 0, 25))
             self.paint_under_text(painter, box, lines)
             self._paint_selection(painter, number, box)
-            painter.setPen(self._theme.color("text2" if box.piece.quotes else "text"))
+            quiet = box.piece.quotes or box.piece.thought >= 0
+            painter.setPen(self._theme.color("text2" if quiet else "text"))
             if len(lines):
                 box.layout.draw(painter, box.text_left, box.text_top, clip)
         self.paint_over_text(painter)

@@ -16,6 +16,8 @@ from app.theme.fonts import mono_font, ui_font
 
 # Inter is set a little tighter than it is drawn; the macOS system face brings its own tracking.
 _TRACKING_EM = -0.006
+_TABLE = (14, 21)
+_THOUGHT = (13, 20)
 _HEADINGS = {1: (20, 28), 2: (17, 27), 3: (15, 25)}
 
 
@@ -60,8 +62,12 @@ def code_style() -> TextStyle:
 
 def style_of(piece: Piece) -> TextStyle:
     """The style of an answer's piece."""
-    if piece.kind in ("code", "table"):
+    if piece.kind == "code":
         return code_style()
+    if piece.kind == "table":
+        return answer_style(*_THOUGHT) if piece.thought >= 0 else answer_style(*_TABLE)
+    if piece.thought >= 0:
+        return answer_style(*_THOUGHT, weight=600 if piece.kind == "heading" else 400)
     if piece.kind == "heading":
         return answer_style(*_HEADINGS.get(piece.level, _HEADINGS[3]), weight=600)
     return answer_style()

@@ -15,7 +15,8 @@ from typing import Literal
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap
 
-from app.chat.piece_layout import PieceLayout, VisualLine
+from app.chat.piece_layout import PieceLayout
+from app.chat.text_chunk import VisualLine
 from app.chat.tint import InkTable, Run
 from app.theme.theme import Theme
 

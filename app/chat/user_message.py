@@ -110,7 +110,7 @@ class UserMessage(QWidget):
     def _bubble(self) -> QRectF:
         """As wide as the longest line."""
         height = self._text_height(self._column) + 2 * _PAD_Y_PX
-        widest = max((line.width for box in self.body.boxes for line in box.layout.lines), default=0.0)
+        widest = max((line.right for box in self.body.boxes for line in box.layout.lines), default=0.0)
         width = math.ceil(widest) + 2 * _PAD_X_PX
         top = len(self._message.attachments) * (_CHIP_PX + _GAP_PX)
         return QRectF(self.OUTDENT_PX + self._column - width, top, width, height)

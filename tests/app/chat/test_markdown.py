@@ -38,7 +38,7 @@ def test_inline_styles() -> None:
 
 
 def test_text_behind_a_link_is_not_taken_from_inside_its_address() -> None:
-    source = "[a](b(c)d 'e) f') d e"
+    source = "[a](https://b(c)d 'e) f') d e"
     piece = one(source)
     assert piece.text == "a d e"
     place = piece.text.index(" d")
@@ -79,8 +79,51 @@ def test_fenced_code_is_shown_as_written() -> None:
 def test_tables_stand_in_columns() -> None:
     piece = one("| a | long |\n|---|---|\n| 長い | **x** |\n")
     assert piece.kind == "table"
-    assert piece.text == "a     long\n長い  x"
-    assert styled(piece, "bold") == ["a     long", "x"]
+    assert piece.text == "a\tlong\n長い\tx"
+    assert styled(piece, "bold") == ["a", "long", "x"]
+    assert [(cell.row, cell.column, piece.text[cell.start : cell.end]) for cell in piece.cells] == [
+        (0, 0, "a"),
+        (0, 1, "long"),
+        (1, 0, "長い"),
+        (1, 1, "x"),
+    ]
+
+
+def test_columns_are_aligned_as_asked() -> None:
+    assert one("|a|b|c|\n|:-|:-:|-:|\n|1|2|3|\n").aligns == ("left", "center", "right")
+
+
+def test_only_the_web_and_mail_are_links() -> None:
+    piece = one(
+        "[a](https://e.org/x) [b](mailto:x@e.org) [c](file:///etc/passwd) [d](javascript:x) [e](y.md)"
+    )
+    assert piece.text == "a b [c](file:///etc/passwd) [d](javascript:x) [e](y.md)"
+    assert [s.target for s in piece.styles] == ["https://e.org/x", "mailto:x@e.org"]
+    assert (piece.link_at(0), piece.link_at(1), piece.link_at(2)) == ("https://e.org/x", "", "mailto:x@e.org")
+
+
+def test_an_address_in_plain_text_is_a_link() -> None:
+    piece = one("See https://e.org/a_b_(c). Or (https://e.org/d), not `https://e.org/code` or http://.")
+    assert [s.target for s in piece.styles if s.style == "link"] == [
+        "https://e.org/a_b_(c)",
+        "https://e.org/d",
+    ]
+    assert styled(piece, "link") == ["https://e.org/a_b_(c)", "https://e.org/d"]
+
+
+def test_formulas_are_unicode() -> None:
+    piece = one(r"If \(x_1^2 \leq \frac{a+b}{2}\) and $\alpha \in \mathbb{R}$, then **so**.")
+    assert piece.text == "If x₁² ≤ (a+b)/2 and α ∈ ℝ, then so."
+    assert styled(piece, "bold") == ["so"]
+
+
+def test_prices_are_not_formulas() -> None:
+    assert one("It costs $5, not $10 or $HOME/x.").text == "It costs $5, not $10 or $HOME/x."
+
+
+def test_a_formula_over_several_lines_is_one_paragraph() -> None:
+    source = "So:\n\\[\na\n- b\n= c \\\\\n+ d\n\\]\nEnd."
+    assert [piece.text for piece in parse(source)] == ["So:", "a − b = c\n+ d", "End."]
 
 
 def test_html_and_link_definitions_are_just_text() -> None:
@@ -146,9 +189,9 @@ def test_every_visible_character_comes_from_its_own_character(source: str, befor
     for piece in parse_block(whole, len(before), len(whole)):
         for place, character in enumerate(piece.text):
             origin = source_at(piece.segments, place)
-            if origin is None:  # only padding between table columns is put in
+            if origin is None:  # only what parts a table's cells is put in
                 assert piece.kind == "table"
-                assert character in " \n"
+                assert character in "\t\n"
                 continue
             assert origin >= len(before)
             written = whole[origin]

@@ -61,8 +61,8 @@ def test_growing_gives_the_same_lines_as_all_at_once(style: TextStyle, text: str
         first = grown.extend(text[:end])
         assert first <= len(grown.lines)
     assert lines_of(grown) == lines_of(whole)
-    assert [(line.top, line.width) for line in grown.lines] == [
-        (line.top, line.width) for line in whole.lines
+    assert [(line.top, line.right) for line in grown.lines] == [
+        (line.top, line.right) for line in whole.lines
     ]
 
 

@@ -1,0 +1,102 @@
+"""Where formulas stand in Markdown: rules for the parser, before its own. No Qt.
+
+`$…$` and `\\(…\\)` in a line, `$$…$$`, `\\[…\\]` and `\\begin{…}…\\end{…}` also over several lines.
+A dollar sign starts a formula only if a letter, digit or sign follows at once and the closing one
+has neither a space before nor a letter or digit behind it: prices stay prices.
+"""
+
+from __future__ import annotations
+
+import re
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+
+_DOLLAR = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`])+?)(?<!\s)\$(?![\w$])", re.S)
+_OPEN = re.compile(r"\$\$|\\\[|\\\(|\\begin\{([a-zA-Z]+\*?)\}")
+
+
+def add_math(parser: MarkdownIt) -> None:
+    """Teach `parser` formulas: nodes of type `math`, the inside as content, the marks as markup and info."""
+    parser.inline.ruler.before("escape", "math", _inline)
+    parser.block.ruler.before(
+        "fence", "math_block", _block, {"alt": ["paragraph", "reference", "blockquote"]}
+    )
+
+
+def closing_mark(line: str) -> str:
+    """What ends the formula that the line `line` starts with and does not end; empty if there is none."""
+    stripped = line.lstrip()
+    match = _OPEN.match(stripped)
+    if not match or match.group() == "\\(":
+        return ""
+    mark = _close_of(match)
+    return "" if mark in stripped[match.end() :] else mark
+
+
+def _close_of(match: re.Match[str]) -> str:
+    environment = match.group(1)
+    if environment:
+        return f"\\end{{{environment}}}"
+    return {"$$": "$$", "\\[": "\\]", "\\(": "\\)"}[match.group()]
+
+
+def _inline(state: StateInline, silent: bool) -> bool:
+    character = state.src[state.pos]
+    if character not in "$\\":
+        return False
+    found = _OPEN.match(state.src, state.pos, state.posMax)
+    if found:
+        mark = _close_of(found)
+        end = state.src.find(mark, found.end(), state.posMax)
+        if end < 0 or not state.src[found.end() : end].strip():
+            return False
+        whole = bool(found.group(1))  # an environment says by its marks what it is
+        inner = (found.start(), end + len(mark)) if whole else (found.end(), end)
+        marks, after = (("", "") if whole else (found.group(), mark)), end + len(mark)
+    else:
+        dollar = _DOLLAR.match(state.src, state.pos, state.posMax)
+        if not dollar:
+            return False
+        inner, marks, after = dollar.span(1), ("$", "$"), dollar.end()
+    if not silent:
+        node = state.push("math", "", 0)
+        node.content = state.src[inner[0] : inner[1]]
+        node.markup, node.info = marks
+    state.pos = after
+    return True
+
+
+def _block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    """Lines of one formula are one paragraph, though they look like lists or headings."""
+    if state.is_code_block(start_line):
+        return False
+    line = _line(state, start_line)
+    match = _OPEN.match(line)
+    if not match or match.group() == "\\(":
+        return False
+    mark = _close_of(match)
+    last, rest = start_line, line[match.end() :]
+    while mark not in rest:
+        last += 1
+        if last >= end_line or state.isEmpty(last) or state.sCount[last] < state.blkIndent:
+            return False
+        rest = _line(state, last)
+    if rest[rest.index(mark) + len(mark) :].strip(" .,;:"):
+        return False  # words follow in the same line: a paragraph with a formula in it
+    if silent:
+        return True
+    state.line = last + 1
+    opening = state.push("paragraph_open", "p", 1)
+    opening.map = [start_line, state.line]
+    node = state.push("inline", "", 0)
+    node.content = state.getLines(start_line, state.line, state.blkIndent, False).strip()
+    node.map = [start_line, state.line]
+    node.children = []
+    state.push("paragraph_close", "p", -1)
+    return True
+
+
+def _line(state: StateBlock, number: int) -> str:
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
