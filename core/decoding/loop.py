@@ -34,12 +34,13 @@ from core.decoding.exactness import FAST, Exactness
 from core.decoding.planner import Planner
 from core.decoding.sampling import PENALTY_WINDOW_TOKENS, Sampler
 from core.decoding.top_ids import top_ids
-from core.decoding.tree_pass import Rotation, rotations, tree_pass
+from core.decoding.tree_pass import tree_pass
 from core.drafting.draft import EMPTY, Draft, sanitise
 from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate
 from core.kv.block import Block
 from core.kv.ledger import Ledger
+from core.models.rope import Rotation, rotations
 
 # Look-ups in a row that found nothing before the loop runs ahead.
 _DRY_STEPS = 2

@@ -29,8 +29,9 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.cache import CacheList, KVCache, QuantizedKVCache, RotatingKVCache, make_prompt_cache
 
-from core.decoding.tree_pass import rotations, tree_pass, why_no_tree_masks
+from core.decoding.tree_pass import tree_pass, why_no_tree_masks
 from core.errors import InternalError
+from core.models.rope import rotations
 
 _LEAD = 2
 # Siblings at two depths: no node but the first has the position that its index would give it.

@@ -21,11 +21,13 @@ import mlx.core as mx
 import numpy as np
 
 from core.errors import InternalError
-from core.kv.entries import kind_of
+from core.kv.entries import columns_of, kind_of, window_columns
+from core.kv.positioned import Positioned
+from core.models.rope import Steps
 
 
-class TreeRows:
-    """The rows of one block. `rotated` counts the calls of rotary modules in the pass.
+class TreeRows(Steps):
+    """The rows of one block.
 
     Raises `InternalError` if there is no lead or a node's parent does not come before it.
     """
@@ -33,10 +35,9 @@ class TreeRows:
     def __init__(self, parents: Sequence[int], lead: int) -> None:
         if lead < 1:
             raise InternalError(f"A block has at least one lead token, not {lead}.")
-        self.size = lead + len(parents)
-        self.rotated = 0
-        sees = np.tri(self.size, dtype=np.bool_)
-        steps = np.arange(self.size, dtype=np.int32)
+        size = lead + len(parents)
+        sees = np.tri(size, dtype=np.bool_)
+        steps = np.arange(size, dtype=np.int32)
         for node, parent in enumerate(parents):
             if not -1 <= parent < node:
                 raise InternalError(f"Node {node} of a tree has parent {parent}, which is not before it.")
@@ -45,45 +46,28 @@ class TreeRows:
             sees[row] = sees[above]
             sees[row, row] = True
             steps[row] = steps[above] + 1
+        super().__init__(steps)
         self._sees = mx.array(sees)
-        self._steps = mx.array(steps)
-        # Layers mostly share their offset and their window.
-        self._positions: dict[int, mx.array] = {}
+        # Layers mostly share their columns and their window.
         self._masks: dict[tuple[int, int | None], mx.array] = {}
-
-    def positions(self, offset: Any) -> mx.array:
-        """int32 [N]. `offset` is a number or, as some models pass it, an array of one."""
-        if not isinstance(offset, int):
-            return mx.array(self._steps + offset)
-        if offset not in self._positions:
-            self._positions[offset] = self._steps + offset
-        return self._positions[offset]
 
     def mask(self, entry: Any, window: int | None) -> mx.array:
         """bool [N, P + N] for `entry` as it is before the block is put in."""
-        past = int(entry.offset)
-        if kind_of(entry) == "window":
+        is_window = kind_of(entry) == "window"
+        past = window_columns(entry) if is_window else columns_of(entry)
+        if is_window:
             window = window or entry.max_size
-            past = _window_columns(entry)
         if (past, window) not in self._masks:
-            self._masks[past, window] = self._new_mask(past, window)
+            self._masks[past, window] = self._new_mask(entry, past, window)
         return self._masks[past, window]
 
-    def _new_mask(self, past: int, window: int | None) -> mx.array:
+    def _new_mask(self, entry: Any, past: int, window: int | None) -> mx.array:
         sees: mx.array = mx.concatenate([mx.ones((self.size, past), dtype=mx.bool_), self._sees], axis=1)
         if window is None:
             return sees
-        # Column c of the past is `past` − c positions before the offset, whatever the offset is.
-        columns = mx.concatenate([mx.arange(-past, 0, dtype=mx.int32), self._steps])
+        # The columns' positions, from the offset on. A window's own are without gaps.
+        behind = np.arange(-past, 0, dtype=np.int32)
+        if isinstance(entry, Positioned):
+            behind = entry.columns.places(0, past) - np.int32(entry.offset)
+        columns = mx.concatenate([mx.array(behind), self._steps])
         return mx.array(sees & (self._steps[:, None] - columns[None] < window))
-
-
-def _window_columns(entry: Any) -> int:
-    """Columns of its past that a `RotatingKVCache` puts before a block of two or more rows."""
-    if entry.keys is None:
-        return 0
-    # As its _temporal_order: all columns if they are full or have wrapped, else those written.
-    held = int(entry.keys.shape[2])
-    if entry._idx >= entry.offset:
-        held = min(held, int(entry._idx))
-    return min(held, int(entry.max_size) - 1)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import mlx.core as mx
 
 from core.errors import InternalError
-from core.kv.entries import kind_of, leaves
+from core.kv.entries import columns_of, kind_of, leaves
 
 
 class Block:
@@ -71,7 +71,7 @@ class _Appending:
     def keep(self, width: int, count: int, index: mx.array | None) -> None:
         entry = self._entry
         if index is not None:
-            start = entry.offset - width
+            start = columns_of(entry) - width
             for part in _parts(entry.keys) + _parts(entry.values):
                 part[..., start : start + count, :] = mx.take(part, start + index, axis=-2)
         _trim(entry, width - count)

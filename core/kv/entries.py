@@ -9,6 +9,9 @@
   the last token exists. It is rebound, never mutated, so the state before a block can be put back.
 - anything else is never speculated on. That includes windows that also keep the first tokens
   (`keep`): mlx-lm's mask for several tokens differs there from what single tokens see.
+
+`offset` is the position of the next token in all of them; where a prompt was read with gaps
+that is more than the columns they hold (`Positioned`; a window's own is raised, see `Ledger`).
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from mlx_lm.models.cache import ArraysCache, CacheList, KVCache, QuantizedKVCache, RotatingKVCache
+
+from core.kv.positioned import Positioned
 
 EntryKind = Literal["appending", "window", "recurrent", "unknown"]
 
@@ -32,13 +37,34 @@ def leaves(cache: Sequence[Any]) -> Iterator[Any]:
 
 def kind_of(entry: Any) -> EntryKind:
     """By exact type: a subclass may have other rules."""
-    if type(entry) in (KVCache, QuantizedKVCache):
+    if type(entry) in (KVCache, QuantizedKVCache, Positioned):
         return "appending"
     if type(entry) is RotatingKVCache and not entry.keep:
         return "window"
     if type(entry) is ArraysCache:
         return "recurrent"
     return "unknown"
+
+
+def columns_of(entry: Any) -> int:
+    """Columns that an appending entry holds."""
+    return int(entry.entry.offset if isinstance(entry, Positioned) else entry.offset)
+
+
+def window_columns(entry: Any) -> int:
+    """Columns of its past that a `RotatingKVCache` puts before a block of two or more rows."""
+    if entry.keys is None:
+        return 0
+    # As its _temporal_order: all columns if they are full or have wrapped, else those written.
+    held = int(entry.keys.shape[2])
+    if entry._idx >= entry.offset:
+        held = min(held, int(entry._idx))
+    return min(held, int(entry.max_size) - 1)
+
+
+def largest_window(cache: Sequence[Any]) -> int:
+    """Tokens that the widest sliding window of `cache` spans; 0 if it has none."""
+    return max((int(e.max_size) for e in leaves(cache) if kind_of(e) == "window"), default=0)
 
 
 def why_no_rollback(cache: Sequence[Any]) -> str:

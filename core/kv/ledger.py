@@ -1,8 +1,12 @@
-"""Ledger: the KV cache of one conversation and the token ids it holds, kept equal.
+"""Ledger: the KV cache of one conversation and the token ids it stands for, kept equal.
 
-Invariant: the cache is what reading `tokens` from nothing would leave. Everything that puts
-tokens into the cache or takes them out goes through here or through a `Block` whose outcome is
-recorded here. Owned by the worker's main thread.
+Invariant: the cache is what reading those of `tokens` that `columns` names, each at its own
+position, from nothing would leave. Mostly these are all of them. After a sparse reading some
+are only known, never read: they count for positions and for recognising the context again, and
+a ledger with such gaps never serves a request that wants everything read beyond the first gap.
+
+Everything that puts tokens into the cache or takes them out goes through here or through a
+`Block` whose outcome is recorded here. Owned by the worker's main thread.
 """
 
 from __future__ import annotations
@@ -11,9 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlx.core as mx
+from mlx_lm.models.cache import CacheList
 
 from core.errors import InternalError
-from core.kv.entries import keeps_all, leaves, why_no_rollback
+from core.kv.columns import Columns
+from core.kv.entries import columns_of, keeps_all, kind_of, leaves, why_no_rollback
+from core.kv.positioned import Positioned
 
 
 class Ledger:
@@ -23,36 +30,65 @@ class Ledger:
         self._new_cache = new_cache
         self.cache = new_cache()
         self.tokens: list[int] = []
+        self.columns = Columns()
         self.why_no_rollback = why_no_rollback(self.cache)
         self.keeps_all = keeps_all(self.cache)
 
-    def reuse(self, prompt: Sequence[int]) -> int:
+    @property
+    def skipped(self) -> int:
+        """How many of `tokens` were never read."""
+        return len(self.tokens) - self.columns.count
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the cache's arrays."""
+        return sum(int(entry.nbytes) for entry in leaves(self.cache) if not entry.empty())
+
+    def shared(self, prompt: Sequence[int], *, whole: bool = False) -> int:
+        """Length of the prefix of `prompt` that `reuse` would keep; see there."""
+        limit = len(prompt) - 1
+        if whole and self.columns.whole is not None:
+            limit = min(limit, self.columns.whole)
+        held = min(limit, len(self.tokens))
+        shared = next((i for i in range(held) if self.tokens[i] != prompt[i]), held)
+        return shared if shared == len(self.tokens) or self.keeps_all else 0
+
+    def reuse(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Keep the longest prefix shared with `prompt`, drop the rest; returns its length.
 
         At most len(prompt) − 1: the last token is always run, because its logits are needed.
-        A cache that does not keep all positions is reused only if it is itself such a prefix.
+        With `whole` no further than to the first token that was skipped. A cache that does not
+        keep all positions is reused only if it is itself such a prefix.
         """
-        shared = 0
-        for held, wanted in zip(self.tokens, prompt[:-1]):
-            if held != wanted:
-                break
-            shared += 1
-        if shared == len(self.tokens):
-            return shared
-        if not self.keeps_all:
+        shared = self.shared(prompt, whole=whole)
+        if not shared:
             self.clear()
-            return 0
-        self.truncate(shared)
+        elif shared < len(self.tokens):
+            self.truncate(shared)
         return shared
 
     def append(self, tokens: Sequence[int]) -> None:
-        """A forward pass has put `tokens` into the cache."""
+        """A forward pass has put `tokens` into the cache, at the positions that follow."""
         self.tokens.extend(tokens)
+        self.columns.extend(len(tokens))
+
+    def skip(self, tokens: Sequence[int]) -> None:
+        """The context goes on with `tokens`, and they are not read."""
+        if not tokens:
+            return
+        if self.columns.whole is None:
+            self.cache = [self._positioned(entry) for entry in self.cache]
+        self.tokens.extend(tokens)
+        self.columns.jump(len(self.tokens))
+        for entry in leaves(self.cache):
+            if kind_of(entry) == "window":
+                _stand(entry, len(self.tokens))
 
     def truncate(self, length: int) -> None:
         """Take back everything from position `length` on. Only where `keeps_all`."""
-        excess = len(self.tokens) - length
+        self.columns.cut(length)
         for entry in leaves(self.cache):
+            excess = columns_of(entry) - self.columns.count
             if excess and entry.trim(excess) != excess:
                 raise InternalError(f"A {type(entry).__name__} did not take back {excess} tokens.")
         del self.tokens[length:]
@@ -65,4 +101,23 @@ class Ledger:
         """Forget everything; the memory is returned."""
         self.cache = self._new_cache()
         self.tokens = []
+        self.columns = Columns()
         mx.clear_cache()
+
+    def _positioned(self, entry: Any) -> Any:
+        if isinstance(entry, CacheList):
+            return CacheList(*(self._positioned(child) for child in entry.caches))
+        return Positioned(entry, self.columns) if kind_of(entry) == "appending" else entry
+
+
+def _stand(window: Any, position: int) -> None:
+    """The next token of a `RotatingKVCache` stands at `position`, past the columns it has held.
+
+    It takes columns and position for the same number, which only shows before it is full: its
+    buffer is cut to what is written, so that it cannot be mistaken for one that has wrapped.
+    """
+    if window.keys is not None and window._idx != window.keys.shape[2]:
+        window.keys = window._temporal_order(window.keys)
+        window.values = window._temporal_order(window.values)
+        window._idx = window.keys.shape[2]
+    window.offset = position

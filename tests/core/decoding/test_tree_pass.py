@@ -12,10 +12,11 @@ import mlx.nn as nn
 import pytest
 from mlx_lm.models.cache import CacheList, KVCache, make_prompt_cache
 
-from core.decoding.tree_pass import rotations, tree_pass
+from core.decoding.tree_pass import tree_pass
 from core.decoding.tree_rows import TreeRows
 from core.errors import InternalError
 from core.kv.block import Block
+from core.models.rope import rotations
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 from tests.core.toy import toy_model
 

@@ -10,9 +10,9 @@ import pytest
 from mlx_lm.models.cache import RotatingKVCache, make_prompt_cache
 
 import core.decoding.tree_probe as tree_probe
-from core.decoding.tree_pass import Rotation
 from core.decoding.tree_probe import why_no_trees
 from core.decoding.tree_rows import TreeRows
+from core.models.rope import Rotation
 from tests.core.architectures import ARCHITECTURES, build, tiny
 from tests.core.toy import toy_model
 

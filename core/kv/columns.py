@@ -1,0 +1,72 @@
+"""Columns: which position of the context each column of a cache holds.
+
+After a dense reading column and position are the same number. A sparse reading leaves gaps:
+the columns stay dense, the positions jump. Pure bookkeeping: knows no cache and no token.
+
+Positions rise with columns; a run is a stretch in which both rise by one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+import numpy as np
+
+
+class Columns:
+    """One per ledger; shared by its cache entries, which ask it where they stand."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        # Run i begins at column _firsts[i] with position _places[i]; the last one is open.
+        self._firsts = [0]
+        self._places = [0]
+
+    @property
+    def whole(self) -> int | None:
+        """How many positions from 0 on are held without a gap; None if there is no gap."""
+        if self._places[0]:
+            return 0
+        return self._firsts[1] if len(self._firsts) > 1 else None
+
+    @property
+    def next(self) -> int:
+        """The position of the next column."""
+        return self.position(self.count)
+
+    def position(self, column: int) -> int:
+        """The position that `column` holds or, past the last one, will hold."""
+        run = len(self._firsts) - 1
+        if column < self._firsts[run]:
+            run = bisect_right(self._firsts, column) - 1
+        return self._places[run] + column - self._firsts[run]
+
+    def places(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+        """int32: the positions of columns `start` to `stop`, end-exclusive."""
+        columns = np.arange(start, stop, dtype=np.int32)
+        runs = np.searchsorted(self._firsts, columns, side="right") - 1
+        shifts = np.asarray(self._places, dtype=np.int32) - np.asarray(self._firsts, dtype=np.int32)
+        return columns + shifts[runs]
+
+    def jump(self, position: int) -> None:
+        """The next column holds `position`, which is not before its present one."""
+        if self._firsts and self._firsts[-1] == self.count:
+            self._firsts.pop()
+            self._places.pop()
+        if not self._firsts or self.next != position:
+            self._firsts.append(self.count)
+            self._places.append(position)
+
+    def extend(self, columns: int) -> None:
+        """So many columns more, at the positions that follow."""
+        self.count += columns
+
+    def cut(self, position: int) -> None:
+        """Forget all positions from `position` on; the next column holds it."""
+        while self._places and self._places[-1] >= position:
+            self.count = self._firsts.pop()
+            self._places.pop()
+        if self._places:
+            self.count = min(self.count, self._firsts[-1] + position - self._places[-1])
+        self.jump(position)
