@@ -8,7 +8,8 @@ given to it; it loads nothing. Worker's main thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 
 import mlx.core as mx
 from msgspec import Struct
@@ -41,7 +42,8 @@ from core.events import (
 from core.kv.ledger import Ledger
 from core.models import memory
 from core.models.loader import LoadedModel
-from core.prefill.dense import read_prompt
+from core.prefill.read import read_prompt
+from core.prefill.reading import Means, Reading, Text
 from core.settings import Settings
 
 _GAUGE_EVERY_S = 0.25
@@ -69,7 +71,8 @@ class Answer:
         self,
         loaded: LoadedModel,
         ledger: Ledger,
-        prompt: Sequence[int],
+        text: Text,
+        means: Means,
         plan: Plan,
         cancelled: Callable[[], bool],
         request: str,
@@ -77,7 +80,8 @@ class Answer:
     ) -> None:
         self._loaded = loaded
         self._ledger = ledger
-        self._prompt = list(prompt)
+        self._prompt = text.ids
+        self._reading = Reading(request, loaded, ledger, text, plan.settings.prefill, means)
         self._plan = plan
         self._cancelled = cancelled
         self._request = request
@@ -85,13 +89,12 @@ class Answer:
         self._gate = Gate(plan.settings.gate)
         self._tally = Tally()
         self._shown: list[int] = []
-        self._reused = 0
-        self._read = 0
+        self._begun = 0  # the prompt's last token, once the first step reads it
         self._prefill_s = 0.0
 
     def events(self) -> Iterator[Event]:
         """All events, Finished last."""
-        self._reused = self._ledger.reuse(self._prompt)
+        self._reading.plan()
         try:
             cancelled = yield from self._read_prompt()
             reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
@@ -106,28 +109,34 @@ class Answer:
         yield Finished(self._request, reason, self._stats(), self._effective())
 
     def _read_prompt(self) -> Generator[Event, None, bool]:
-        """Prefill of the model and of the draft model, if there is one. Returns whether it was cancelled."""
-        readers = [(self._loaded, self._ledger)]
+        """Prefill of the model and of a draft model that drafts. Returns whether it was cancelled."""
         proposer = self._plan.proposer
-        if proposer is not None:
-            proposer.ledger.reuse(self._prompt)
-            readers.append((proposer.loaded, proposer.ledger))
-        chunk_tokens = self._plan.settings.prefill.chunk_tokens
-        each = len(self._prompt) - 1
-        for index, (loaded, ledger) in enumerate(readers):
-            for progress in read_prompt(loaded.model, ledger, self._prompt, chunk_tokens=chunk_tokens):
-                if index == 0:
-                    self._read = progress.done_tokens - self._reused
+        total, also = 0, len(self._prompt) - 1 if proposer else 0
+        with closing(self._reading.events()) as reading:
+            for event in reading:
                 self._prefill_s = self._now()
-                yield PrefillProgress(
-                    self._request,
-                    index * each + progress.done_tokens,
-                    len(readers) * each,
-                    self._reused,
-                    progress.seconds_left,
-                )
+                if isinstance(event, PrefillProgress):
+                    total = event.total_tokens
+                    event = replace(event, total_tokens=total + (also if event.phase == "reading" else 0))
+                yield event
                 if self._cancelled():
                     return True
+        if proposer is None:
+            return False
+        proposer.ledger.reuse(self._prompt)
+        chunk_tokens = self._plan.settings.prefill.chunk_tokens
+        steps = read_prompt(proposer.loaded.model, proposer.ledger, self._prompt, chunk_tokens=chunk_tokens)
+        for step in steps:
+            self._prefill_s = self._now()
+            yield PrefillProgress(
+                self._request,
+                total + step.done_tokens,
+                total + also,
+                self._reading.outcome.reused_tokens,
+                step.seconds_left,
+            )
+            if self._cancelled():
+                return True
         return False
 
     def _write(self) -> Generator[Event, None, FinishReason]:
@@ -135,7 +144,7 @@ class Answer:
         loaded, plan = self._loaded, self._plan
         plan.drafter.begin(self._prompt)
         self._gate.begin(self._prompt)
-        self._read += 1  # the prompt's last token, read by the first step
+        self._begun = 1
         loop = DecodeLoop(
             loaded.model,
             self._ledger,
@@ -217,11 +226,14 @@ class Answer:
         )
 
     def _stats(self) -> Stats:
-        tally = self._tally
+        tally, reading = self._tally, self._reading.outcome
         return Stats(
             prompt_tokens=len(self._prompt),
-            reused_tokens=self._reused,
-            read_tokens=self._read,
+            reused_tokens=reading.reused_tokens,
+            read_tokens=reading.read_tokens + self._begun,
+            skipped_tokens=self._ledger.skipped,
+            scored_tokens=reading.scored_tokens,
+            kept_tokens=reading.kept_tokens,
             tokens=tally.tokens,
             accepted=tally.accepted,
             bonus=tally.bonus,
@@ -234,6 +246,7 @@ class Answer:
             mean_per_step=tally.mean_per_step,
             ttft_s=tally.first_s,
             prefill_s=self._prefill_s,
+            score_s=reading.score_s,
             decode_s=tally.last_s - tally.first_s,
             total_s=self._now(),
             tokens_per_s=tally.tokens_per_s,
@@ -249,14 +262,17 @@ class Answer:
 
     def _effective(self) -> Effective:
         info, plan = self._loaded.info, self._plan
-        gate = self._gate.decision
+        gate, reading = self._gate.decision, self._reading.outcome
         return Effective(
             info.name,
             info.dtype,
             plan.spec.name,
             plan.settings,
             f"{gate.state}: {gate.reason}" if plan.spec.drafts and not plan.cost else "",
-            plan.changes,
+            (*plan.changes, *reading.changes),
+            "sparse" if self._ledger.skipped else "dense",
+            reading.reason,
+            reading.scorer,
         )
 
     def _drop_unshown(self) -> None:

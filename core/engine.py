@@ -37,7 +37,11 @@ from core.errors import (
 from core.events import Change, Event, Generate, ModelInfo
 from core.kv.ledger import Ledger
 from core.models.loader import LoadedModel, Progress, load
-from core.models.prompt import render
+from core.models.memory import is_exhausted
+from core.models.prompt import offsets, render
+from core.prefill.layout import Layout, layout, unknown_layout
+from core.prefill.reading import Means, ScoringDraft, Text
+from core.prefill.trial import why_no_gaps
 from core.settings import Settings, assign
 from core.settings.declaration import check
 from core.settings.drafting import Cacheback
@@ -59,9 +63,11 @@ class Engine:
     def __init__(self, memory: TableMemory | None = None) -> None:
         self._loaded: LoadedModel | None = None
         self._ledger: Ledger | None = None
-        self._proposer: tuple[str, ModelProposer] | None = None
+        self._draft: tuple[str, LoadedModel] | None = None
+        self._proposer: ModelProposer | None = None
         self._memory = memory or TableMemory()
         self._why_no_trees: str | None = None
+        self._no_gaps: dict[int, str] = {}
         self._profile: Profile | None = None
         self._cost_profile: CostProfile | None = None
         self._measuring: Generator[None, None, CostProfile] | None = None
@@ -90,7 +96,7 @@ class Engine:
     @property
     def proposer(self) -> ModelProposer | None:
         """The draft model, if one was loaded."""
-        return self._proposer[1] if self._proposer else None
+        return self._proposer
 
     @property
     def memory(self) -> TableMemory:
@@ -117,7 +123,8 @@ class Engine:
 
     def unload(self) -> None:
         """Free the model, the draft model and their caches."""
-        self._loaded = self._ledger = self._proposer = None
+        self._loaded = self._ledger = self._draft = self._proposer = None
+        self._no_gaps = {}
         self._why_no_trees = self._profile = self._cost_profile = self._measuring = None
         mx.clear_cache()
 
@@ -131,7 +138,7 @@ class Engine:
         if self._ledger is not None:
             self._ledger.clear()
         if self._proposer is not None:
-            self._proposer[1].ledger.clear()
+            self._proposer.ledger.clear()
 
     def count_tokens(self, text: str) -> int:
         """Tokens of `text`, without any template. Raises `NoModelError`."""
@@ -181,8 +188,15 @@ class Engine:
         is asked between steps and prefill chunks; an abandoned iterator counts as cancelled.
         """
         settings = request.settings
-        prompt = render(self.loaded.tokenizer, request.messages, settings.chat.system_prompt)
-        yield from self.generate_ids(prompt, settings, cancelled, request=request.request)
+        tokenizer = self.loaded.tokenizer
+        prompt = render(tokenizer, request.messages, settings.chat.system_prompt)
+
+        def laid_out() -> Layout:
+            told = offsets(tokenizer, prompt)
+            return layout(prompt, told) if told else unknown_layout(len(prompt.ids))
+
+        text = Text(prompt.ids, prompt.asked, laid_out)
+        yield from self._answer(text, settings, cancelled, request.request)
 
     def generate_ids(
         self,
@@ -192,8 +206,14 @@ class Engine:
         *,
         request: str = "",
     ) -> Iterator[Event]:
-        """Like `generate`, from token ids instead of messages."""
-        started = time.perf_counter()
+        """Like `generate`, from token ids instead of messages; their end is taken for the question."""
+        text = Text(list(prompt), "", lambda: unknown_layout(len(prompt)))
+        yield from self._answer(text, settings, cancelled, request)
+
+    def _answer(
+        self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str
+    ) -> Iterator[Event]:
+        started, prompt = time.perf_counter(), text.ids
         check(settings)
         limit = self.loaded.info.context_tokens - 1
         if not prompt:
@@ -202,13 +222,14 @@ class Engine:
             raise PromptTooLongError(len(prompt), limit)
         try:
             plan = self._plan(len(prompt), settings)
-            answer = Answer(self.loaded, self.ledger, prompt, plan, cancelled, request, started)
+            means = Means(self._why_no_gaps, lambda required: self._scoring_draft(required, settings, plan))
+            answer = Answer(self.loaded, self.ledger, text, means, plan, cancelled, request, started)
             try:
                 yield from answer.events()
             finally:
                 self._memory.learned(plan.settings)
         except (MemoryError, RuntimeError) as error:
-            if _is_memory(error):
+            if is_exhausted(error):
                 self.forget()
                 raise OutOfMemoryError(
                     f"There was not enough memory for this answer ({error}).",
@@ -228,10 +249,6 @@ class Engine:
             reason = "the context is full after that"
             changes.append(Change("sampling.max_tokens", str(wanted), str(room), reason))
             settings = assign(settings, "sampling.max_tokens", room)
-        reading = settings.prefill
-        if reading.mode == "on" or (reading.mode == "auto" and prompt_tokens >= reading.threshold_tokens):
-            reason = "this version reads everything"
-            changes.append(Change("prefill.mode", reading.mode, "off", reason))
         name, why_not = settings.drafting.drafter, self.ledger.why_no_rollback
         if name != "off" and why_not:
             reason = f"{info.name} cannot speculate: {why_not}"
@@ -311,14 +328,47 @@ class Engine:
         return self._why_no_trees
 
     def _draft_model(self, reference: str) -> ModelProposer:
-        """The draft model, loaded at first use. Raises `DraftModelError`, `ModelError`."""
+        """The draft model that drafts. Raises `DraftModelError`, `ModelError`."""
         if not reference:
             raise DraftModelError(
                 "The drafter “draft-model” needs a second model, and none was chosen.",
                 "Set draft_model.model to a folder or hub name, or choose another drafter.",
             )
-        if self._proposer is not None and self._proposer[0] == reference:
-            return self._proposer[1]
+        draft = self._draft_of_family(reference)
+        if self._proposer is None or self._proposer.loaded is not draft:
+            proposer = ModelProposer(draft)
+            if not proposer.ledger.keeps_all:
+                raise DraftModelError(
+                    f"{draft.info.name} cannot take back guesses, so it cannot draft.",
+                    "Choose a draft model with plain full attention.",
+                )
+            self._proposer = proposer
+        return self._proposer
+
+    def _scoring_draft(self, required: bool, settings: Settings, plan: Plan) -> ScoringDraft | None:
+        """The draft model that scores passages; None if none is loaded and none is `required`.
+
+        It reads into its drafting ledger if it also drafts, else into one that is dropped.
+        Raises `DraftModelError`, `ModelError`.
+        """
+        reference = settings.draft_model.model
+        if required and not reference:
+            raise DraftModelError(
+                "The scorer “draft-model” needs a second model, and none was chosen.",
+                "Set draft_model.model to a folder or hub name, or choose another scorer.",
+            )
+        if not required and (self._draft is None or self._draft[0] != reference):
+            return None
+        draft = self._draft_of_family(reference)
+        drafts = plan.proposer is not None and plan.proposer.loaded is draft
+        return ScoringDraft(
+            draft, plan.proposer.ledger if plan.proposer and drafts else Ledger(draft.new_cache)
+        )
+
+    def _draft_of_family(self, reference: str) -> LoadedModel:
+        """The draft model, loaded at first use. Raises `DraftModelError`, `ModelError`."""
+        if self._draft is not None and self._draft[0] == reference:
+            return self._draft[1]
         draft, target = load(reference), self.loaded.info
         if draft.info.family != target.family:
             raise DraftModelError(
@@ -326,17 +376,12 @@ class Engine:
                 " have different tokenizers.",
                 f"Choose a draft model of the {target.family_name} family.",
             )
-        proposer = ModelProposer(draft)
-        if not proposer.ledger.keeps_all:
-            raise DraftModelError(
-                f"{draft.info.name} cannot take back guesses, so it cannot draft.",
-                "Choose a draft model with plain full attention.",
-            )
-        self._proposer = (reference, proposer)
-        return proposer
+        self._draft, self._proposer = (reference, draft), None
+        return draft
 
-
-def _is_memory(error: Exception) -> bool:
-    """Whether this is MLX or Python running out of memory; MLX says so only in its message."""
-    text = str(error).lower()
-    return isinstance(error, MemoryError) or "malloc" in text or "out of memory" in text
+    def _why_no_gaps(self, tokens: int) -> str:
+        """Why a prompt of that length cannot be read with gaps; tried once for each doubling of it."""
+        size = tokens.bit_length()
+        if size not in self._no_gaps:
+            self._no_gaps[size] = why_no_gaps(self.loaded.model, self.loaded.new_cache, tokens)
+        return self._no_gaps[size]

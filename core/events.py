@@ -398,10 +398,10 @@ class ModelUnloaded(_Wire, frozen=True):
 class PrefillProgress(_Wire, frozen=True):
     """Reading the prompt: `done_tokens` of `total_tokens` read, `reused_tokens` needed no reading.
 
-    Before a sparse reading comes the phase `scoring`: `scored_tokens` of the `total_tokens` of
-    the prompt were looked at, nothing is read. In the phase `reading` after it `total_tokens`
-    counts only what will be in the cache, and `kept_tokens` (0 where all is read) is how much of
-    that is read because it was chosen. `seconds_left` is until the end of the phase.
+    Before a sparse reading comes the phase `scoring`: `scored_tokens` of `total_tokens` new ones
+    were looked at, none is read (`done_tokens` is 0). In the phase `reading` after it
+    `total_tokens` counts what will be in the cache, and `kept_tokens` (0 where all is read) how
+    much of that was chosen to be read. `seconds_left` is until the end of the phase.
     """
 
     request: str

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 from mlx_lm.models.cache import CacheList
 
 from core.errors import InternalError
@@ -72,6 +73,16 @@ class Ledger:
         self.tokens.extend(tokens)
         self.columns.extend(len(tokens))
 
+    def append_at(self, prompt: Sequence[int], positions: np.ndarray[Any, Any]) -> None:
+        """A forward pass has put the tokens of `prompt` at `positions` into the cache.
+
+        Ascending, the first one where the ledger ends; what lies between them is skipped.
+        """
+        for run in np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1):
+            self.skip(prompt[len(self.tokens) : int(run[0])])
+            self.append(prompt[int(run[0]) : int(run[-1]) + 1])
+        self._stand()
+
     def skip(self, tokens: Sequence[int]) -> None:
         """The context goes on with `tokens`, and they are not read."""
         if not tokens:
@@ -80,9 +91,7 @@ class Ledger:
             self.cache = [self._positioned(entry) for entry in self.cache]
         self.tokens.extend(tokens)
         self.columns.jump(len(self.tokens))
-        for entry in leaves(self.cache):
-            if kind_of(entry) == "window":
-                _stand(entry, len(self.tokens))
+        self._stand()
 
     def truncate(self, length: int) -> None:
         """Take back everything from position `length` on. Only where `keeps_all`."""
@@ -103,6 +112,11 @@ class Ledger:
         self.tokens = []
         self.columns = Columns()
         mx.clear_cache()
+
+    def _stand(self) -> None:
+        for entry in leaves(self.cache):
+            if kind_of(entry) == "window":
+                _stand(entry, len(self.tokens))
 
     def _positioned(self, entry: Any) -> Any:
         if isinstance(entry, CacheList):

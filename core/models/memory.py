@@ -25,3 +25,9 @@ def limit_bytes() -> int:
         if size:
             return int(size)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def is_exhausted(error: BaseException) -> bool:
+    """Whether this is MLX or Python running out of memory; MLX says so only in its message."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "malloc" in text or "out of memory" in text

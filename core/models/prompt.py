@@ -1,17 +1,70 @@
-"""From messages to token ids, through the model's own chat template."""
+"""From messages to token ids, through the model's own chat template.
+
+Beside the ids stands the rendered text and which of its characters came from where, so that a
+sparse reading knows template from document and the reading map finds its characters.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Literal
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
+from msgspec import Struct
 
 from core.errors import EmptyPromptError, ModelError
 from core.events import Message
 
+# About as many words as `core.prefill.layout` takes tokens for the question.
+_ASKED_CHARACTERS = 500
+RegionKind = Literal["system", "user", "assistant", "document"]
 
-def render(tokenizer: TokenizerWrapper, messages: Sequence[Message], system_prompt: str = "") -> list[int]:
-    """The prompt's ids, ending where the answer begins.
+
+class Region(Struct, frozen=True):
+    """Characters `start` to `end` (end-exclusive) of the rendered text, and what they are.
+
+    Of a document: `source` is its ordinal among all attachments, and `first_char` where in its
+    text the region begins. A document's name belongs to the template.
+    """
+
+    start: int
+    end: int
+    kind: RegionKind
+    source: int = -1
+    first_char: int = 0
+
+
+class Prompt(Struct, frozen=True):
+    """`ids` end where the answer begins. What is in no region of `text` is the template's own."""
+
+    ids: list[int]
+    text: str
+    regions: tuple[Region, ...]
+
+    @property
+    def asking(self) -> Region | None:
+        """The last user message's own words."""
+        return next((region for region in reversed(self.regions) if region.kind == "user"), None)
+
+    @property
+    def asked(self) -> str:
+        """The question; of a very long one its beginning and its end, where people ask."""
+        region = self.asking
+        words = self.text[region.start : region.end] if region else ""
+        if len(words) > 2 * _ASKED_CHARACTERS:
+            return f"{words[:_ASKED_CHARACTERS]}\n{words[-_ASKED_CHARACTERS:]}"
+        return words
+
+
+class _Piece(Struct, frozen=True):
+    """A part of a turn's content; `region` is relative to the content."""
+
+    content: str
+    regions: tuple[Region, ...]
+
+
+def render(tokenizer: TokenizerWrapper, messages: Sequence[Message], system_prompt: str = "") -> Prompt:
+    """The prompt, ending where the answer begins.
 
     A message's attachments come before its own words, each under its name. A tokenizer without
     a chat template gets the plain texts. Raises `EmptyPromptError` if the last message says
@@ -19,25 +72,79 @@ def render(tokenizer: TokenizerWrapper, messages: Sequence[Message], system_prom
     """
     if not messages or messages[-1].role != "user" or not _says_something(messages[-1]):
         raise EmptyPromptError("There is nothing to answer: the message is empty.", "Type a question.")
-    turns = [{"role": m.role, "content": _content(m)} for m in messages if _says_something(m)]
+    turns: list[tuple[str, _Piece]] = []
+    attachments = 0
+    for message in messages:
+        if _says_something(message):
+            turns.append((message.role, _piece(message, attachments)))
+        attachments += len(message.attachments)
     if system_prompt.strip():
-        turns = [{"role": "system", "content": system_prompt}, *(t for t in turns if t["role"] != "system")]
+        system = _Piece(system_prompt, (Region(0, len(system_prompt), "system"),))
+        turns = [("system", system), *(turn for turn in turns if turn[0] != "system")]
     if not tokenizer.has_chat_template:
-        return [int(i) for i in tokenizer.encode("\n\n".join(t["content"] for t in turns))]
+        text = "\n\n".join(piece.content for _, piece in turns)
+        ids = [int(i) for i in tokenizer.encode(text)]
+    else:
+        text, ids = _templated(tokenizer, [{"role": r, "content": p.content} for r, p in turns])
+    return Prompt(ids, text, _placed(text, [piece for _, piece in turns]))
+
+
+def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> list[tuple[int, int]] | None:
+    """The tokens' character ranges in `prompt.text`; None if the tokenizer cannot tell."""
+    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
+    if not getattr(inner, "is_fast", False):
+        return None
+    told = inner(prompt.text, add_special_tokens=False, return_offsets_mapping=True)
+    return [(int(a), int(b)) for a, b in told["offset_mapping"]] if told["input_ids"] == prompt.ids else None
+
+
+def _templated(tokenizer: TokenizerWrapper, turns: list[dict[str, str]]) -> tuple[str, list[int]]:
     try:
+        text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
         ids = tokenizer.apply_chat_template(turns, add_generation_prompt=True)
     except Exception as error:  # templates raise jinja2's and their own kinds
         raise ModelError(
             f"The model's chat template refuses this conversation: {error}.",
             "Some models take no system prompt, or need question and answer to alternate.",
         ) from error
-    return [int(i) for i in ids]
+    return str(text), [int(i) for i in ids]
+
+
+def _placed(text: str, pieces: Sequence[_Piece]) -> tuple[Region, ...]:
+    """The pieces' regions in the rendered text; sought stripped, as templates may strip contents."""
+    found: list[Region] = []
+    cursor = 0
+    for piece in pieces:
+        stripped = piece.content.strip()
+        at = text.find(stripped, cursor)
+        if at < 0:
+            continue  # a template that rewrites contents: it stays the template's own, and is read
+        cursor = at + len(stripped)
+        shift = at - (len(piece.content) - len(piece.content.lstrip()))
+        for region in piece.regions:
+            start, end = max(region.start + shift, at), min(region.end + shift, cursor)
+            skipped = start - region.start - shift
+            found.append(Region(start, end, region.kind, region.source, region.first_char + skipped))
+    return tuple(found)
 
 
 def _says_something(message: Message) -> bool:
     return bool(message.content.strip() or any(a.text.strip() for a in message.attachments))
 
 
-def _content(message: Message) -> str:
-    documents = [f"{a.name}:\n\n{a.text.strip()}" for a in message.attachments if a.text.strip()]
-    return "\n\n".join([*documents, message.content]) if documents else message.content
+def _piece(message: Message, first_source: int) -> _Piece:
+    parts: list[str] = []
+    regions: list[Region] = []
+    at = 0
+    for source, attachment in enumerate(message.attachments, start=first_source):
+        body = attachment.text.strip()
+        if not body:
+            continue
+        head = f"{attachment.name}:\n\n"
+        start = at + len(head)
+        stripped = len(attachment.text) - len(attachment.text.lstrip())
+        regions.append(Region(start, start + len(body), "document", source, stripped))
+        parts.append(head + body)
+        at = start + len(body) + 2
+    regions.append(Region(at, at + len(message.content), message.role))
+    return _Piece("\n\n".join([*parts, message.content]) if parts else message.content, tuple(regions))

@@ -20,7 +20,7 @@ from core.drafting.drafter import Drafter
 from core.drafting.off import OffDrafter
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.kv.ledger import Ledger
-from core.prefill.dense import read_prompt
+from core.prefill.read import read_prompt
 from core.settings.sampling import Sampling
 from tests.core.drafters import build
 from tests.core.toy import toy_ledger, toy_model

@@ -1,0 +1,74 @@
+"""Layout: what each token of a prompt is, as far as a sparse reading must know.
+
+Protected tokens are the template's own and the system prompt's; the question is what the last
+user message says in its own words; documents are the attachments' texts, whose characters are
+mapped for the reading map. A prompt that is known only as ids (no messages behind it) has
+neither parts nor documents: its last tokens are taken for the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from core.models.prompt import Prompt
+
+Flags = np.ndarray[Any, Any]
+# A question longer than this is read as its beginning and its end: people ask before a pasted
+# text or after it.
+_QUESTION_TOKENS = 256
+_QUESTION_HEAD_TOKENS = 48
+_UNKNOWN_QUESTION_TOKENS = 64
+
+
+class Layout(Struct, frozen=True):
+    """Arrays over the prompt's tokens: bool `protected` and `question`; `source` is the ordinal of
+    the attachment or −1, `first_char` and `last_char` (end-exclusive) the place in its text.
+    """
+
+    protected: Flags
+    question: Flags
+    source: np.ndarray[Any, Any]
+    first_char: np.ndarray[Any, Any]
+    last_char: np.ndarray[Any, Any]
+
+
+def unknown_layout(tokens: int) -> Layout:
+    """Of a prompt that is known only as ids."""
+    none = np.zeros(tokens, dtype=np.int32)
+    question = np.zeros(tokens, dtype=np.bool_)
+    question[-_UNKNOWN_QUESTION_TOKENS:] = True
+    return Layout(np.zeros(tokens, dtype=np.bool_), question, none - 1, none, none)
+
+
+def layout(prompt: Prompt, offsets: Sequence[tuple[int, int]]) -> Layout:
+    """`offsets` are the tokens' character ranges in `prompt.text`."""
+    starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
+    protected = np.ones(len(starts), dtype=np.bool_)
+    source = np.full(len(starts), -1, dtype=np.int32)
+    first, last = (np.zeros(len(starts), dtype=np.int32) for _ in range(2))
+    question = np.zeros(len(starts), dtype=np.bool_)
+    for region in prompt.regions:
+        # A token belongs to the region that its last character is in.
+        inside = (ends > region.start) & (ends <= region.end)
+        protected[inside] = region.kind == "system"
+        if region.kind == "document":
+            shift = region.first_char - region.start
+            source[inside] = region.source
+            first[inside] = np.maximum(starts[inside], region.start) + shift
+            last[inside] = ends[inside] + shift
+        if region is prompt.asking:
+            question = _ends_of(inside)
+    return Layout(protected, question, source, first, last)
+
+
+def _ends_of(inside: Flags) -> Flags:
+    at = np.flatnonzero(inside)
+    if len(at) > _QUESTION_TOKENS:
+        at = np.concatenate([at[:_QUESTION_HEAD_TOKENS], at[_QUESTION_HEAD_TOKENS - _QUESTION_TOKENS :]])
+    question = np.zeros(len(inside), dtype=np.bool_)
+    question[at] = True
+    return question

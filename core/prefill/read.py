@@ -1,0 +1,132 @@
+"""Read: a prompt, all of it or chosen positions, through the model in chunks that can be cancelled.
+
+All but the last token are read here; the last one belongs to the first decode step, whose
+logits give the first token (as in mlx-lm). Between two chunks the caller may stop listening:
+the ledger then holds exactly the chunks that were read.
+
+A chunk with gaps stands at its true positions by two hooks that are taken off again: rotary
+modules turn each row to its own position, and windows count positions, not columns. Attention
+over the whole past needs no mask of its own, since columns are in order of position; recurrent
+state simply advances on what is read. That a model goes by position and nothing else is for
+`core.prefill.trial` to find out. Worker's main thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from msgspec import Struct
+
+from core.errors import InternalError
+from core.kv.entries import columns_of, kind_of, leaves, window_columns
+from core.kv.ledger import Ledger
+from core.kv.masks import masked
+from core.kv.positioned import window_mask
+from core.models.rope import Rotation, Steps, standing
+
+Positions = np.ndarray[Any, Any]
+
+
+class Progress(Struct, frozen=True):
+    """`done_tokens` of `total_tokens` are in the cache; `seconds_left` None before the first chunk."""
+
+    done_tokens: int
+    total_tokens: int
+    seconds_left: float | None
+
+
+def read_prompt(
+    model: Callable[..., Any], ledger: Ledger, prompt: Sequence[int], *, chunk_tokens: int
+) -> Iterator[Progress]:
+    """Bring `ledger` from a prefix of `prompt` to all of it but the last token.
+
+    Yields before the first chunk and after each.
+    """
+    clock = _Clock(len(prompt) - 1 - ledger.skipped, ledger.columns.count)
+    yield clock.progress(ledger.columns.count)
+    while len(ledger.tokens) < len(prompt) - 1:
+        at = len(ledger.tokens)
+        chunk = list(prompt[at : min(at + chunk_tokens, len(prompt) - 1)])
+        # Nobody asks for these logits, so MLX never computes the output projection.
+        model(mx.array(chunk)[None], cache=ledger.cache)
+        ledger.settle()
+        ledger.append(chunk)
+        mx.clear_cache()
+        yield clock.progress(ledger.columns.count)
+
+
+def read_kept(
+    model: Callable[..., Any],
+    ledger: Ledger,
+    prompt: Sequence[int],
+    kept: Positions,
+    found: Sequence[Rotation],
+    *,
+    chunk_tokens: int,
+) -> Iterator[Progress]:
+    """Like `read_prompt`, but only the positions `kept` are read; the others are known and skipped.
+
+    `kept` (ascending int32) begins at or after the ledger's end and has the next-to-last position
+    of `prompt` as its last. `found` is what `rotations(model)` gave.
+    """
+    clock = _Clock(ledger.columns.count + len(kept), ledger.columns.count)
+    yield clock.progress(ledger.columns.count)
+    for chunk in _chunks(kept, chunk_tokens):
+        ledger.skip(prompt[len(ledger.tokens) : int(chunk[0])])
+        steps = Steps(chunk - chunk[0])
+        with standing(found, steps), masked(_masks(ledger, chunk)):
+            model(mx.array([prompt[i] for i in chunk])[None], cache=ledger.cache)
+            if found and not steps.rotated:
+                raise InternalError("The model has rotary modules and called none of them.")
+        ledger.settle()
+        ledger.append_at(prompt, chunk)
+        mx.clear_cache()
+        yield clock.progress(ledger.columns.count)
+
+
+def _chunks(kept: Positions, chunk_tokens: int) -> list[Positions]:
+    """No chunk of one: a window takes single tokens in another way."""
+    chunks = np.split(kept, range(chunk_tokens, len(kept), chunk_tokens))
+    if len(chunks) > 1 and len(chunks[-1]) == 1:
+        chunks[-2:] = [np.concatenate(chunks[-2:])]
+    return chunks
+
+
+def _masks(ledger: Ledger, chunk: Positions) -> list[tuple[Any, Callable[..., Any]]]:
+    """Masks by position for all entries that could have a window."""
+    return [(e, _by_position(e, ledger, chunk)) for e in leaves(ledger.cache) if kind_of(e) != "recurrent"]
+
+
+def _by_position(entry: Any, ledger: Ledger, chunk: Positions) -> Callable[..., Any]:
+    own = entry.make_mask
+
+    def make_mask(width: int, window_size: int | None = None, return_array: bool = False) -> Any:
+        is_window = kind_of(entry) == "window"
+        if window_size is None and not is_window:
+            return own(width, window_size=None, return_array=return_array)
+        past = window_columns(entry) if is_window else columns_of(entry)
+        held = ledger.columns.count
+        columns = np.append(ledger.columns.places(held - past, held), chunk)
+        return window_mask(chunk, columns, window_size or entry.max_size)
+
+    return make_mask
+
+
+class _Clock:
+    """Progress and how long the rest takes, at the pace so far."""
+
+    def __init__(self, total_tokens: int, started_at: int) -> None:
+        self._total = total_tokens
+        self._started_at = started_at
+        self._started_s = time.perf_counter()
+
+    def progress(self, done: int) -> Progress:
+        """`done` tokens are in the cache."""
+        if done == self._started_at:
+            return Progress(done, self._total, None)
+        rate = (done - self._started_at) / (time.perf_counter() - self._started_s)
+        return Progress(done, self._total, (self._total - done) / rate)

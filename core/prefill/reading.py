@@ -1,0 +1,271 @@
+"""Reading: one prompt on its way into a ledger: plan → score → choose → read, or all of it.
+
+`plan` first, then `events` once. Whatever goes wrong with skipping, everything is read instead
+and `outcome` says why; only requests that cannot be met and exhausted memory are raised. A
+sparse reading that does not come to its end (cancel, error) leaves the ledger as it was after
+`plan`, or empty where it cannot go back: nothing half-written. Worker's main thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.events import Change, PrefillPhase, PrefillProgress, ReadingMap, ScorerName
+from core.kv.entries import largest_window
+from core.kv.ledger import Ledger
+from core.models import memory
+from core.models.loader import LoadedModel
+from core.models.rope import rotations
+from core.prefill.draft_scorer import draft_scores
+from core.prefill.early_layers import ROWS, early_scores
+from core.prefill.layout import Layout
+from core.prefill.lexical import lexical_scores
+from core.prefill.plan import Decision, decide, refused, why_whole
+from core.prefill.read import Progress, read_kept, read_prompt
+from core.prefill.reading_map import passages
+from core.prefill.select import Selection, select
+from core.settings.prefill import Prefill
+
+# Above this ratio of parameters scoring eats what skipping saves (seed 002, r > 0.15).
+_SMALL_ENOUGH = 0.15
+Scoring = Generator[int, None, np.ndarray[Any, Any]]
+
+
+class Text(Struct, frozen=True):
+    """A prompt: its ids, the question in words (empty if unknown), and its layout when needed."""
+
+    ids: list[int]
+    asked: str
+    layout: Callable[[], Layout]
+
+
+class ScoringDraft(Struct, frozen=True):
+    """A draft model and the ledger it may read into."""
+
+    loaded: LoadedModel
+    ledger: Ledger
+
+
+class Means(Struct, frozen=True):
+    """What a reading may need of others.
+
+    `why_no_gaps(tokens)`: why the target cannot read a prompt of that length with gaps.
+    `draft(required)`: a draft model of the family; None if none is loaded, unless it is
+    required: then it is loaded, or `DraftModelError` says why not.
+    """
+
+    why_no_gaps: Callable[[int], str]
+    draft: Callable[[bool], ScoringDraft | None]
+
+
+class Outcome(Struct, frozen=True):
+    """What became of it. Token counts as in `Stats`, without the prompt's last token."""
+
+    sparse: bool = False
+    reason: str = ""
+    scorer: ScorerName = ""
+    reused_tokens: int = 0
+    read_tokens: int = 0
+    scored_tokens: int = 0
+    kept_tokens: int = 0
+    score_s: float = 0.0
+    changes: tuple[Change, ...] = ()
+
+
+class Reading:
+    """`text` into `ledger`, which holds any context before `plan`, and all but the last id at the end."""
+
+    def __init__(
+        self, request: str, loaded: LoadedModel, ledger: Ledger, text: Text, settings: Prefill, means: Means
+    ) -> None:
+        self._request = request
+        self._loaded = loaded
+        self._ledger = ledger
+        self._text = text
+        self._settings = settings
+        self._means = means
+        self._draft: ScoringDraft | None = None
+        self._from = 0
+        self.outcome = Outcome()
+
+    def plan(self) -> None:
+        """Reuse what can be, and decide. Raises `RequestError` kinds."""
+        settings, ids = self._settings, self._text.ids
+        whole = why_whole(settings, self._text.asked)
+        self._from = self._ledger.reuse(ids, whole=bool(whole))
+        decision = decide(settings, whole, len(ids) - self._from)
+        if decision.sparse and (why_not := self._means.why_no_gaps(len(ids))):
+            decision = Decision(
+                False, why_not, refused(settings, f"{self._loaded.info.name} cannot: {why_not}")
+            )
+        scorer = self._choose() if decision.sparse else ""
+        self.outcome = Outcome(
+            decision.sparse,
+            decision.reason,
+            scorer,
+            self._ledger.columns.count,
+            changes=(decision.change,) if decision.change else (),
+        )
+
+    def events(self) -> Generator[PrefillProgress | ReadingMap, None, None]:
+        """Read. Progress before the first piece of work and after each; close it to cancel."""
+        if self.outcome.sparse:
+            try:
+                if (yield from self._sparse()):
+                    return
+            except Exception as error:
+                if memory.is_exhausted(error):
+                    raise
+                reason = f"skipping failed ({type(error).__name__}: {error}), so all of it was read"
+                self._fall_back(reason, refused(self._settings, reason))
+        yield from self._whole()
+
+    def _choose(self) -> ScorerName:
+        wanted = self._settings.scorer
+        if wanted in ("lexical", "early-layers"):
+            return wanted
+        self._draft = self._means.draft(wanted == "draft-model")
+        if self._draft is None:
+            return "early-layers"
+        ratio = self._draft.loaded.info.parameters / max(1, self._loaded.info.parameters)
+        return "draft-model" if wanted == "draft-model" or ratio <= _SMALL_ENOUGH else "early-layers"
+
+    def _whole(self) -> Iterator[PrefillProgress]:
+        chunk = self._settings.chunk_tokens
+        steps = read_prompt(self._loaded.model, self._ledger, self._text.ids, chunk_tokens=chunk)
+        yield from self._followed(steps)
+
+    def _sparse(self) -> Generator[PrefillProgress | ReadingMap, None, bool]:
+        """Returns False if there is nothing to skip."""
+        layout = self._text.layout()
+        scores = yield from self._scored(layout)
+        chosen = self._select(scores, layout)
+        if chosen.kept.all():
+            reason = "nothing of it could be skipped: its end and its fixed parts are always read"
+            self._fall_back(reason, refused(self._settings, reason) if self._settings.mode == "on" else None)
+            return False
+        finished = False
+        try:
+            yield from self._read(chosen, layout)
+            finished = True
+        finally:
+            if not finished:
+                self._take_back()
+        return True
+
+    def _scored(self, layout: Layout) -> Generator[PrefillProgress, None, np.ndarray[Any, Any]]:
+        started = time.perf_counter()
+        total = len(self._text.ids) - self._from
+        yield self._progress(Progress(0, total, None), "scoring")
+        scoring = self._scoring(layout)
+        try:
+            while True:
+                done = next(scoring)
+                passed = time.perf_counter() - started
+                left = passed / done * (total - done) if done else None
+                self.outcome = replace(self.outcome, scored_tokens=min(done, total), score_s=passed)
+                yield self._progress(Progress(0, total, left), "scoring")
+        except StopIteration as end:
+            scores: np.ndarray[Any, Any] = end.value
+        finally:
+            scoring.close()
+            self._draft = None  # its cache, if nobody else holds it, goes before the target reads
+            mx.clear_cache()
+        passed = time.perf_counter() - started
+        self.outcome = replace(self.outcome, scored_tokens=total, score_s=passed)
+        return scores
+
+    def _scoring(self, layout: Layout) -> Scoring:
+        ids, start, settings = self._text.ids, self._from, self._settings
+        if self.outcome.scorer == "lexical":
+            pieces = self._loaded.tokenizer.convert_ids_to_tokens(ids[start:])
+            yield 0
+            return lexical_scores(pieces, layout.question[start:], settings.passage_tokens)
+        if self.outcome.scorer == "early-layers":
+            asking = [at for at in range(max(start, len(ids) - ROWS), len(ids)) if layout.question[at]]
+            rows = [at - start for at in (*(at for at in asking if at != len(ids) - 1), len(ids) - 1)]
+            return (
+                yield from early_scores(
+                    self._loaded,
+                    ids[start:],
+                    rows,
+                    layers=settings.score_layers,
+                    chunk_tokens=settings.chunk_tokens,
+                )
+            )
+        assert self._draft is not None
+        scores = yield from draft_scores(
+            self._draft.loaded,
+            self._draft.ledger,
+            ids,
+            lookahead_tokens=settings.lookahead_tokens,
+            chunk_tokens=settings.chunk_tokens,
+        )
+        return scores[start:]
+
+    def _select(self, scores: np.ndarray[Any, Any], layout: Layout) -> Selection:
+        start, settings = self._from, self._settings
+        if not np.isfinite(scores).all():
+            raise ValueError("the scores are not numbers")
+        protected = layout.protected | layout.question
+        return select(
+            scores,
+            protected[start:],
+            start=start,
+            keep_pct=settings.keep_pct,
+            passage_tokens=settings.passage_tokens,
+            window_tokens=largest_window(self._ledger.cache),
+        )
+
+    def _read(self, chosen: Selection, layout: Layout) -> Iterator[PrefillProgress | ReadingMap]:
+        kept = chosen.positions
+        self.outcome = replace(self.outcome, kept_tokens=len(kept) + 1)
+        yield ReadingMap(
+            self._request, self.outcome.scorer, len(self._text.ids), len(kept) + 1, passages(chosen, layout)
+        )
+        model, chunk = self._loaded.model, self._settings.chunk_tokens
+        found = rotations(model)
+        yield from self._followed(
+            read_kept(model, self._ledger, self._text.ids, kept, found, chunk_tokens=chunk)
+        )
+
+    def _followed(self, steps: Iterator[Progress]) -> Iterator[PrefillProgress]:
+        for step in steps:
+            read = step.done_tokens - self.outcome.reused_tokens
+            self.outcome = replace(self.outcome, read_tokens=read)
+            yield self._progress(step, "reading")
+
+    def _progress(self, step: Progress, phase: PrefillPhase) -> PrefillProgress:
+        outcome = self.outcome
+        return PrefillProgress(
+            self._request,
+            step.done_tokens,
+            step.total_tokens,
+            outcome.reused_tokens,
+            step.seconds_left,
+            phase,
+            outcome.scored_tokens,
+            outcome.kept_tokens,
+        )
+
+    def _take_back(self) -> None:
+        if self._ledger.keeps_all:
+            self._ledger.truncate(self._from)
+        else:
+            self._ledger.clear()
+
+    def _fall_back(self, reason: str, change: Change | None) -> None:
+        self.outcome = Outcome(
+            reason=reason,
+            reused_tokens=self._ledger.columns.count,
+            scored_tokens=self.outcome.scored_tokens,
+            score_s=self.outcome.score_s,
+            changes=(*self.outcome.changes, *([change] if change else [])),
+        )

@@ -1,0 +1,69 @@
+"""Select: which passages of a scored prompt are read. Pure.
+
+Passages of equal length; a passage's score is the mean of its tokens' (seed 002). Kept whatever
+their score: the first passage, the last `TAIL_TOKENS` (a window's whole length if that is more),
+and every passage with a protected token. Of the others the best, until ⌈keep · M ÷ passage⌉
+passages are kept in all.
+
+Deviation from the seed and its ports, which add what must be kept to the share: here it counts
+as part of it, so that the share is what is read and the time is what was asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+TAIL_TOKENS = 512
+
+
+class Selection(Struct, frozen=True):
+    """Passage i is tokens `starts[i]` to `ends[i]` (end-exclusive) of the prompt; bool `kept`,
+    float32 `scores` 0 to 1."""
+
+    starts: np.ndarray[Any, Any]
+    ends: np.ndarray[Any, Any]
+    kept: np.ndarray[Any, Any]
+    scores: np.ndarray[Any, Any]
+
+    @property
+    def positions(self) -> np.ndarray[Any, Any]:
+        """int32, ascending: the positions to read, without the prompt's last one."""
+        chosen = [
+            np.arange(a, b, dtype=np.int32) for a, b in zip(self.starts[self.kept], self.ends[self.kept])
+        ]
+        return np.concatenate(chosen)[:-1]
+
+
+def select(
+    scores: np.ndarray[Any, Any],
+    protected: np.ndarray[Any, Any],
+    *,
+    start: int,
+    keep_pct: float,
+    passage_tokens: int,
+    window_tokens: int = 0,
+) -> Selection:
+    """`scores` (one a token, any scale) and `protected` are of the new tokens, from position `start` on."""
+    tokens = len(scores)
+    firsts = np.arange(0, tokens, passage_tokens)
+    lasts = np.minimum(firsts + passage_tokens, tokens)
+    means = (np.add.reduceat(scores, firsts) / (lasts - firsts)).astype(np.float32)
+    must = np.add.reduceat(protected.astype(np.int32), firsts) > 0
+    must[0] = True
+    must |= lasts > tokens - max(TAIL_TOKENS, window_tokens)
+    wanted = math.ceil(keep_pct / 100 * tokens / passage_tokens)
+    best = np.argsort(np.where(must, -np.inf, means), kind="stable")[::-1][: max(0, wanted - int(must.sum()))]
+    kept = must.copy()
+    kept[best] = True
+    return Selection(firsts + start, lasts + start, kept, _shown(means, must))
+
+
+def _shown(means: np.ndarray[Any, Any], must: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """0 to 1; 1 is the best of those that had to earn it."""
+    earned = means[~must] if not must.all() else means
+    low, high = float(earned.min(initial=0.0)), float(earned.max(initial=0.0))
+    return np.clip((means - low) / (high - low), 0.0, 1.0) if high > low else np.zeros_like(means)

@@ -1,0 +1,114 @@
+"""Prompts with gaps for tests, and what reading them must give: stock forwards only."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx_lm.models.cache import make_prompt_cache
+
+from core.kv.entries import kind_of, leaves
+from core.kv.ledger import Ledger
+from core.kv.masks import masked
+from core.models.rope import rotations
+from core.prefill.read import Positions, read_kept, read_prompt
+from tests.core.architectures import VOCABULARY, WINDOW_TOKENS
+
+PROMPT_TOKENS = 180
+CHUNK_TOKENS = 24
+PASSAGE_TOKENS = 7
+
+
+def prompt_of(rng: random.Random, tokens: int = PROMPT_TOKENS) -> list[int]:
+    return [rng.randrange(1, VOCABULARY) for _ in range(tokens)]
+
+
+def some_positions(rng: random.Random, tokens: int = PROMPT_TOKENS, start: int = 0) -> Positions:
+    """About a third of the positions from `start` on, in passages, and a whole window at the end."""
+    kept = {p for p in range(tokens - 1 - WINDOW_TOKENS, tokens - 1) if p >= start}
+    kept |= set(range(start, min(start + 3, tokens - 1)))
+    for first in range(start, tokens - 1, PASSAGE_TOKENS):
+        if rng.random() < 0.3:
+            kept |= set(range(first, min(first + PASSAGE_TOKENS, tokens - 1)))
+    return np.array(sorted(kept), dtype=np.int32)
+
+
+def ledger_of(model: Any) -> Ledger:
+    return Ledger(lambda: make_prompt_cache(model))
+
+
+def read(model: Any, ledger: Ledger, prompt: Sequence[int], kept: Positions | None = None) -> Ledger:
+    """All of it, or the positions `kept`."""
+    if kept is None:
+        steps = read_prompt(model, ledger, prompt, chunk_tokens=CHUNK_TOKENS)
+    else:
+        steps = read_kept(model, ledger, prompt, kept, rotations(model), chunk_tokens=CHUNK_TOKENS)
+    for _ in steps:
+        pass
+    return ledger
+
+
+def logits(model: Any, ledger: Ledger, tokens: Sequence[int]) -> mx.array:
+    """Stock forwards, in chunks: the logits of `tokens`, which follow what `ledger` holds."""
+    out = []
+    for at in range(0, len(tokens), CHUNK_TOKENS):
+        chunk = list(tokens[at : at + CHUNK_TOKENS])
+        out.append(model(mx.array(chunk)[None], cache=ledger.cache)[0])
+        mx.eval(out[-1])
+        ledger.append(chunk)
+    return mx.concatenate(out)
+
+
+def masked_forward(model: Any, tokens: Sequence[int], dropped: Sequence[int]) -> mx.array:
+    """One dense forward over everything, in which nobody but themselves sees `dropped` positions."""
+    size = len(tokens)
+    sees = np.tri(size, dtype=np.bool_)
+    sees[:, list(dropped)] = False
+    np.fill_diagonal(sees, True)
+    behind = np.arange(size)[:, None] - np.arange(size)[None]
+    cache = make_prompt_cache(model)
+
+    def mask_of(entry: Any) -> Callable[..., mx.array]:
+        def make_mask(width: int, window_size: int | None = None, return_array: bool = False) -> mx.array:
+            window = window_size or getattr(entry, "max_size", None)
+            return mx.array(sees if window is None else sees & (behind < window))
+
+        return make_mask
+
+    entries = [entry for entry in leaves(cache) if kind_of(entry) != "recurrent"]
+    with masked([(entry, mask_of(entry)) for entry in entries]):
+        out: mx.array = model(mx.array(list(tokens))[None], cache=cache)[0]
+        mx.eval(out)
+    return out
+
+
+def one_by_one(model: Any, prompt: Sequence[int], kept: Positions) -> Ledger:
+    """The kept tokens alone through the stock forward, no hook: each at the offset of its position."""
+    ledger = ledger_of(model)
+    for position in kept:
+        ledger.skip(prompt[len(ledger.tokens) : int(position)])
+        model(mx.array([[prompt[position]]]), cache=ledger.cache)
+        ledger.settle()
+        ledger.append([prompt[position]])
+    return ledger
+
+
+def difference(got: mx.array, wanted: mx.array) -> float:
+    """The largest one, relative to the largest wanted value."""
+    got, wanted = got.astype(mx.float32), wanted.astype(mx.float32)
+    return float(mx.abs(got - wanted).max() / mx.abs(wanted).max())
+
+
+def arrays(cache: Sequence[Any]) -> list[mx.array]:
+    """Every array that `cache` holds, cut to what is written."""
+    found: list[mx.array] = []
+    for entry in leaves(cache):
+        if kind_of(entry) == "recurrent":
+            found += [part for part in entry.cache if part is not None]
+        elif entry.keys is not None:
+            written = entry._idx if kind_of(entry) == "window" else getattr(entry, "entry", entry).offset
+            found += [entry.keys[..., :written, :], entry.values[..., :written, :]]
+    return found
