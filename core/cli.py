@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from core import tables_command
 from core.errors import DraftlightError, RequestError, SettingError
 from core.settings import Settings, declared, parse_all
 
@@ -83,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     profile = actions.add_parser("profile", help="measure what checking several tokens at once costs here")
     _add_model(profile)
     profile.set_defaults(run=_models_profile)
+
+    tables = commands.add_parser("tables", help="what the drafters learned: list, save, share, erase")
+    tables_command.add_arguments(tables)
 
     bench = commands.add_parser("bench", help="measure")
     benches = bench.add_subparsers(title="benches", metavar="BENCH", required=True)

@@ -141,9 +141,9 @@ class Family:
             self._saved_calibration = state[0]
         return notes + other.notes
 
-    def pages(self) -> list[Page]:
-        """What has to be written; copies."""
-        pages = [self._table_page(life) for life in self.lives() if not life.is_saved]
+    def pages(self, *, all_of_it: bool = False) -> list[Page]:
+        """What has to be written, or all tables; copies."""
+        pages = [self._table_page(life) for life in self.lives() if all_of_it or not life.is_saved]
         if not self._is_calibration_saved:
             pages.append(self._calibration_page(self.calibration.state()))
         return pages

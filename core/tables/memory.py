@@ -137,8 +137,11 @@ class TableMemory:
             self._writer = threading.Thread(target=self._write_and_say, args=(work,), name="tables")
             self._writer.start()
 
-    def save(self) -> Done:
-        """Save what changed, now. Raises `TableError`, also if this process must not save."""
+    def save(self, *, all_of_it: bool = False) -> Done:
+        """Save what changed, now. Raises `TableError`, also if this process must not save.
+
+        `all_of_it` saves the current family's tables even if nothing changed.
+        """
         started = time.perf_counter()
         current = self._opened()
         self._kept()
@@ -146,6 +149,8 @@ class TableMemory:
             raise TableError(f"The tables are not saved: {current.why_not_saved}.")
         self._wait()
         pages = [page for _, pages in self._work() for page in pages]
+        if all_of_it:
+            pages = current.pages(all_of_it=True)
         self._write(pages)
         self._due_at = None
         took_s = time.perf_counter() - started
