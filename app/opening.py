@@ -16,6 +16,8 @@ from PySide6.QtWidgets import QApplication
 from qasync import QEventLoop
 
 from app import strings
+from app.system.application import Application
+from app.system.host import Host
 from app.theme.fonts import ui_font
 from app.theme.theme import Scheme, Theme
 from app.window import MainWindow
@@ -42,7 +44,7 @@ def open_window(
     asyncio.set_event_loop(loop)
     try:
         with loop:
-            return int(loop.run_until_complete(_live(loop, theme, model, scenario, command)))
+            return int(loop.run_until_complete(_live(application, loop, theme, model, scenario, command)))
     finally:
         asyncio.set_event_loop(None)
 
@@ -54,9 +56,15 @@ async def until_closed(window: MainWindow) -> int:
 
 
 async def _live(
-    loop: QEventLoop, theme: Theme, model: str, scenario: Scenario, command: Sequence[str] | None
+    application: Application,
+    loop: QEventLoop,
+    theme: Theme,
+    model: str,
+    scenario: Scenario,
+    command: Sequence[str] | None,
 ) -> int:
     window = MainWindow(theme, model, command)
+    host = Host(application, window)
     if sys.platform != "win32":
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, window.close)
@@ -66,17 +74,18 @@ async def _live(
         return await scenario(window)
     finally:
         await window.shut_down()
+        host.stop()
         if sys.platform != "win32":
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
         window.deleteLater()
 
 
-def _application() -> QApplication:
+def _application() -> Application:
     existing = QApplication.instance()
-    if isinstance(existing, QApplication):
+    if isinstance(existing, Application):
         return existing
-    application = QApplication([strings.APP_NAME])
+    application = Application([strings.APP_NAME])
     application.setApplicationName(strings.APP_NAME)
     application.setApplicationDisplayName(strings.APP_NAME)
     application.setDesktopFileName("draftlight")

@@ -12,6 +12,8 @@ from PySide6.QtCore import QCoreApplication, QEvent, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import isValid
 
+from app.system.application import Application
+
 
 def _settle() -> None:
     """Deliver what is posted, deferred deletions included, and collect what nobody holds."""
@@ -27,6 +29,12 @@ def _top_level_widgets() -> set[QWidget]:
 
 def _running_timers() -> list[QTimer]:
     return [o for o in gc.get_objects() if isinstance(o, QTimer) and isValid(o) and o.isActive()]
+
+
+@pytest.fixture(scope="session")
+def qapp_cls() -> type[QApplication]:
+    """Tests run in the application that people run."""
+    return Application
 
 
 @pytest.fixture(scope="session", autouse=True)

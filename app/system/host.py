@@ -1,0 +1,52 @@
+"""Host: joins one window to the desktop it runs on. Made with the window, ended with it.
+
+Knows of the window its composer, its session's phases and how to close it; changes nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QIcon
+
+from app.session.turn import Link
+from app.system import strings
+from app.system.application import Application
+from app.system.awake import Activity, Awake, system_activity
+from app.window import MainWindow
+
+APP_ICON = Path(__file__).resolve().parents[2] / "resources" / "app-icon" / "draftlight.svg"
+
+
+class Host(QObject):
+    """`activity` keeps the system awake (None: the system's own way)."""
+
+    def __init__(
+        self, application: Application, window: MainWindow, activity: Activity | None = None
+    ) -> None:
+        super().__init__(window)
+        self._application = application
+        self._window = window
+        self.awake = Awake(activity or system_activity(), strings.ANSWERING)
+        if sys.platform != "darwin":
+            # There the bundle's own icon is drawn, at every size and in the Dock.
+            window.setWindowIcon(QIcon(str(APP_ICON)))
+        window.desk.link_changed.connect(self._follow)
+        application.opened.hand_to(self._attach)
+        application.on_quit = window.close
+
+    def stop(self) -> None:
+        """Let go of everything; the window is closed."""
+        self._application.opened.hand_to(None)
+        self._application.on_quit = None
+        self.awake.release()
+
+    def _follow(self, link: Link) -> None:
+        self.awake.follow(link.phase)
+
+    def _attach(self, paths: list[Path]) -> None:
+        self._window.raise_()
+        self._window.activateWindow()
+        self._window.views.composer.attach_files(paths)
