@@ -4,7 +4,8 @@ Question: how many times faster than mlx-lm's plain loop does each configuration
 its greedy output the same? Both run in one process on the same model object, in turn: for every
 configuration one warm-up pair, then `pairs` measured ones, baseline first. The quoted ratio is
 the median of the pairs' ratios. `draft-model` is also set against mlx-lm's own speculative path
-with the same two models. Gates are held open: the drafter is measured, not an opinion of it.
+with the same two models. A prompt may be a conversation: then each turn is a cell, and all turns
+together. Gates are held open: the drafter is measured, not an opinion of it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from core.bench.conversation import converse
 from core.bench.draft_time import DraftTime, draft_times
 from core.bench.environment import Environment, describe
-from core.bench.prompts import default_prompts, read_prompts
-from core.bench.runs import Run, draftlight, first_difference, mlx_lm
+from core.bench.prompts import Prompt, default_prompts, read_prompts
+from core.bench.runs import Run, draftlight, first_difference, joined, mlx_lm
 from core.drafting.registry import DRAFTERS, drafter_spec
 from core.events import Change, PositionStat
 from core.settings import Settings, assign, assign_all, parse_all
@@ -96,17 +98,14 @@ def run(options: argparse.Namespace) -> int:
 
     engine = Engine()
     info = engine.load(options.model)
-    encoded = [
-        (prompt.kind, engine.loaded.tokenizer.encode(prompt.prompt)[: options.max_prompt_tokens])
-        for prompt in prompts
-    ]
+    workloads = [_workload(engine, prompt, options.max_prompt_tokens) for prompt in prompts]
     cells = []
     with tempfile.TemporaryDirectory() as scratch:
         for name, settings in list(_configurations(options, Path(info.path), Path(scratch))):
-            for kind, ids in encoded:
-                cell = _measure(engine, kind, ids, name, settings, options.pairs)
-                print(_row(cell), file=sys.stderr, flush=True)
-                cells.append(cell)
+            for workload in workloads:
+                for cell in _measure(engine, workload, name, settings, options.pairs):
+                    print(_row(cell), file=sys.stderr, flush=True)
+                    cells.append(cell)
     results = Results(
         "decode",
         describe(blas),
@@ -116,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
         options.max_prompt_tokens,
         options.max_tokens,
         tuple(cells),
-        tuple(draft_times(DRAFTERS.values(), [ids for _, ids in encoded])),
+        tuple(draft_times(DRAFTERS.values(), [workload.ids for workload in workloads])),
     )
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
@@ -149,26 +148,67 @@ def _configurations(
             yield name, settings
 
 
+class _Workload(Struct, frozen=True):
+    """A prompt to go on with, or the turns of a conversation; `ids` are then those of its questions."""
+
+    kind: str
+    ids: list[int]
+    turns: tuple[str, ...]
+
+
+class _Trial(Struct, frozen=True):
+    """One answer by each side."""
+
+    kind: str
+    prompt_tokens: int
+    baseline: Run
+    candidate: Run
+    other: Run | None = None
+
+
+def _workload(engine: Engine, prompt: Prompt, most_tokens: int) -> _Workload:
+    text = prompt.prompt or "\n".join(prompt.turns)
+    return _Workload(prompt.kind, engine.loaded.tokenizer.encode(text)[:most_tokens], prompt.turns)
+
+
 def _measure(
-    engine: Engine, kind: str, ids: Sequence[int], name: str, settings: Settings, count: int
-) -> Cell:
-    pairs: list[Pair] = []
-    candidate = Run([], 0.0, 0.0)
-    for index in range(count + 1):
+    engine: Engine, workload: _Workload, name: str, settings: Settings, count: int
+) -> Iterator[Cell]:
+    """One cell, or one a turn and one for all turns."""
+    rounds = [_trials(engine, workload, settings) for _ in range(count + 1)]
+    for trials in zip(*rounds[1:]):  # the first is the warm-up
+        yield _cell(name, settings, trials)
+
+
+def _trials(engine: Engine, workload: _Workload, settings: Settings) -> list[_Trial]:
+    if not workload.turns:
+        ids = workload.ids
         baseline = mlx_lm(engine, ids, settings.sampling.max_tokens)
         candidate = draftlight(engine, ids, settings)
         other = _mlx_lm_speculative(engine, ids, settings)
-        if index:  # the first is the warm-up
-            pairs.append(_pair(baseline, candidate, other))
+        return [_Trial(workload.kind, len(ids), baseline, candidate, other)]
+    trials = [
+        _Trial(f"{workload.kind}, turn {turn.turn}", turn.prompt_tokens, turn.baseline, turn.candidate)
+        for turn in converse(engine, workload.turns, settings)
+    ]
+    baseline = joined([trial.baseline for trial in trials])
+    candidate = joined([trial.candidate for trial in trials])
+    whole = _Trial(f"{workload.kind}, all turns", trials[-1].prompt_tokens, baseline, candidate)
+    return [*trials, whole]
+
+
+def _cell(name: str, settings: Settings, trials: Sequence[_Trial]) -> Cell:
+    pairs = tuple(_pair(trial.baseline, trial.candidate, trial.other) for trial in trials)
+    candidate = trials[-1].candidate
     assert candidate.stats is not None
     assert candidate.effective is not None
     median = statistics.median
     return Cell(
-        kind,
+        trials[-1].kind,
         name,
         settings,
         candidate.effective.changes,
-        len(ids),
+        trials[-1].prompt_tokens,
         len(candidate.tokens),
         all(pair.equal for pair in pairs),
         median(pair.ratio for pair in pairs),
@@ -182,7 +222,7 @@ def _measure(
         candidate.stats.draft_us_median,
         candidate.stats.draft_us_p99,
         candidate.stats.positions,
-        tuple(pairs),
+        pairs,
     )
 
 
@@ -217,7 +257,7 @@ def _pair(baseline: Run, candidate: Run, other: Run | None) -> Pair:
 
 def _row(cell: Cell) -> str:
     return (
-        f"{cell.kind:>12}  {cell.configuration:<26} {cell.ratio_median:5.2f}×"
+        f"{cell.kind:>18}  {cell.configuration:<26} {cell.ratio_median:5.2f}×"
         f"  {cell.tokens_per_s_median:6.1f} tok/s  accepted {cell.acceptance:4.0%}"
         f"  mean {cell.mean_per_step:4.2f}  {'equal' if cell.equal else 'DIFFERENT'}"
     )

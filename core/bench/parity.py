@@ -22,6 +22,7 @@ from msgspec import Struct
 from core.bench.environment import Environment, describe
 from core.bench.prompts import default_prompts, read_prompts
 from core.bench.runs import draftlight, first_difference, mlx_lm
+from core.errors import RequestError
 from core.events import PositionStat
 from core.settings import Settings, parse_all
 
@@ -78,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
     """Measure and write `results.json` and `report.md`; status 1 if a cell failed."""
     path = options.prompts or default_prompts()
     prompts = read_prompts(path)
+    if any(prompt.turns for prompt in prompts):
+        raise RequestError(f"{path} holds conversations.", "Parity is measured on lines with `prompt`.")
     from core.models.runtime import prepare
 
     blas = prepare()

@@ -1,4 +1,4 @@
-"""Prompts files of the benches: JSON lines with `prompt` and, if there are kinds, `class`."""
+"""Prompts files of the benches: JSON lines with `prompt`, or `turns`, and, if there are kinds, `class`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from core.paths import resources_dir
 
 
 class Prompt(Struct, frozen=True, rename={"kind": "class"}):
-    """One line. Other fields of the line are ignored."""
+    """One line. Other fields of the line are ignored.
 
-    prompt: str
+    `prompt` is text to go on with. `turns` are a conversation's questions instead, and go through
+    the chat template.
+    """
+
+    prompt: str = ""
     kind: str = "prompt"
+    turns: tuple[str, ...] = ()
 
 
 def default_prompts() -> Path:
@@ -33,7 +38,10 @@ def read_prompts(path: Path) -> list[Prompt]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                prompts.append(msgspec.json.decode(line, type=Prompt))
+                prompt = msgspec.json.decode(line, type=Prompt)
+                if bool(prompt.prompt) == bool(prompt.turns):
+                    raise msgspec.ValidationError("it needs either `prompt` or `turns`")
+                prompts.append(prompt)
             except msgspec.DecodeError as error:
                 raise RequestError(
                     f"{path}, line {number}: {error}.", 'A line is like {"class": "code", "prompt": "…"}.'

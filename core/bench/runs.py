@@ -1,7 +1,7 @@
 """One measured answer, by Draftlight or by mlx-lm, both timed the same way.
 
 Decode speed is the tokens after the first step over the time from its end to the last token's,
-so that neither prefill nor a lucky first draft enters it. Every run starts cold.
+so that neither prefill nor a lucky first draft enters it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.events import Effective, Finished, Stats, Token
 from core.settings import Settings
@@ -29,9 +30,14 @@ class Run(Struct, frozen=True):
     effective: Effective | None = None
 
 
-def draftlight(engine: Engine, ids: Sequence[int], settings: Settings) -> Run:
-    """An answer by the engine, from nothing: a table that kept the last run's answer would know this one."""
-    engine.forget(tables=True)
+def draftlight(engine: Engine, ids: Sequence[int], settings: Settings, *, forget: bool = True) -> Run:
+    """An answer by the engine.
+
+    It starts from nothing, for a table that kept the last run's answer would know this one; with
+    `forget` off it goes on with what the conversation left.
+    """
+    if forget:
+        engine.forget(tables=True)
     tokens = []
     end: Finished | None = None
     for event in engine.generate_ids(ids, settings):
@@ -61,6 +67,25 @@ def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) 
         times.append(time.perf_counter() - started)
     elapsed = times[-1] - times[0]
     return Run(tokens, times[0], (len(tokens) - 1) / elapsed if elapsed > 0 else 0.0)
+
+
+def joined(runs: Sequence[Run]) -> Run:
+    """Several answers as one: all tokens, the first one's TTFT, speed over all decoding."""
+    tokens = [token for run in runs for token in run.tokens]
+    timed = sum(len(run.tokens) - 1 for run in runs)
+    elapsed = sum((len(run.tokens) - 1) / run.tokens_per_s for run in runs if run.tokens_per_s)
+    stats = [run.stats for run in runs if run.stats is not None]
+    total: Stats | None = None
+    if stats:
+        tested, steps = sum(each.tested for each in stats), sum(each.steps for each in stats)
+        total = replace(
+            stats[-1],
+            acceptance=sum(each.accepted for each in stats) / tested if tested else 0.0,
+            mean_per_step=sum(each.tokens for each in stats) / steps if steps else 0.0,
+            positions=(),
+        )
+    speed = timed / elapsed if elapsed else 0.0
+    return Run(tokens, runs[0].ttft_s, speed, total, runs[-1].effective)
 
 
 def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:

@@ -93,3 +93,27 @@ def test_bad_prompt_files(tmp_path: Path, content: str, words: str) -> None:
 def test_a_missing_prompt_file(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="cannot be read"):
         read_prompts(tmp_path / "none.jsonl")
+
+
+def test_a_conversation_is_measured_turn_by_turn(toy_folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_text(json.dumps({"class": "talk", "turns": ["one two one two", "one two again", "and again"]}))
+    assert bench(toy_folder, path, tmp_path / "out") == 0
+    cells = json.loads((tmp_path / "out" / "results.json").read_text())["cells"]
+    mine = [cell for cell in cells if cell["configuration"] == "ngram-simple k=5 n_min=2"]
+    assert [cell["kind"] for cell in mine] == [
+        *("talk, turn 1", "talk, turn 2", "talk, turn 3", "talk, all turns")
+    ]
+    assert all(cell["equal"] and len(cell["pairs"]) == 2 for cell in mine)
+    tokens = [cell["tokens"] for cell in mine]
+    assert tokens[3] == sum(tokens[:3])
+    prompts = [cell["prompt_tokens"] for cell in mine]
+    assert prompts[0] < prompts[1] < prompts[2]
+
+
+@pytest.mark.parametrize("line", [{}, {"prompt": "a", "turns": ["b"]}, {"turns": [1]}])
+def test_a_line_is_a_prompt_or_a_conversation(line: dict[str, object], tmp_path: Path) -> None:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text(json.dumps(line))
+    with pytest.raises(RequestError, match="line 1"):
+        read_prompts(path)
