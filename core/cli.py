@@ -123,7 +123,14 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("--costs", default="cpu,apple", help="named cost tables (default cpu,apple)")
     replay.add_argument("--gates", default="always", help="always, auto, or both")
     replay.add_argument("--out", type=Path, required=True, metavar="DIR")
+    replay.add_argument("--learned", type=Path, metavar="TABLE", help="a learned table for auto")
     replay.set_defaults(run=_bench_replay)
+
+    fit = benches.add_parser("fit", help="the weights of auto's evidence, from recorded answers")
+    fit.add_argument("--streams", type=Path, required=True, metavar="F.jsonl.gz")
+    fit.add_argument("--learned", type=Path, metavar="TABLE", help="a learned table of other answers")
+    fit.add_argument("--out", type=Path, required=True, metavar="DIR")
+    fit.set_defaults(run=_bench_fit)
 
     doctor = commands.add_parser("doctor", help="what is installed, what is fast, what is not and why")
     doctor.set_defaults(run=_doctor)
@@ -206,6 +213,12 @@ def _bench_decode(options: argparse.Namespace) -> int:
 
 def _bench_parity(options: argparse.Namespace) -> int:
     from core.bench.parity import run
+
+    return run(options)
+
+
+def _bench_fit(options: argparse.Namespace) -> int:
+    from core.bench.fit import run
 
     return run(options)
 

@@ -25,6 +25,7 @@ from core.decoding.tree_probe import why_no_trees
 from core.decoding.width_cost import CostProfile, LiveCost, load_profile, measure, save_profile
 from core.drafting.cacheback import CachebackDrafter
 from core.drafting.frozen_table import FrozenTable
+from core.drafting.gram_table import GramTable
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.errors import (
     DraftModelError,
@@ -45,6 +46,7 @@ from core.prefill.trial import why_no_gaps
 from core.settings import Settings, assign
 from core.settings.declaration import check
 from core.settings.drafting import Cacheback
+from core.tables.built import load_built
 from core.tables.frozen_file import load_frozen
 from core.tables.memory import TableMemory
 
@@ -68,6 +70,7 @@ class Engine:
         self._memory = memory or TableMemory()
         self._why_no_trees: str | None = None
         self._no_gaps: dict[int, str] = {}
+        self._learned: tuple[GramTable | None, tuple[str, ...]] | None = None
         self._profile: Profile | None = None
         self._cost_profile: CostProfile | None = None
         self._measuring: Generator[None, None, CostProfile] | None = None
@@ -125,7 +128,8 @@ class Engine:
         """Free the model, the draft model and their caches."""
         self._loaded = self._ledger = self._draft = self._proposer = None
         self._no_gaps = {}
-        self._why_no_trees = self._profile = self._cost_profile = self._measuring = None
+        self._why_no_trees = self._learned = None
+        self._profile = self._cost_profile = self._measuring = None
         mx.clear_cache()
 
     def forget(self, *, tables: bool = False) -> None:
@@ -298,6 +302,7 @@ class Engine:
             self._memory.tables_for(settings),
             trees,
             frozen,
+            self._learned_table(changes) if spec.name == "auto" and settings.auto.learned else None,
             calibration=self._memory.calibration_for(settings),
             proposer=proposer,
         )
@@ -315,6 +320,14 @@ class Engine:
                 f"Set cacheback.leader_tokens to {length}, or choose another table.",
             )
         return held
+
+    def _learned_table(self, changes: list[Change]) -> GramTable | None:
+        """What models of the family tend to say, if a table of that is at hand; read once a model."""
+        if self._learned is None:
+            self._learned = load_built(self.loaded.info)
+        table, troubles = self._learned
+        changes.extend(Change("auto.learned", "on", "on" if table else "off", text) for text in troubles)
+        return table
 
     def _trees_refused(self, settings: Settings) -> str:
         """Why trees are not verified, in words; empty if they are."""

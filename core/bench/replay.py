@@ -24,10 +24,13 @@ from core.decoding.planner import Planner
 from core.drafting.draft import Draft, sanitise
 from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate
+from core.drafting.gram_table import GramTable
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
 from core.settings import Settings, assign_all
 from core.settings.drafting import Gate as GateSettings
+from core.tables.gram_file import load_grams
+from core.tables.learned_file import family_of
 
 # No id of a recorded stream is near this; drafts are only checked for form.
 _VOCABULARY = 1 << 24
@@ -85,9 +88,10 @@ class ReplayResults(Struct, frozen=True):
 def run(options: argparse.Namespace) -> int:
     """Replay and write `results.json` and `report.md`."""
     streams = read_streams(options.streams)
+    learned = learned_table(options.learned)
     names = options.drafters.split(",") if options.drafters else _replayable()
     rows = [
-        replay(name, streams, cost_table(cost), gate)
+        replay(name, streams, cost_table(cost), gate, learned)
         for name in names
         for cost in options.costs.split(",")
         for gate in options.gates.split(",")
@@ -101,14 +105,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def replay(name: str, streams: Sequence[Stream], table: CostTable, gate: str) -> Row:
-    """One drafter over all streams, each as a request of its own with empty tables."""
+def replay(
+    name: str, streams: Sequence[Stream], table: CostTable, gate: str, learned: GramTable | None = None
+) -> Row:
+    """One drafter over all streams, each as a request of its own with empty tables but for `learned`."""
     spec = drafter_spec(name)
     settings = assign_all(Settings(), [("drafting.drafter", name), ("gate.mode", gate)])
     total = Tally()
     kinds: dict[str, Tally] = {}
     for stream in streams:
-        resources = Resources(1 << 17, "replay", NgramTables(), spec.trees)
+        resources = Resources(1 << 17, "replay", NgramTables(), spec.trees, continuations=learned)
         drafter = spec.build(settings, resources)
         planner = Planner(table.cost) if spec.planned else None
         one = replay_stream(drafter, stream, table.cost, settings.gate, planner)
@@ -163,6 +169,13 @@ def replay_stream(
             planner.record(1 + len(draft), len(emitted))
         position += len(emitted)
     return tally
+
+
+def learned_table(path: Path | None) -> GramTable | None:
+    """The table at `path`, whatever family's; the streams' ids are taken for that family's."""
+    if path is None:
+        return None
+    return load_grams(path, family=family_of(path) or "", family_name="streams'", vocabulary=_VOCABULARY)
 
 
 def _choices(draft: Draft, coming: Sequence[int]) -> list[int]:

@@ -22,7 +22,8 @@ from heapq import heappop, heappush
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.draft import EMPTY, Draft
 from core.drafting.evidence import Evidence, Guess, Spot
-from core.drafting.learned import Continuations, Learned
+from core.drafting.gram_table import GramTable
+from core.drafting.learned import Learned
 from core.events import Occupancy
 from core.settings.drafting import Auto
 
@@ -44,7 +45,7 @@ class AutoDrafter:
         *,
         tree: bool = True,
         calibration: Calibration | None = None,
-        continuations: Continuations | None = None,
+        continuations: GramTable | None = None,
     ) -> None:
         self._settings = settings
         self._calibration = calibration

@@ -63,7 +63,25 @@ class Weights(Struct, frozen=True):
 
 WEIGHTS = Weights()
 # With a learned table.
-WEIGHTS_LEARNED = Weights()
+WEIGHTS_LEARNED = Weights(
+    anything=-0.99,
+    length=0.0,
+    familiar=0.11,
+    share=0.54,
+    seen=0.11,
+    outdone=-0.54,
+    unseen=-0.11,
+    unseen_outdone=-0.62,
+    thread=0.33,
+    thread_trust=0.57,
+    after=(0.46, 1.41, 0.74),
+    not_after=-0.32,
+    runner_up=1.50,
+    passed_over=0.95,
+    passed_over_before=0.61,
+    learned_new=(-0.11, 0.36),
+    learned=((-0.31, 0.15), (-0.58, 0.06)),
+)
 
 # Lengths and counts beyond these say no more than these.
 _MOST_LENGTH = 32

@@ -15,29 +15,16 @@ Source: interpolation of contexts as in Witten and Bell (1991), with one κ for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
+
+from core.drafting.gram_table import GramTable, Seen
 
 # κ: places a context must have been seen at for its row to weigh as much as the shorter ones'.
-_BELIEF = 1.0
+_BELIEF = 0.5
 # A token that no row holds, not even the one of no context.
 _LEAST = 1e-4
 # The same few places are asked for again and again while a draft grows.
 _REMEMBERED = 256
-
-
-class Seen(NamedTuple):
-    """One context of `order` tokens: how often it was seen and what share each follower had of it."""
-
-    order: int
-    total: float
-    followers: tuple[tuple[int, float], ...]
-
-
-class Continuations(Protocol):
-    """What a table of continuations answers."""
-
-    def look(self, context: Sequence[int]) -> Sequence[Seen]:
-        """The rows of `context`'s suffixes, the longest first; the newest token of `context` is its last."""
 
 
 class Outlook(NamedTuple):
@@ -50,7 +37,7 @@ class Outlook(NamedTuple):
 class Learned:
     """`table` is shared and frozen; this is of one request."""
 
-    def __init__(self, table: Continuations) -> None:
+    def __init__(self, table: GramTable) -> None:
         self._table = table
         self._known: dict[tuple[int, ...], Outlook] = {}
 

@@ -84,6 +84,13 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"step": 0.005},
         ),
     ] = 0.02
+    learned: Annotated[
+        bool,
+        Meta(
+            title="Learned table",
+            description="Also goes by what models of this family tend to say, if a table of that is at hand.",
+        ),
+    ] = True
 
 
 class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):

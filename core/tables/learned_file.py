@@ -64,6 +64,15 @@ def read(
     return parts, header
 
 
+def family_of(path: Path) -> str | None:
+    """The family that the file says it was learned for; None if it says nothing that can be read."""
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            return dict(file.metadata() or {}).get("family")
+    except (OSError, SafetensorError, ValueError, TypeError):
+        return None
+
+
 def refused(path: Path, why: str) -> TableError:
     """The error for a file that is not what it should be."""
     return TableError(f"{path.name} cannot be used as a table: {why}.", "Build it again, or choose another.")

@@ -1,0 +1,62 @@
+"""The fit: features are what the evidence really weighs, and known weights are found again."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.bench.fit import _leaves, collect, log_loss, newton
+from core.bench.streams import Stream, write_streams
+from core.cli import main
+from core.drafting.calibration import WEIGHTS, Calibration, Weights
+from core.drafting.evidence import Evidence
+
+
+def streams() -> list[Stream]:
+    rng = random.Random(4)
+    made = []
+    for _ in range(10):
+        phrase = [rng.randrange(50) for _ in range(6)]
+        text = [*phrase, *(rng.randrange(50) for _ in range(10)), *phrase, rng.randrange(50), *phrase]
+        tops = [[token, (token + 1) % 50, (token + 2) % 50] for token in text[12:]]
+        made.append(Stream(text[:12], text[12:], "made", tops))
+    return made
+
+
+def test_features_times_weights_are_the_log_odds() -> None:
+    stream = streams()[0]
+    guesses = collect([stream])
+    weights = np.array([float(str(leaf)) for leaf in _leaves(WEIGHTS)])
+    evidence = Evidence(1000, Calibration(WEIGHTS))
+    evidence.read(stream.prompt)
+    expected: list[float] = []
+    for place, token in enumerate(stream.out):
+        expected += evidence.weighed(evidence.spot())[0].values()
+        evidence.hear(token, ())
+        evidence.hear_top([stream.tops[place]])
+    assert guesses.features @ weights == pytest.approx(expected)
+    assert guesses.came.sum() > 10
+
+
+def test_newton_finds_the_weights_that_made_the_data() -> None:
+    rng = np.random.default_rng(1)
+    features = np.column_stack([np.ones(20000), rng.normal(size=(20000, 2)), np.zeros(20000)])
+    true = np.array([-0.5, 1.5, -1.0, 0.0])
+    came = (rng.random(20000) < 1 / (1 + np.exp(-features @ true))).astype(np.float64)
+    found = newton(features, came)
+    assert found == pytest.approx(true, abs=0.08)
+    assert log_loss(features @ found, came) <= log_loss(features @ true, came)
+
+
+def test_the_command_writes_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "streams.jsonl.gz"
+    write_streams(path, streams())
+    assert main(["bench", "fit", "--streams", str(path), "--out", str(tmp_path / "out")]) == 0
+    fitted = json.loads((tmp_path / "out" / "weights.json").read_text())
+    assert set(fitted["weights"]) == set(Weights.__struct_fields__)
+    assert 0 < fitted["loss"] < 0.7
+    assert json.loads(capsys.readouterr().out) == fitted
