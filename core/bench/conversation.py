@@ -42,7 +42,7 @@ def converse(engine: Engine, questions: Sequence[str], settings: Settings) -> It
     engine.forget(tables=True)
     for turn, question in enumerate(questions, 1):
         messages.append(Message("user", question))
-        ids = render(loaded.tokenizer, messages, settings.chat.system_prompt)
+        ids = render(loaded.tokenizer, messages, settings.chat.system_prompt).ids
         held, cache = _kept(loaded.model, held, cache, ids)
         baseline = mlx_lm(engine, ids[len(held) :], settings.sampling.max_tokens, prompt_cache=cache)
         # On stop the cache already holds the last token that was given out.
