@@ -42,19 +42,19 @@ class Arrangement(Struct, frozen=True):
     inspector_over: bool
 
 
-def arrange(width_px: int, wants: Wants) -> Arrangement:
-    """Where everything goes in a window of `width_px`."""
+def arrange(width_px: int, wants: Wants, panel_px: int = INSPECTOR_PX) -> Arrangement:
+    """Where everything goes in a window of `width_px`; `panel_px` is how wide the right panel wants to be."""
     sidebar_beside = width_px >= SIDEBAR_BESIDE_FROM_PX
     inspector_beside = width_px >= INSPECTOR_BESIDE_FROM_PX
     sidebar = wants.sidebar if sidebar_beside else wants.sidebar_over
     inspector = wants.inspector if inspector_beside else wants.inspector_over
     left = SIDEBAR_PX if sidebar and sidebar_beside else 0
-    right = INSPECTOR_PX if inspector and inspector_beside else 0
+    right = panel_px if inspector and inspector_beside else 0
     return Arrangement(
         sidebar_px=SIDEBAR_PX if sidebar else 0,
         content_x_px=left,
         content_px=width_px - left - right,
-        inspector_px=INSPECTOR_PX if inspector else 0,
+        inspector_px=panel_px if inspector else 0,
         sidebar_over=sidebar and not sidebar_beside,
         inspector_over=inspector and not inspector_beside,
     )
@@ -77,6 +77,7 @@ class Columns(QWidget):
         self._theme = theme
         self._sidebar, self._content, self._inspector = sidebar, content, inspector
         self._wants = Wants()
+        self._panel_px = INSPECTOR_PX
         self._arrangement = arrange(self.width(), self._wants)
         # Reading order is also the order of Tab: sidebar, content, inspector.
         for widget in (sidebar, content, inspector):
@@ -102,6 +103,12 @@ class Columns(QWidget):
         else:
             self._want(replace(self._wants, inspector_over=shown, sidebar_over=False))
 
+    def set_panel_width(self, panel_px: int) -> None:
+        """How wide the right panel wants to be from now on."""
+        if panel_px != self._panel_px:
+            self._panel_px = panel_px
+            self._place()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
@@ -119,11 +126,11 @@ class Columns(QWidget):
         self._place()
 
     def _place(self) -> None:
-        plan = arrange(self.width(), self._wants)
+        plan = arrange(self.width(), self._wants, self._panel_px)
         height = self.height()
         self._content.setGeometry(QRect(plan.content_x_px, 0, plan.content_px, height))
         self._sidebar.setGeometry(QRect(0, 0, plan.sidebar_px or SIDEBAR_PX, height))
-        inspector_px = plan.inspector_px or INSPECTOR_PX
+        inspector_px = plan.inspector_px or self._panel_px
         self._inspector.setGeometry(QRect(self.width() - inspector_px, 0, inspector_px, height))
         self._sidebar.setVisible(plan.sidebar_px > 0)
         self._inspector.setVisible(plan.inspector_px > 0)

@@ -208,6 +208,9 @@ ACTION_TINT = "Next token tint"
 ACTION_RESTART = "Restart worker"
 ACTION_SIDEBAR = "Chats panel"
 ACTION_INSPECTOR = "Settings panel"
+ACTION_DOCUMENT = "Document"
+ACTION_NEXT_PASSAGE = "Next kept passage"
+ACTION_PREVIOUS_PASSAGE = "Previous kept passage"
 
 # ---- before there is a window
 

@@ -16,7 +16,9 @@ from app.controls.text_label import TextLabel
 from app.gauges.strip import InstrumentStrip
 from app.header import Header
 from app.panels.chat_row import ChatRow
+from app.panels.document_tab import DocumentTab
 from app.panels.inspector import Inspector
+from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
 from app.session.shelf import Summary
 
@@ -36,7 +38,17 @@ class Views:
     legend: Legend
     hint: TextLabel
     sidebar: Sidebar
-    inspector: Inspector
+    side: SidePanel
+
+    @property
+    def inspector(self) -> Inspector:
+        """The settings, in the column at the right."""
+        return self.side.inspector
+
+    @property
+    def document(self) -> DocumentTab:
+        """The document, in the same column."""
+        return self.side.document
 
     def show_first_page(self, shown: bool) -> None:
         """The page of an empty chat, which has no figures and no tints to explain."""

@@ -26,7 +26,7 @@ from app.controls.text_label import TextLabel
 from app.desk.desk import Desk
 from app.gauges.strip import InstrumentStrip
 from app.header import Header
-from app.panels.inspector import Inspector
+from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
 from app.session.intents import Close
 from app.session.link import WorkerLink
@@ -62,7 +62,7 @@ class MainWindow(QMainWindow):
 
         self.views = self._make_views()
         content = self._make_content()
-        self.columns = Columns(theme, self.views.sidebar, content, self.views.inspector, self)
+        self.columns = Columns(theme, self.views.sidebar, content, self.views.side, self)
         self.setCentralWidget(self.columns)
         self.worker = WorkerLink(self._hear, command, silence_s=silence_s)
         self.desk = Desk(self.views, model, self.worker.send, self.worker.restart, self)
@@ -124,7 +124,7 @@ class MainWindow(QMainWindow):
             legend=Legend(theme),
             hint=hint,
             sidebar=Sidebar(theme),
-            inspector=Inspector(theme),
+            side=SidePanel(theme),
         )
 
     def _make_content(self) -> QWidget:
@@ -155,6 +155,9 @@ class MainWindow(QMainWindow):
             self._action(strings.ACTION_TINT, ["Ctrl+T"], header.cycle_tint),
             self._action(strings.ACTION_SIDEBAR, [_SIDEBAR_KEYS], self._toggle_sidebar),
             self._action(strings.ACTION_INSPECTOR, ["Ctrl+Alt+I"], self._toggle_inspector),
+            self._action(strings.ACTION_DOCUMENT, ["Ctrl+Alt+D"], self._toggle_document),
+            self._action(strings.ACTION_NEXT_PASSAGE, ["Ctrl+Alt+Down"], lambda: self._jump(1)),
+            self._action(strings.ACTION_PREVIOUS_PASSAGE, ["Ctrl+Alt+Up"], lambda: self._jump(-1)),
         )
         if sys.platform == "darwin":
             # Elsewhere a menu bar would stand in the window; the keys work without one.
@@ -176,11 +179,31 @@ class MainWindow(QMainWindow):
         views.header.inspector_toggled.connect(self.columns.show_inspector)
         views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
         views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
+        views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
+        self.desk.document_requested.connect(self.show_document)
         self.columns.arranged.connect(self._show_arrangement)
 
     def _show_arrangement(self, plan: Arrangement) -> None:
         self.views.header.set_inspector_shown(plan.inspector_px > 0)
         self.views.header.set_sidebar_shown(plan.sidebar_px > 0)
+
+    def show_document(self) -> None:
+        """Bring the Document tab to the screen."""
+        self.views.side.show_tab("document")
+        self.columns.show_inspector(True)
+
+    def _toggle_document(self) -> None:
+        """There and back: to the document's text, and from it to the settings and the message."""
+        if self.columns.arrangement.inspector_px and self.views.side.tab == "document":
+            self.views.side.show_tab("settings")
+            self.views.composer.edit.setFocus()
+        else:
+            self.show_document()
+            self.views.document.view.setFocus()
+
+    def _jump(self, steps: int) -> None:
+        self.show_document()
+        self.views.document.jump(steps)
 
     def _toggle_sidebar(self) -> None:
         self.columns.show_sidebar(self.columns.arrangement.sidebar_px == 0)

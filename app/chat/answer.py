@@ -7,17 +7,18 @@ that the answer must be asked again.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QRect, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from app.chat import reading_card, stats_line, token_strip
+from app.chat import stats_line, token_strip
 from app.chat.answer_body import AnswerBody
 from app.chat.answer_footer import AnswerFooter
 from app.chat.entry import Reply
 from app.chat.reading_card import ReadingCard
+from app.chat.reading_facts import everything_words, is_worth_showing, measured_rate
 from app.chat.text_canvas import MARGIN_PX
 from app.chat.tint_paint import TintMode
 from app.chat.token_facts import TokenFacts, facts_of
@@ -38,6 +39,9 @@ class Answer(QWidget):
     token_pointed = Signal(object, int, QRect)  # self, token or −1, where it is in this widget
     selection_started = Signal(object)  # self
     regenerate_requested = Signal()
+    everything_requested = Signal()
+    stop_requested = Signal()
+    place_chosen = Signal(object)  # events.Passage
 
     def __init__(self, theme: Theme, reply: Reply, parent: QWidget | None = None) -> None:
         """Shows nothing of `reply` until `ready_some` has said that it is ready."""
@@ -60,6 +64,7 @@ class Answer(QWidget):
         self.body.selection_started.connect(self._selection_started)
         self.footer.strip.token_pointed.connect(self._strip_pointed)
         self.footer.regenerate_requested.connect(self.regenerate_requested)
+        self.footer.everything_requested.connect(self.everything_requested)
         self.footer.copy_requested.connect(self._copy)
 
     # ---- getting ready
@@ -110,13 +115,17 @@ class Answer(QWidget):
         if len(self.body.table) or self._finished:
             return
         if self._card is None:
-            if not reading_card.is_worth_showing(progress):
+            if not is_worth_showing(progress):
                 return
-            self._card = ReadingCard(self._theme, self)
-            self._card.show()
-            self.body.hide()
-            self.height_changed.emit()
-        self._card.show_progress(progress)
+            self._make_card()
+        assert self._card
+        self._change_card(lambda card: card.show_progress(progress))
+
+    def show_map(self) -> None:
+        """It is known what of the prompt is read. Ignored once a token has come."""
+        reading = self._reply.reading
+        if self._card is not None and reading is not None:
+            self._change_card(lambda card: card.show_map(reading, self._reply.labels))
 
     def append(self, tokens: Sequence[Token]) -> None:
         """More of the answer."""
@@ -143,6 +152,9 @@ class Answer(QWidget):
         else:
             parts = stats_line.cut_off_parts(self.body.table)
         self.footer.finish(parts, notes)
+        if finished and finished.effective.reading == "sparse":
+            stats = finished.stats
+            self.footer.offer_everything(everything_words(stats.prompt_tokens, measured_rate(stats)))
         self.footer.show()
         self._reveal()
         self.body.finish()
@@ -158,6 +170,24 @@ class Answer(QWidget):
 
     def _reveal(self) -> None:
         self.footer.set_revealed(self._is_newest or self._hovered)
+
+    def _make_card(self) -> None:
+        card = self._card = ReadingCard(self._theme, self)
+        card.everything_requested.connect(self.everything_requested)
+        card.cancel_requested.connect(self.stop_requested)
+        card.place_chosen.connect(self.place_chosen)
+        card.show()
+        self.body.hide()
+        if self._reply.reading is not None:
+            card.show_map(self._reply.reading, self._reply.labels)
+        self.height_changed.emit()
+
+    def _change_card(self, change: Callable[[ReadingCard], None]) -> None:
+        assert self._card
+        before_px = self._card.height_px
+        change(self._card)
+        if self._card.height_px != before_px:
+            self.height_changed.emit()
 
     def _drop_card(self) -> None:
         if self._card:
@@ -177,7 +207,7 @@ class Answer(QWidget):
     def height_for(self, width: int) -> int:
         """The height when the reading column is `width` wide."""
         if self._card:
-            return ReadingCard.HEIGHT_PX
+            return self._card.height_px
         height = self.body.height_for(width)
         if not self.footer.isHidden():
             height += (
@@ -192,7 +222,7 @@ class Answer(QWidget):
         """Put the parts in their places. The owner calls it after a change of height."""
         column = self.width() - 2 * self.OUTDENT_PX
         if self._card:
-            self._card.setGeometry(self.OUTDENT_PX, 0, column, ReadingCard.HEIGHT_PX)
+            self._card.setGeometry(self.OUTDENT_PX, 0, column, self._card.height_px)
             return
         height = self.body.height_for(column)
         # Outlines reach over the last line's edge; the footer starts well below.

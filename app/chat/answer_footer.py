@@ -17,6 +17,7 @@ from app.chat.action_button import ActionButton
 from app.chat.stats_label import StatsLabel
 from app.chat.stats_line import Part
 from app.chat.token_strip import TokenStrip
+from app.controls.button import Button
 from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
 from core.events import Token
@@ -27,6 +28,8 @@ _NOTE_GAP_PX = 2
 _ACTIONS_GAP_PX = 3
 _ACTIONS_LEFT_PX = -6
 _ACTION_PITCH_PX = 28
+_EVERYTHING_GAP_PX = 8
+_ESTIMATE_GAP_PX = 4
 
 
 class AnswerFooter(QWidget):
@@ -34,6 +37,7 @@ class AnswerFooter(QWidget):
 
     copy_requested = Signal()
     regenerate_requested = Signal()
+    everything_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,7 +47,12 @@ class AnswerFooter(QWidget):
         self._notes: list[TextLabel] = []
         self._copy = ActionButton(theme, "copy", strings.COPY_ANSWER, self)
         self._again = ActionButton(theme, "redo", strings.REGENERATE, self)
+        self.everything_button = Button(theme, strings.READ_EVERYTHING, "link", True, self)
+        self._estimate = TextLabel(theme, "", 11, 16, "text2", tabular=True, parent=self)
+        self.everything_button.hide()
+        self._estimate.hide()
         self._finished = False
+        self.everything_button.clicked.connect(self.everything_requested)
         self._copy.clicked.connect(self.copy_requested)
         self._copy.clicked.connect(self._copy.show_done)
         self._again.clicked.connect(self.regenerate_requested)
@@ -80,9 +89,17 @@ class AnswerFooter(QWidget):
         for button in self.buttons:
             button.show()
 
+    def offer_everything(self, estimate: str) -> None:
+        """Only a part was read: all of it can be. `estimate` says what that takes."""
+        self._estimate.setText(estimate)
+        self.everything_button.setAccessibleDescription(estimate)
+        self.everything_button.show()
+        self._estimate.show()
+
     def set_regenerable(self, possible: bool) -> None:
         """Whether another answer can be asked for now."""
         self._again.setEnabled(possible)
+        self.everything_button.setEnabled(possible)
 
     def set_revealed(self, revealed: bool) -> None:
         """Whether the actions are to be seen."""
@@ -117,5 +134,12 @@ class AnswerFooter(QWidget):
                 button.setGeometry(
                     place * _ACTION_PITCH_PX, y, action_button.SIZE.width(), action_button.SIZE.height()
                 )
+            self._arrange_everything(len(self.buttons) * _ACTION_PITCH_PX + _EVERYTHING_GAP_PX, y, width)
             y += action_button.SIZE.height()
         return y
+
+    def _arrange_everything(self, left: int, y: int, width: int) -> None:
+        size = self.everything_button.sizeHint()
+        self.everything_button.setGeometry(left, y, size.width(), size.height())
+        left += size.width() + _ESTIMATE_GAP_PX
+        self._estimate.setGeometry(left, y + 4, max(0, width - left), 16)

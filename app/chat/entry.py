@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.chat.answer_text import AnswerText
-from core.events import Finished, Message, PrefillProgress, Token
+from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
 
 # Averages of English text in the design's faces, and what stands around the text.
 _CHARACTER_PX = 7.1
@@ -38,6 +38,7 @@ class Question:
     message: Message
     height_px: int | None = None
     guess_px: int | None = None
+    passages: dict[int, tuple[Passage, ...]] = field(default_factory=dict)  # read of each attachment
 
     @property
     def source(self) -> str:
@@ -64,6 +65,8 @@ class Reply:
     finished: Finished | None = None
     note: str = ""
     over: bool = False
+    reading: ReadingMap | None = None  # while it is read
+    labels: tuple[tuple[float, str], ...] = ()  # along the map: place from 0 to 1, words
     height_px: int | None = None
     guess_px: int | None = None
     unfolded: set[int] = field(default_factory=set)  # source offsets of the thoughts that are open

@@ -6,13 +6,23 @@ was remembered from before is not on it. Ranges are end-exclusive.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Literal
 
 from msgspec import Struct
 
 from core.events import Passage, ReadingMap
+
+# More cannot be told apart on a strip.
+_MOST_LABELS = 40
+_LABEL_CHARACTERS = 22
+
+_HEADING_CHARACTERS = 100
+_NAMED = re.compile(
+    r"(?:section|chapter|part|article|annex|appendix|kapitel|teil|abschnitt) +[0-9IVXLA-Z]+\b", re.I
+)
 
 CellState = Literal["empty", "skipped", "kept", "read"]
 
@@ -53,23 +63,38 @@ def cells(passages: Sequence[Passage], width: int, read_tokens: int | None = Non
 
     `read_tokens` says how many kept tokens of the passages have been read; None: all of them.
     """
-    if not passages or width <= 0:
+    if not passages:
         return [Cell("empty")] * max(0, width)
     start, end = passages[0].start, passages[-1].end
-    row: list[Cell] = [Cell("empty")] * width
-    per_token = width / max(1, end - start)
+    states = states_of(passages, read_tokens)
+    found = [(p.start - start, p.end - start, Cell(s, p.score)) for p, s in zip(passages, states)]
+    return _row(found, end - start, width)
+
+
+def document_cells(
+    reading: ReadingMap, source: int, length: int, height: int, read_tokens: int | None = None
+) -> list[Cell]:
+    """Like `cells`, for one attachment and by its `length` characters, as its text stands."""
+    states = states_of(reading.passages, read_tokens)
+    found = [
+        (passage.first_char, passage.last_char, Cell(state, passage.score))
+        for passage, state in zip(reading.passages, states)
+        if passage.source == source
+    ]
+    return _row(found, length, height)
+
+
+def states_of(passages: Sequence[Passage], read_tokens: int | None = None) -> list[CellState]:
+    """What has become of each passage after so many kept tokens; None: all of them are read."""
     unread = sum(p.end - p.start for p in passages if p.kept) if read_tokens is None else read_tokens
+    states: list[CellState] = []
     for passage in passages:
-        state: CellState = "skipped"
-        if passage.kept:
-            state = "read" if unread > 0 else "kept"
-            unread -= passage.end - passage.start
-        first = int((passage.start - start) * per_token)
-        last = max(first + 1, round((passage.end - start) * per_token))
-        cell = Cell(state, passage.score)
-        for column in range(first, min(last, width)):
-            row[column] = _stronger(row[column], cell)
-    return row
+        if not passage.kept:
+            states.append("skipped")
+            continue
+        states.append("read" if unread > 0 else "kept")
+        unread -= passage.end - passage.start
+    return states
 
 
 def playhead(reading: ReadingMap, read_tokens: int) -> float:
@@ -118,6 +143,10 @@ def character_shares(stretches_: Sequence[Stretch], length: int) -> tuple[tuple[
 def heading_level(line: str) -> int:
     """1 to 6 for a line that looks like a heading, else 0: Markdown's, or a number and few words."""
     words = line.strip()
+    if len(words) > _HEADING_CHARACTERS:
+        return 0
+    if _NAMED.match(words) and words[-1] not in ",;:.":
+        return 1
     marks = len(words) - len(words.lstrip("#"))
     if 0 < marks <= 6 and words[marks : marks + 1] == " ":
         return marks
@@ -149,6 +178,41 @@ def place_of_character(reading: ReadingMap, source: int, character: int) -> floa
             inside = max(0, character - passage.first_char) / max(1, passage.last_char - passage.first_char)
             return (passage.start + inside * (passage.end - passage.start) - start) / max(1, end - start)
     return None
+
+
+def labels(reading: ReadingMap, texts: Mapping[int, tuple[str, str]]) -> tuple[tuple[float, str], ...]:
+    """What stands along the strip: the names of several documents, or the sections of one.
+
+    `texts` are name and text of each attachment by its number.
+    """
+    sources = sorted({p.source for p in reading.passages if p.source in texts})
+    marks: list[tuple[int, int, str]] = []
+    if len(sources) > 1:
+        first = {p.source: p.first_char for p in reversed(reading.passages)}
+        marks = [(source, first[source], texts[source][0]) for source in sources]
+    elif sources:
+        found = sections(texts[sources[0]][1])[:_MOST_LABELS]
+        marks = [(sources[0], place, _short(words)) for place, words in found]
+    placed = [(place_of_character(reading, source, place), words) for source, place, words in marks]
+    return tuple((place, words) for place, words in placed if place is not None)
+
+
+def _short(words: str) -> str:
+    if len(words) <= _LABEL_CHARACTERS:
+        return words
+    cut = words[:_LABEL_CHARACTERS]
+    return cut[: cut.rfind(" ") if " " in cut else None].rstrip(" .,:;") + "…"
+
+
+def _row(found: Sequence[tuple[int, int, Cell]], length: int, width: int) -> list[Cell]:
+    row: list[Cell] = [Cell("empty")] * max(0, width)
+    per_unit = width / max(1, length)
+    for start, end, cell in found:
+        first = int(start * per_unit)
+        last = max(first + 1, round(end * per_unit))
+        for column in range(first, min(last, width)):
+            row[column] = _stronger(row[column], cell)
+    return row
 
 
 def _stronger(one: Cell, other: Cell) -> Cell:

@@ -8,7 +8,7 @@ in, what the reader looks at stays where it is. Turns are named by ids of the ca
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QObject, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QPalette, QResizeEvent, QShowEvent
@@ -19,6 +19,7 @@ from app.chat.answer import Answer
 from app.chat.entry import Entry, Question, Reply
 from app.chat.follow import Follow
 from app.chat.newest_button import NewestButton
+from app.chat.reading_map import labels
 from app.chat.shelf import Shelf
 from app.chat.tab_order import after, next_stop
 from app.chat.tint_paint import TintMode
@@ -28,7 +29,7 @@ from app.chat.user_message import UserMessage
 from app.controls.scroll_bar import ScrollBar
 from app.session.conversation import Turn
 from app.theme.theme import Theme
-from core.events import Finished, Message, PrefillProgress, Token
+from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
 
 COLUMN_PX = 720
 _MIN_MARGIN_PX = 40
@@ -49,6 +50,10 @@ class Transcript(QScrollArea):
     """All methods take the turn's id; an unknown one raises `KeyError`: that is our own mistake."""
 
     regenerate_requested = Signal(str)  # turn id
+    everything_requested = Signal(str)  # turn id
+    stop_requested = Signal()
+    attachment_opened = Signal(str, int)  # turn id, the attachment's number in its message
+    place_chosen = Signal(object)  # events.Passage, on the map that is read
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -106,6 +111,7 @@ class Transcript(QScrollArea):
             answer = turn.answer
             reply = Reply(turn.id, drafter, list(answer.tokens), None, answer.finished, answer.note)
             reply.over = answer.over
+            reply.reading = None if answer.over else answer.reading
             self._entries.append(reply)
             self._replies[turn.id] = reply
         self._newest.hide()
@@ -127,6 +133,21 @@ class Transcript(QScrollArea):
         """How far the prompt has been read."""
         self._replies[turn_id].progress = progress
         self._writing(turn_id).show_progress(progress)
+
+    def show_map(self, turn_id: str, reading: ReadingMap, texts: Mapping[int, tuple[str, str]]) -> None:
+        """What of the prompt is read. `texts` are name and text of each attachment by its number."""
+        reply = self._replies[turn_id]
+        reply.reading, reply.labels = reading, labels(reading, texts)
+        self._writing(turn_id).show_map()
+
+    def show_passages(self, turn_id: str, number: int, passages: tuple[Passage, ...]) -> None:
+        """What was read of an attachment; empty if that was all of it."""
+        for entry in self._entries:
+            if isinstance(entry, Question) and entry.turn_id == turn_id:
+                entry.passages[number] = passages
+                item = self._items.get(entry)
+                if isinstance(item, UserMessage):
+                    item.show_passages(number, passages)
 
     def append_tokens(self, turn_id: str, tokens: Sequence[Token]) -> None:
         """More of the answer; at most 30 times a second."""
@@ -211,6 +232,9 @@ class Transcript(QScrollArea):
         item: UserMessage | Answer
         if isinstance(entry, Question):
             item = UserMessage(self._theme, entry.message, self._column)
+            for number, passages in entry.passages.items():
+                item.show_passages(number, passages)
+            item.attachment_opened.connect(lambda number: self.attachment_opened.emit(entry.turn_id, number))
         else:
             item = Answer(self._theme, entry, self._column)
             item.set_mode(self._mode)
@@ -219,6 +243,9 @@ class Transcript(QScrollArea):
             item.height_changed.connect(lambda: self._height_changed(entry))
             item.token_pointed.connect(self._tips.point)
             item.regenerate_requested.connect(lambda: self.regenerate_requested.emit(entry.turn_id))
+            item.everything_requested.connect(lambda: self.everything_requested.emit(entry.turn_id))
+            item.stop_requested.connect(self.stop_requested)
+            item.place_chosen.connect(self.place_chosen)
         item.hide()  # until it is ready
         item.selection_started.connect(self._clear_other_selections)
         self._items[entry] = item
@@ -228,6 +255,10 @@ class Transcript(QScrollArea):
         item = self._items.pop(entry)
         if isinstance(item, Answer):
             self._tips.forget(item)
+        focus = QApplication.focusWidget()
+        if focus is not None and item.isAncestorOf(focus):
+            # Hiding it would pass the focus on, to a place beside an entry that is not there any more.
+            focus.clearFocus()
         item.hide()
         item.deleteLater()
 

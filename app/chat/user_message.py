@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QEvent, QRectF, Qt, Signal
-from PySide6.QtGui import QEnterEvent, QFontMetricsF, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QRectF, Signal
+from PySide6.QtGui import QEnterEvent, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from app.chat import action_button, strings
+from app.chat import action_button, message_chip, strings
 from app.chat.action_button import ActionButton
+from app.chat.message_chip import MessageChip
 from app.chat.piece import plain_piece
 from app.chat.text_canvas import MARGIN_PX, TextCanvas
 from app.chat.text_style import answer_style
-from app.controls.shapes import draw_box, draw_text
-from app.theme.fonts import ui_font
-from app.theme.icons import icon_pixmap
+from app.controls.shapes import draw_box
 from app.theme.theme import Theme
-from core.events import Attachment, Message
+from core.events import Message, Passage
 
 _MAX_WIDTH_PX = 560
 _PAD_X_PX = 14
@@ -28,7 +27,7 @@ _PAD_Y_PX = 9
 _RADIUS_PX = 14
 _GAP_PX = 6
 _COPY_GAP_PX = 8
-_CHIP_PX = 48
+_CHIP_PX = message_chip.HEIGHT_PX
 
 
 class UserMessage(QWidget):
@@ -36,11 +35,15 @@ class UserMessage(QWidget):
 
     OUTDENT_PX = MARGIN_PX
     selection_started = Signal(object)  # self
+    attachment_opened = Signal(int)  # its number in the message
 
     def __init__(self, theme: Theme, message: Message, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._message = message
+        self._chips = [MessageChip(theme, attachment, self) for attachment in message.attachments]
+        for number, chip in enumerate(self._chips):
+            chip.clicked.connect(lambda checked=False, number=number: self.attachment_opened.emit(number))
         self.body = TextCanvas(theme, answer_style(14.5, 21), self)
         self.body.setAccessibleName(strings.MESSAGE_NAME)
         self.body.setAccessibleDescription(message.content)
@@ -63,6 +66,16 @@ class UserMessage(QWidget):
         return True
 
     @property
+    def chips(self) -> tuple[MessageChip, ...]:
+        """The attachments."""
+        return tuple(self._chips)
+
+    def show_passages(self, number: int, passages: tuple[Passage, ...]) -> None:
+        """What was read of an attachment."""
+        self._chips[number].show_passages(passages)
+        self._place_chips()
+
+    @property
     def copy_button(self) -> ActionButton:
         """The button left of the bubble."""
         return self._copy
@@ -75,6 +88,7 @@ class UserMessage(QWidget):
         return height + self._text_height(width) + 2 * _PAD_Y_PX
 
     def resizeEvent(self, event: QResizeEvent) -> None:
+        self._place_chips()
         bubble = self._bubble()
         text_width = round(bubble.width()) - 2 * _PAD_X_PX
         left = round(bubble.left()) + _PAD_X_PX - MARGIN_PX
@@ -90,10 +104,6 @@ class UserMessage(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        top = 0.0
-        for attachment in self._message.attachments:
-            self._paint_chip(painter, attachment, top)
-            top += _CHIP_PX + _GAP_PX
         if self._message.content:
             draw_box(painter, self._bubble(), _RADIUS_PX, self._theme.color("fill1"))
 
@@ -115,27 +125,11 @@ class UserMessage(QWidget):
         top = len(self._message.attachments) * (_CHIP_PX + _GAP_PX)
         return QRectF(self.OUTDENT_PX + self._column - width, top, width, height)
 
-    def _paint_chip(self, painter: QPainter, attachment: Attachment, top: float) -> None:
-        color = self._theme.color
-        name_font, note_font = ui_font(12.5, 500), ui_font(11, tabular=True)
-        note = strings.attachment_size(attachment.tokens, len(attachment.text))
-        widest = max(
-            QFontMetricsF(name_font).horizontalAdvance(attachment.name),
-            QFontMetricsF(note_font).horizontalAdvance(note),
-        )
-        # frame 1, padding 9, icon 28, gap 10, text, padding 12, frame 1
-        width = min(float(self._column), math.ceil(widest) + 61)
-        chip = QRectF(self.OUTDENT_PX + self._column - width, top, width, _CHIP_PX)
-        draw_box(painter, chip, 10, color("raised"), color("hair"))
-        tile = QRectF(chip.left() + 10, top + 8, 28, 32)
-        draw_box(painter, tile, 5, color("fill1"))
-        icon = icon_pixmap("doc", color("text2"), 16, self.devicePixelRatioF())
-        painter.drawPixmap(round(tile.left() + 6), round(tile.top() + 8), icon)
-        left = tile.right() + 10
-        room = chip.right() - 13 - left
-        align = Qt.AlignmentFlag.AlignLeft
-        draw_text(painter, QRectF(left, top + 8, room, 16), attachment.name, name_font, color("text"), align)
-        draw_text(painter, QRectF(left, top + 24, room, 15), note, note_font, color("text2"), align)
+    def _place_chips(self) -> None:
+        for number, chip in enumerate(self._chips):
+            width = min(self._column, chip.sizeHint().width())
+            left = self.OUTDENT_PX + self._column - width
+            chip.setGeometry(left, number * (_CHIP_PX + _GAP_PX), width, _CHIP_PX)
 
     def _copy_text(self) -> None:
         QGuiApplication.clipboard().setText(self._message.content)

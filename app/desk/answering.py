@@ -8,6 +8,7 @@ comes in as effects.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -19,8 +20,10 @@ from app.session import effects as fx
 from app.session.chats import Chats
 from app.session.coalescer import Coalescer
 from app.session.conversation import Conversation, Turn
+from app.session.reading import documents
 from app.session.trouble import of_failure
 from app.views import Views
+from core.events import PrefillProgress
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Answering(QObject):
     """`start()` says which answer the coming effects belong to."""
 
     answer_finished = Signal(str)  # turn id, however it ended
+    reading_heard = Signal(object)  # PrefillProgress of the answer on the screen
+    map_heard = Signal()  # it is known what is read for the answer on the screen
 
     def __init__(
         self, views: Views, chats: Chats, page: ChatPage, meter: ContextMeter, parent: QObject | None = None
@@ -46,6 +51,7 @@ class Answering(QObject):
         self._page = page
         self._meter = meter
         self._running: Running | None = None
+        self._instead: Callable[[], None] | None = None
         self._coalescer = Coalescer(time.monotonic)
         self._flush_timer = QTimer(self, singleShot=True)
         self._flush_timer.timeout.connect(lambda: self._flush())
@@ -66,6 +72,10 @@ class Answering(QObject):
         """What is asked next is `running`; its turn is in the chat already."""
         self._running = running
 
+    def stop_for(self, instead: Callable[[], None]) -> None:
+        """The running answer is being stopped; when it has ended, `instead` is done."""
+        self._instead = instead
+
     def carry_out(self, effect: fx.Effect) -> bool:
         """Whether `effect` was about the answer; if so it is done."""
         match effect:
@@ -73,12 +83,15 @@ class Answering(QObject):
                 self._begin(request)
             case fx.ReadingHeard(progress):
                 if self._is_shown():
-                    self._views.strip.show_prefill(progress)
-                    self._views.transcript.show_progress(progress.request, progress)
+                    self._show_reading(progress)
             case fx.MapHeard(reading):
                 assert self._running
-                chat = self._chats.get(self._running.chat_id)
-                self._chats.keep(chat.read(self._running.turn_id, reading))
+                chat = self._chats.get(self._running.chat_id).read(self._running.turn_id, reading)
+                self._chats.keep(chat)
+                if self._is_shown():
+                    texts = {d.source: (d.attachment.name, d.attachment.text) for d in documents(chat)}
+                    self._views.transcript.show_map(self._running.turn_id, reading, texts)
+                    self.map_heard.emit()
             case fx.TokenHeard(token):
                 self._coalescer.add(token)
                 self._flush_soon()
@@ -97,6 +110,15 @@ class Answering(QObject):
         return True
 
     # ---- its beginning and its tokens
+
+    def _show_reading(self, progress: PrefillProgress) -> None:
+        assert self._running
+        self._views.strip.show_prefill(progress)
+        self._views.transcript.show_progress(progress.request, progress)
+        reading = self._chats.open.turn(self._running.turn_id).answer.reading
+        # Skipped tokens keep their places in the context.
+        self._meter.show_used(reading.prompt_tokens if reading else progress.total_tokens)
+        self.reading_heard.emit(progress)
 
     def _begin(self, turn_id: str) -> None:
         assert self._running
@@ -145,7 +167,9 @@ class Answering(QObject):
     def _finish(self, effect: fx.AnswerFinished) -> None:
         finished = effect.finished
         ended, chat, shown = self._end()
-        if finished.reason == "cancelled" and not finished.stats.tokens and self._undo(ended, chat, shown):
+        instead, self._instead = self._instead, None
+        wordless = finished.reason == "cancelled" and not finished.stats.tokens
+        if wordless and instead is None and self._undo(ended, chat, shown):
             self.answer_finished.emit(ended.turn_id)
             return
         self._chats.keep(chat.finish(ended.turn_id, finished))
@@ -153,9 +177,13 @@ class Answering(QObject):
             self._meter.show_used(finished.stats.context_used_tokens)
             self._views.transcript.finish_answer(ended.turn_id, finished)
             self._views.strip.show_stats(finished.stats)
+            self._page.show_readings()
         self.answer_finished.emit(ended.turn_id)
+        if instead is not None and shown:
+            instead()
 
     def _cut_off(self) -> None:
+        self._instead = None
         ended, chat, shown = self._end()
         self._chats.keep(chat.cut_off(ended.turn_id, strings.STOPPED_EARLY_NOTE))
         if shown:
@@ -164,6 +192,7 @@ class Answering(QObject):
 
     def _fail(self, effect: fx.AnswerFailed) -> None:
         failed = effect.failed
+        self._instead = None
         ended, chat, shown = self._end()
         undone = effect.tokens == 0 and self._undo(ended, chat, shown)
         back = undone and ended.replaced is None

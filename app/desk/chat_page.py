@@ -8,9 +8,11 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal
 
 from app import strings
+from app.chat.reading_map import of_source
 from app.context_meter import ContextMeter
 from app.session.chats import Chats
 from app.session.conversation import Turn
+from app.session.reading import documents
 from app.views import Views
 from core.events import Message
 
@@ -19,6 +21,7 @@ class ChatPage(QObject):
     """Of the chat that `chats` has open."""
 
     chat_shown = Signal()  # another chat, or the same one anew
+    turn_added = Signal()
 
     def __init__(
         self, views: Views, chats: Chats, meter: ContextMeter, parent: QObject | None = None
@@ -52,11 +55,21 @@ class ChatPage(QObject):
         """All its turns."""
         drafter = self._views.inspector.settings.drafting.drafter
         self._views.transcript.show_turns(self._chats.open.turns, drafter)
+        self.show_readings()
+
+    def show_readings(self) -> None:
+        """On each attachment, what was read of it for the newest answer that is over."""
+        for document in documents(self._chats.open):
+            reading = document.reading
+            if reading is not None and self._chats.open.turn(document.answered_by).answer.over:
+                passages = of_source(reading, document.source)
+                self._views.transcript.show_passages(document.turn_id, document.index, passages)
 
     def add_turn(self, turn: Turn) -> None:
         """A question at the end of the transcript, and room for its answer."""
         self._views.transcript.add_user(turn.id, turn.user)
         self._views.transcript.begin_answer(turn.id, self._views.inspector.settings.drafting.drafter)
+        self.turn_added.emit()
 
     def show_kind(self) -> None:
         """The first page while nothing was asked, the transcript from then on."""

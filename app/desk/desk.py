@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Signal
 from app.context_meter import ContextMeter
 from app.desk.answering import Answering, Running
 from app.desk.chat_page import ChatPage
+from app.desk.reading_room import ReadingRoom
 from app.desk.trouble_board import TroubleBoard
 from app.desk.worker_board import WorkerBoard
 from app.session import effects as fx
@@ -24,6 +25,7 @@ from app.session.intents import Count, Load, Restart, Stop, Submit
 from app.session.turn import Input, Link, Phase, advance
 from app.views import Views
 from core.events import Command, Message
+from core.settings import Settings, assign
 
 
 class Desk(QObject):
@@ -31,6 +33,7 @@ class Desk(QObject):
 
     link_changed = Signal(object)  # session.turn.Link, after every step
     answer_finished = Signal(str)  # turn id, however it ended
+    document_requested = Signal()  # the Document tab is to be seen
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Desk(QObject):
         self._meter = ContextMeter(views.composer, self._count, self)
         self._page = ChatPage(views, self.chats, self._meter, self)
         self._answering = Answering(views, self.chats, self._page, self._meter, self)
+        self._reading = ReadingRoom(views, self.chats, self._page, self._answering, self)
         self._worker = WorkerBoard(views, self._meter)
         self._trouble = TroubleBoard(views.banner)
         # In this order each is asked whether an effect is its own.
@@ -80,10 +84,11 @@ class Desk(QObject):
             turn_id = self.chats.new_turn_id()
             self._ask(self.chats.open.ask(turn_id, message), Running(self.chats.open.id, turn_id))
 
-    def regenerate(self, turn_id: str = "") -> None:
+    def regenerate(self, turn_id: str = "", settings: Settings | None = None) -> None:
         """Answer a question of the open chat again: the last one if `turn_id` is empty.
 
         An earlier one continues in a new chat, so that what came after it is not lost.
+        `settings` are those in force if None.
         """
         chat = self.chats.open
         if self._link.phase is not Phase.READY or not chat.turns:
@@ -93,7 +98,17 @@ class Desk(QObject):
             chat = self.chats.start(chat.upto(turn_id))
             self._page.show()
         new_id = self.chats.new_turn_id()
-        self._ask(chat.ask_again(new_id), Running(chat.id, new_id, chat.turns))
+        self._ask(chat.ask_again(new_id), Running(chat.id, new_id, chat.turns), settings)
+
+    def read_everything(self, turn_id: str) -> None:
+        """Answer again, and read all of the prompt for it; at once if it is just being read."""
+        settings = assign(self._views.inspector.settings, "prefill.mode", "off")
+        running = self._answering.running
+        if running is None:
+            self.regenerate(turn_id, settings)
+        elif running.turn_id == turn_id:
+            self._answering.stop_for(lambda: self.regenerate("", settings))
+            self.stop()
 
     def stop(self) -> None:
         """End the running answer, if there is one."""
@@ -151,11 +166,12 @@ class Desk(QObject):
         elif not any(room.carry_out(effect) for room in self._rooms):
             raise TypeError(f"No one carries out {type(effect).__name__}.")
 
-    def _ask(self, chat: Conversation, running: Running) -> None:
+    def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
         self.chats.keep(chat)
         self._answering.start(running)
         self._views.banner.clear()
-        self.take(Submit(running.turn_id, chat.messages_for_request(), self._views.inspector.settings))
+        settings = settings or self._views.inspector.settings
+        self.take(Submit(running.turn_id, chat.messages_for_request(), settings))
 
     def _show_link(self) -> None:
         self._worker.show(self._link, self._answering.elsewhere)
@@ -171,6 +187,8 @@ class Desk(QObject):
         views.composer.attach_failed.connect(lambda error: self._trouble.show_request_error(error, "attach"))
         views.composer.new_chat_requested.connect(self.move_to_new_chat)
         views.transcript.regenerate_requested.connect(self.regenerate)
+        views.transcript.everything_requested.connect(self.read_everything)
+        views.transcript.stop_requested.connect(self.stop)
         views.banner.remedy_requested.connect(self.remedy)
         views.inspector.settings_changed.connect(lambda settings: self._show_link())
         views.sidebar.new_chat_requested.connect(self.new_chat)
@@ -178,6 +196,7 @@ class Desk(QObject):
         views.header.new_chat_requested.connect(self.new_chat)
         views.first_page.example_chosen.connect(self._take_example)
         self._answering.answer_finished.connect(self.answer_finished)
+        self._reading.panel_requested.connect(self.document_requested)
         self._page.chat_shown.connect(self._show_link)
 
     def _take_example(self, text: str) -> None:

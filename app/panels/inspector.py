@@ -27,7 +27,6 @@ from core.events import ModelInfo
 from core.settings import Settings, assign, read
 
 WIDTH_PX = 304
-_HEADER_PX = 52
 _FOOTER_PX = 34
 _OPEN_AT_FIRST = ("drafting",)
 
@@ -95,13 +94,12 @@ class Inspector(QWidget):
         painter.fillRect(self.rect(), self._theme.color("panel"))
         hair = self._theme.color("hair")
         painter.fillRect(QRectF(0, 0, 1, self.height()), hair)
-        painter.fillRect(QRectF(0, _HEADER_PX - 1, self.width(), 1), hair)
         painter.fillRect(QRectF(0, self.height() - _FOOTER_PX, self.width(), 1), hair)
 
     # ---- building
 
     def _build_frame(self) -> None:
-        """Header, the scrolling sections, footer."""
+        """The scrolling sections, footer."""
         page = QWidget()
         sections = QVBoxLayout(page)
         sections.setContentsMargins(0, 0, 0, 0)
@@ -119,11 +117,9 @@ class Inspector(QWidget):
         page.setAutoFillBackground(False)
         OverlayScrollBar(self._theme, area)
 
-        title = TextLabel(self._theme, strings.SETTINGS, 13, 17, "text", weight=600)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(1, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(_bar(title, _HEADER_PX))
         layout.addWidget(area, 1)
         layout.addWidget(_bar(self._footer, _FOOTER_PX))
 

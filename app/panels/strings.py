@@ -63,3 +63,19 @@ PREVIOUS_7_DAYS = "Previous 7 days"
 PREVIOUS_30_DAYS = "Previous 30 days"
 EARLIER = "Earlier"
 WORKER = "Worker"
+
+# ---- the column at the right
+SIDE_TABS = (("settings", "Settings"), ("document", "Document"))
+SIDE_TABS_NAME = "Panel"
+
+# ---- document
+DOCUMENT_TEXT = "Document text"
+DOCUMENT_MAP = "Map of the document"
+DOCUMENT_CHOICE = "Document"
+DOCUMENT_FILTER = (("all", "All"), ("kept", "Kept only"))
+DOCUMENT_FILTER_NAME = "Which passages"
+PREVIOUS_PASSAGE = "Previous kept passage"
+NEXT_PASSAGE = "Next kept passage"
+DOCUMENT_NOTE = "{size} · {kept:,} of {passages:,} passages kept"
+NO_DOCUMENT = "No document in this chat yet. Paste or drop one into the message to see it here."
+PASSAGE_OF = "Kept passage {number} of {count}: {text}"

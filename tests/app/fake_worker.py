@@ -4,6 +4,8 @@ What happens is written in the last question, as words:
 
     write N      N tokens, in steps of accepted, accepted, bonus, after one normal step
     read N       N chunks of prompt before the first token
+    skim         look through the attachments and read every fifth passage of them, in two seconds
+                 if slowly; reads all instead when sparse reading is off
     slowly       20 ms between steps
     die N        end by SIGKILL after N tokens
     refuse       fail the request before the first token
@@ -26,6 +28,8 @@ import sys
 import threading
 import time
 
+from msgspec.structs import replace
+
 from core.events import (
     Cancel,
     CountTokens,
@@ -44,7 +48,9 @@ from core.events import (
     ModelLoaded,
     Occupancy,
     Origin,
+    Passage,
     PrefillProgress,
+    ReadingMap,
     Shutdown,
     Stats,
     Token,
@@ -128,6 +134,10 @@ def answer(command: Generate) -> None:
             send(Finished(request, "cancelled", Stats(), effective_of(command)))
             return
         time.sleep(0.02 if "slowly" in question else 0)
+    reading = map_of(command) if "skim" in question else None
+    if reading and not skim(reading, 0.1 if "slowly" in question else 0.0):
+        send(Finished(request, "cancelled", Stats(), effective_of(command)))
+        return
     send(PrefillProgress(request, 10, 10, 0))
     total, die, fail, mute = (number(question, word) for word in ("write", "die", "break", "mute"))
     position = step = 0
@@ -168,7 +178,51 @@ def answer(command: Generate) -> None:
         context_used_tokens=10 + position,
         context_tokens=8192,
     )
-    send(Finished(request, reason, stats, effective_of(command)))
+    effective = effective_of(command)
+    if reading:
+        kept, all_of_it = reading.read_tokens, reading.prompt_tokens
+        stats = replace(stats, prompt_tokens=all_of_it, read_tokens=kept, skipped_tokens=all_of_it - kept)
+        stats = replace(stats, prefill_s=3.0, score_s=1.0)
+        effective = replace(effective, reading="sparse", scorer="lexical")
+    send(Finished(request, reason, stats, effective))
+
+
+def map_of(command: Generate) -> ReadingMap | None:
+    """Passages of 32 tokens and 160 characters; every fifth is kept, and the question after them."""
+    if command.settings.prefill.mode == "off":
+        return None
+    passages: list[Passage] = []
+    attachments = [attachment for message in command.messages for attachment in message.attachments]
+    for source, attachment in enumerate(attachments):
+        for first in range(0, len(attachment.text), 160):
+            number, last = len(passages), min(first + 160, len(attachment.text))
+            kept = number % 5 == 0 or number % 23 < 2
+            start = 32 * number
+            passages.append(Passage(start, start + 32, kept, number * 7 % 10 / 10, source, first, last))
+    end = 32 * len(passages)
+    passages.append(Passage(end, end + 8, True, 1.0))
+    kept_tokens = sum(passage.end - passage.start for passage in passages if passage.kept)
+    return ReadingMap(command.request, "lexical", end + 8, kept_tokens, tuple(passages))
+
+
+def skim(reading: ReadingMap, pause_s: float) -> bool:
+    """Score, choose, read. False if it was cancelled."""
+    request, total, kept = reading.request, reading.prompt_tokens, reading.read_tokens
+    for part in range(10):
+        scored = total * part // 10
+        send(PrefillProgress(request, 0, total, 0, 1.0 - part / 10, "scoring", scored_tokens=scored))
+        time.sleep(pause_s)
+        if request in _cancelled:
+            return False
+    send(reading)
+    for part in range(10):
+        done = kept * part // 10
+        left_s = (kept - done) / 300
+        send(PrefillProgress(request, done, kept, 0, left_s, "reading", total, kept))
+        time.sleep(pause_s)
+        if request in _cancelled:
+            return False
+    return True
 
 
 def effective_of(command: Generate) -> Effective:

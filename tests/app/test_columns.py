@@ -44,6 +44,17 @@ def test_wide(columns: Columns) -> None:
     assert columns._inspector.geometry().getRect() == (1136, 0, 304, 900)
 
 
+def test_a_panel_may_want_to_be_wider(columns: Columns) -> None:
+    columns.set_panel_width(400)
+    assert columns._content.width() == 1440 - 240 - 400
+    assert columns._inspector.geometry().getRect() == (1040, 0, 400, 900)
+    columns.show_inspector(False)
+    columns.set_panel_width(304)
+    assert columns._content.width() == 1440 - 240
+    columns.show_inspector(True)
+    assert columns.arrangement.inspector_px == 304
+
+
 def test_what_was_wanted_comes_back_when_there_is_room(columns: Columns) -> None:
     columns.show_sidebar(False)
     columns.resize(1000, 900)

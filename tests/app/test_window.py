@@ -505,3 +505,20 @@ def test_closing_before_the_worker_said_anything(qapp: QApplication) -> None:
         window.close()
 
     play(qapp, scene, command=FAKE)
+
+
+def test_answer_again_by_mouse(qapp: QApplication) -> None:
+    """The button that is clicked goes away with its answer."""
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 4")
+        await ready(window)
+        (turn,) = window.desk.chats.open.turns
+        answer = window.views.transcript.answer(turn.id)
+        assert answer
+        await click(answer.footer.buttons[1])
+        await until(lambda: window.desk.chats.open.turns[-1].answer.status == "finished")
+        assert window.desk.chats.open.turns[-1].id != turn.id
+
+    play(qapp, scene)

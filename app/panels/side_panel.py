@@ -1,0 +1,77 @@
+"""SidePanel: the column at the right: the settings or the document, chosen by a tab in its header.
+
+Its width depends on the tab; whoever places it is told.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from PySide6.QtCore import QRectF, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from app.controls.segment import Segment
+from app.panels import document_tab, inspector, strings
+from app.panels.document_tab import DocumentTab
+from app.panels.inspector import Inspector
+from app.theme.theme import Theme
+
+HEADER_PX = 52
+
+Tab = Literal["settings", "document"]
+
+
+class SidePanel(QWidget):
+    """`tab_changed` tells of every change, a person's or not."""
+
+    tab_changed = Signal(str)  # "settings" or "document"
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.inspector = Inspector(theme)
+        self.document = DocumentTab(theme)
+        self.tabs = Segment(theme, strings.SIDE_TABS)
+        self.tabs.setAccessibleName(strings.SIDE_TABS_NAME)
+        header = QWidget()
+        header.setFixedHeight(HEADER_PX)
+        row = QHBoxLayout(header)
+        row.setContentsMargins(16, 0, 16, 1)
+        row.addWidget(self.tabs)
+        row.addStretch(1)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self.inspector)
+        self._pages.addWidget(self.document)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(header)
+        column.addWidget(self._pages, 1)
+        self.tabs.value_changed.connect(self._show_tab)
+        theme.changed.connect(self.update)
+
+    @property
+    def tab(self) -> str:
+        """Which of the two is shown."""
+        return self.tabs.value
+
+    @property
+    def width_px(self) -> int:
+        """How wide it wants to be."""
+        return document_tab.WIDTH_PX if self.tab == "document" else inspector.WIDTH_PX
+
+    def show_tab(self, tab: Tab) -> None:
+        """Show this one."""
+        self.tabs.set_value(tab)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        color = self._theme.color
+        painter.fillRect(self.rect(), color("panel"))
+        painter.fillRect(QRectF(0, 0, 1, self.height()), color("hair"))
+        painter.fillRect(QRectF(0, HEADER_PX - 1, self.width(), 1), color("hair"))
+
+    def _show_tab(self, tab: str) -> None:
+        self._pages.setCurrentWidget(self.document if tab == "document" else self.inspector)
+        self.tab_changed.emit(tab)
