@@ -443,10 +443,10 @@ def test_keys(qapp: QApplication) -> None:
             await press(window, Qt.Key.Key_T, CTRL)
             assert views.header.tint.value == expected
         await press(window, Qt.Key.Key_I, CTRL | ALT)
-        assert views.inspector.isHidden()
+        assert views.side.isHidden()
         assert not views.header.inspector_button.isChecked()
         await press(window, Qt.Key.Key_I, CTRL | ALT)
-        assert views.inspector.isVisible()
+        assert views.side.isVisible()
         if sys.platform != "darwin":
             await press(window, Qt.Key.Key_S, CTRL | ALT)
             assert views.sidebar.isHidden()
@@ -464,13 +464,13 @@ def test_sizes(qapp: QApplication) -> None:
         views = window.views
         assert (window.width(), window.height()) == (1440, 900)
         window.resize(1100, 700)
-        assert views.inspector.isHidden()
+        assert views.side.isHidden()
         assert views.sidebar.isVisible()
         window.resize(100, 100)
         assert (window.width(), window.height()) == (980, 640)
         assert views.sidebar.isHidden()
         await click(views.header.inspector_button)
-        assert views.inspector.isVisible()
+        assert views.side.isVisible()
         await asyncio.sleep(0.05)
         assert views.composer.width() <= 752
         window.resize(1440, 900)
