@@ -13,10 +13,11 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QTimer
 
 from app.chat.composer import Composer
-from app.chat.composer_fit import Written
+from app.chat.composer_fit import Written, will_skip
 from app.session.counting import TokenCounts
 from app.session.intents import Count
 from core.events import ModelInfo
+from core.settings.prefill import Prefill
 
 _AFTER_MS = 300
 
@@ -33,6 +34,8 @@ class ContextMeter(QObject):
         self._counts = TokenCounts()
         self._idle = False
         self._used_tokens = 0
+        self._skipped_tokens = 0
+        self._prefill = Prefill()
         self._limit_tokens = 0
         self._refused_by_tokens = 0
         self._weighing: dict[str, Callable[[int], None]] = {}
@@ -77,10 +80,19 @@ class ContextMeter(QObject):
         self._refused_by_tokens = over_tokens
         self._show()
 
-    def show_used(self, used_tokens: int) -> None:
-        """What the open chat has in the context, without what is being written."""
-        self._used_tokens = used_tokens
+    def show_used(self, used_tokens: int, skipped_tokens: int = 0) -> None:
+        """What the open chat has in the context, without what is being written.
+
+        `skipped_tokens` of them were not read.
+        """
+        self._used_tokens, self._skipped_tokens = used_tokens, skipped_tokens
         self._show()
+
+    def set_reading(self, prefill: Prefill) -> None:
+        """How the next prompt will be read."""
+        if prefill != self._prefill:
+            self._prefill = prefill
+            self._show()
 
     def take_count(self, request: str, tokens: int | None) -> None:
         """A result, or None if there is none."""
@@ -105,7 +117,8 @@ class ContextMeter(QObject):
     def _show(self) -> None:
         typed, *attached = (self._counts.of(text) for text in self._texts())
         written = Written(self._used_tokens, typed, tuple(attached), self._limit_tokens)
-        self._composer.pill.show_context(self._used_tokens + written.new_tokens, self._limit_tokens)
+        skipped = self._skipped_tokens + will_skip(written.new_tokens, self._prefill)
+        self._composer.pill.show_context(self._used_tokens + written.new_tokens, self._limit_tokens, skipped)
         self._composer.show_fit(written, self._refused_by_tokens)
 
     def _texts(self) -> list[str]:

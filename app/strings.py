@@ -111,7 +111,7 @@ def over_limit(over_tokens: int, limit_tokens: int) -> str:
 
 
 def way_shorten(name: str, tokens: int) -> str:
-    return f"Read only the beginning of {short(name)} (about {tokens:,} tokens)"
+    return f"Keep the first {tokens:,} tokens of {short(name)}"
 
 
 def way_remove(name: str, tokens: int) -> str:
@@ -122,8 +122,9 @@ def context_pill(used_tokens: int, limit_tokens: int) -> str:
     return f"{used_tokens:,} of {limit_tokens:,}"
 
 
-def context_spoken(used_tokens: int, limit_tokens: int) -> str:
-    return f"Context: {used_tokens:,} of {limit_tokens:,} tokens used"
+def context_spoken(used_tokens: int, limit_tokens: int, skipped_tokens: int = 0) -> str:
+    said = f"Context: {used_tokens:,} of {limit_tokens:,} tokens used"
+    return f"{said}, {skipped_tokens:,} of them skipped when reading" if skipped_tokens else said
 
 
 # ---- banner

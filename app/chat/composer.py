@@ -76,6 +76,9 @@ class Composer(QWidget):
         # Drops belong to the whole frame.
         self.edit.setAcceptDrops(False)
         self._notice = ComposerNotice(theme, self)
+        self._notice_gap = QWidget(self)
+        self._notice_gap.setFixedHeight(10)
+        self._notice_gap.setVisible(False)
         self._chips = ChipRow(theme, self)
         self._reader = FileReader(self)
         self._refused: list[RequestError] = []
@@ -169,6 +172,7 @@ class Composer(QWidget):
         over = refused_by_tokens or written.over_tokens
         text = strings.over_limit(over, written.limit_tokens) if over else ""
         self._notice.show_notice(text, [self._way(one) for one in remedies(written, refused_by_tokens)])
+        self._notice_gap.setVisible(bool(text))
 
     def set_weigh(self, weigh: Weigh | None) -> None:
         """Who counts the tokens of a long paste; None leaves it to an estimate."""
@@ -253,6 +257,7 @@ class Composer(QWidget):
         self._refused.clear()
         self._chips.clear()
         self._notice.show_notice("", ())
+        self._notice_gap.setVisible(False)
 
     # ---- files and pastes on their way
 
@@ -363,7 +368,9 @@ class Composer(QWidget):
         column.setSpacing(0)
         notice = QVBoxLayout()
         notice.setContentsMargins(0, 0, 0, 0)
+        notice.setSpacing(0)
         notice.addWidget(self._notice)
+        notice.addWidget(self._notice_gap)
         column.addLayout(notice)
         column.addLayout(chips)
         self._chip_gap = QWidget(self)

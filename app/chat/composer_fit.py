@@ -12,6 +12,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from core.settings.prefill import Prefill
+
 # What is cut to fit leaves this much for the template and the beginning of an answer.
 SPARE_TOKENS = 256
 # A beginning that is shorter than this says too little to be worth sending.
@@ -69,6 +71,15 @@ def remedies(written: Written, refused_by_tokens: int = 0) -> tuple[Remedy, ...]
             ways.append(Remedy("shorten", index, kept))
         ways.append(Remedy("remove", index, tokens))
     return tuple(ways)
+
+
+def will_skip(new_tokens: int, prefill: Prefill) -> int:
+    """About how many of the new tokens will be skipped when they are read.
+
+    Not known here: that a question may need every word, and what is always kept.
+    """
+    skips = prefill.mode == "on" or (prefill.mode == "auto" and new_tokens >= prefill.threshold_tokens)
+    return round(new_tokens * (1 - prefill.keep_pct / 100)) if skips else 0
 
 
 def beginning(text: str, tokens: int, kept_tokens: int) -> str:

@@ -1,4 +1,8 @@
-"""ContextPill: how much of the model's context is used, as a ring and in figures."""
+"""ContextPill: how much of the model's context is used, as a ring and in figures.
+
+What sparse reading skips keeps its place in the context but is not held in memory: that part of
+the ring is paler.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,7 @@ class ContextPill(QWidget):
         self._theme = theme
         self._used_tokens = 0
         self._limit_tokens = 0
+        self._skipped_tokens = 0
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
         theme.changed.connect(self.update)
@@ -44,11 +49,17 @@ class ContextPill(QWidget):
         """Whether the ring warns."""
         return self._used_tokens > WARN_FRACTION * self._limit_tokens > 0
 
-    def show_context(self, used_tokens: int, limit_tokens: int) -> None:
-        """`limit_tokens` 0 means unknown."""
+    @property
+    def skipped_tokens(self) -> int:
+        """Of the used ones, those that were or will be skipped when reading."""
+        return self._skipped_tokens
+
+    def show_context(self, used_tokens: int, limit_tokens: int, skipped_tokens: int = 0) -> None:
+        """`limit_tokens` 0 means unknown. `skipped_tokens` are part of the used ones."""
         self._used_tokens, self._limit_tokens = used_tokens, limit_tokens
+        self._skipped_tokens = skipped_tokens
         self.setVisible(limit_tokens > 0)
-        spoken = strings.context_spoken(used_tokens, limit_tokens)
+        spoken = strings.context_spoken(used_tokens, limit_tokens, skipped_tokens)
         self.setAccessibleName(spoken)
         self.setToolTip(spoken)
         self.updateGeometry()
@@ -70,6 +81,11 @@ class ContextPill(QWidget):
         painter.setPen(QPen(color, _STROKE_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
         # Qt counts sixteenths of a degree, anticlockwise from three o'clock.
         painter.drawArc(ring, 90 * 16, -round(fraction * 360 * 16))
+        if self._skipped_tokens and not self.near_limit:
+            held = fraction * (1 - min(1.0, self._skipped_tokens / self._used_tokens))
+            pale = self._theme.color("accent_mid")
+            painter.setPen(QPen(pale, _STROKE_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
+            painter.drawArc(ring, round((90 - held * 360) * 16), -round((fraction - held) * 360 * 16))
         painter.setFont(ui_font(11.5, tabular=True))
         painter.setPen(self._theme.color("text2"))
         words = QRectF(_LEFT_PX + _RING_PX + _GAP_PX, 0, self.width(), _HEIGHT_PX)

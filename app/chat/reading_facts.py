@@ -98,7 +98,8 @@ def facts_of(
         return Facts(title, left, strings.SCORING_DONE, min(1.0, scored / total), phases)
     unread = max(1, progress.total_tokens - progress.reused_tokens)
     done = read_now(progress)
-    if reading is None:
+    if reading is None or not progress.kept_tokens:
+        # Without kept tokens all is read, also if that was decided after the map was made.
         words = strings.READING_DONE.format(done=done, unread=unread)
         return Facts(_title(progress), left, words, done / unread)
     words = strings.READING_KEPT.format(done=done, kept=unread)

@@ -53,6 +53,11 @@ def kept_passages(passages: Sequence[Passage]) -> int:
     return sum(passage.kept for passage in passages)
 
 
+def skipped_tokens(passages: Sequence[Passage]) -> int:
+    """How much is not read."""
+    return sum(passage.end - passage.start for passage in passages if not passage.kept)
+
+
 def of_source(reading: ReadingMap, source: int) -> tuple[Passage, ...]:
     """The passages of one attachment."""
     return tuple(passage for passage in reading.passages if passage.source == source)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app import strings
+from app.chat.reading_map import skipped_tokens
 from app.context_meter import ContextMeter
 from app.desk.chat_page import ChatPage
 from app.session import effects as fx
@@ -117,7 +118,10 @@ class Answering(QObject):
         self._views.transcript.show_progress(progress.request, progress)
         reading = self._chats.open.turn(self._running.turn_id).answer.reading
         # Skipped tokens keep their places in the context.
-        self._meter.show_used(reading.prompt_tokens if reading else progress.total_tokens)
+        if reading:
+            self._meter.show_used(reading.prompt_tokens, skipped_tokens(reading.passages))
+        else:
+            self._meter.show_used(progress.total_tokens)
         self.reading_heard.emit(progress)
 
     def _begin(self, turn_id: str) -> None:
@@ -152,7 +156,8 @@ class Answering(QObject):
         assert self._running
         self._chats.keep(self._chats.get(self._running.chat_id).with_context(used_tokens))
         if self._is_shown():
-            self._meter.show_used(used_tokens)
+            reading = self._chats.open.turn(self._running.turn_id).answer.reading
+            self._meter.show_used(used_tokens, skipped_tokens(reading.passages) if reading else 0)
 
     # ---- its end
 
@@ -174,7 +179,8 @@ class Answering(QObject):
             return
         self._chats.keep(chat.finish(ended.turn_id, finished))
         if shown:
-            self._meter.show_used(finished.stats.context_used_tokens)
+            stats = finished.stats
+            self._meter.show_used(stats.context_used_tokens, stats.skipped_tokens)
             self._views.transcript.finish_answer(ended.turn_id, finished)
             self._views.strip.show_stats(finished.stats)
             self._page.show_readings()

@@ -48,7 +48,8 @@ class ChatPage(QObject):
             self._views.strip.show_stats(last.finished.stats)
         self.show_kind()
         self.show_names()
-        self._meter.show_used(chat.context_used_tokens)
+        skipped_tokens = last.finished.stats.skipped_tokens if last and last.finished else 0
+        self._meter.show_used(chat.context_used_tokens, skipped_tokens)
         self.chat_shown.emit()
 
     def show_transcript(self) -> None:

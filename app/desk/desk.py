@@ -191,6 +191,7 @@ class Desk(QObject):
         views.transcript.stop_requested.connect(self.stop)
         views.banner.remedy_requested.connect(self.remedy)
         views.inspector.settings_changed.connect(lambda settings: self._show_link())
+        views.inspector.settings_changed.connect(lambda settings: self._meter.set_reading(settings.prefill))
         views.sidebar.new_chat_requested.connect(self.new_chat)
         views.sidebar.chat_selected.connect(self.select_chat)
         views.header.new_chat_requested.connect(self.new_chat)

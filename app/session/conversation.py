@@ -125,9 +125,11 @@ class Conversation(Struct, frozen=True):
     def finish(self, turn_id: str, finished: Finished) -> Conversation:
         """With an answer ended by the worker: at its end, at its length, or by a stop."""
         status: AnswerStatus = "stopped" if finished.reason == "cancelled" else "finished"
-        ended = self.with_answer(
-            turn_id, replace(self.turn(turn_id).answer, status=status, finished=finished)
-        )
+        answer = replace(self.turn(turn_id).answer, status=status, finished=finished)
+        if finished.effective.reading == "dense":
+            # What was chosen was given up, and all of it was read.
+            answer = replace(answer, reading=None)
+        ended = self.with_answer(turn_id, answer)
         return replace(ended, context_used_tokens=finished.stats.context_used_tokens)
 
     def cut_off(self, turn_id: str, note: str) -> Conversation:

@@ -251,6 +251,20 @@ def test_the_pill_is_hidden_until_the_context_is_known_and_warns_above_85_percen
     assert vermilion.name() in colors
 
 
+def test_the_pill_knows_what_is_skipped(composer: Composer) -> None:
+    pill, theme = composer.pill, composer._theme
+    pill.show_context(10_000, 32_768, 8_000)
+    assert pill.accessibleName().endswith("tokens used, 8,000 of them skipped when reading")
+    image = pill.grab().toImage()
+    colors = {image.pixelColor(x, y).name() for x in range(7, 21) for y in range(24)}
+    assert theme.color("accent_mid").name() in colors
+    pill.show_context(30_000, 32_768, 8_000)
+    assert pill.near_limit
+    image = pill.grab().toImage()
+    colors = {image.pixelColor(x, y).name() for x in range(7, 21) for y in range(24)}
+    assert theme.color("accent_mid").name() not in colors
+
+
 def test_tab_goes_from_the_text_through_the_buttons(qtbot: QtBot, composer: Composer) -> None:
     composer.set_text("Hi")
     order = []
@@ -482,14 +496,14 @@ def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Compos
     assert composer._notice.text == "This is 1,419 tokens more than fit: the model takes 8,192."
     assert list(buttons(composer)) == [
         "Continue in a new chat",
-        "Read only the beginning of handbook.txt (about 7,325 tokens)",
+        "Keep the first 7,325 tokens of handbook.txt",
         "Remove handbook.txt (9,000 tokens)",
     ]
     moves = []
     composer.new_chat_requested.connect(lambda: moves.append(True))
     qtbot.mouseClick(buttons(composer)["Continue in a new chat"], Qt.MouseButton.LeftButton)
     assert moves == [True]
-    shorten = buttons(composer)["Read only the beginning of handbook.txt (about 7,325 tokens)"]
+    shorten = buttons(composer)["Keep the first 7,325 tokens of handbook.txt"]
     qtbot.mouseClick(shorten, Qt.MouseButton.LeftButton)
     first, second = composer.attachments
     assert first.name == "berths.csv"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.chat.composer_fit import Remedy, Written, beginning, remedies
+from app.chat.composer_fit import Remedy, Written, beginning, remedies, will_skip
+from core.settings.prefill import Prefill
 
 
 def test_what_fits_needs_nothing() -> None:
@@ -42,3 +43,10 @@ def test_a_beginning_ends_with_a_whole_line_or_word() -> None:
     assert beginning(lines, 300, 150) == ("one two three\n" * 50).rstrip()
     assert beginning("word " * 100, 100, 33).endswith("word")
     assert len(beginning("x" * 1000, 1000, 100)) == 100
+
+
+def test_what_will_be_skipped() -> None:
+    assert will_skip(10_000, Prefill()) == 8_000
+    assert will_skip(8_191, Prefill()) == 0
+    assert will_skip(1_000, Prefill(mode="on", keep_pct=30.0)) == 700
+    assert will_skip(50_000, Prefill(mode="off")) == 0

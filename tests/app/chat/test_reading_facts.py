@@ -90,3 +90,9 @@ def test_there_is_no_rate_before_there_is_a_time() -> None:
     assert reading_rate(PrefillProgress("r", 0, 800, 0, None)) is None
     assert reading_rate(PrefillProgress("r", 800, 800, 0, 0.0)) is None
     assert reading_rate(PrefillProgress("r", 0, 800, 0, 2.0, "scoring")) is None
+
+
+def test_a_map_that_was_given_up_is_not_shown() -> None:
+    facts = facts_of(PrefillProgress("r", 1000, 4000, 0, 9.0), MAP, 4.6, None)
+    assert facts.title == "Reading 4,000 tokens"
+    assert facts.phases == ()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from app.session.conversation import Conversation
 from app.session.reading import documents
 from core.events import Attachment, Message, Passage, ReadingMap
+from tests.app.session.words import finished
 
 A, B, C = (Attachment(name, name * 20) for name in "abc")
 
@@ -43,3 +46,12 @@ def test_a_map_stays_with_the_answer_while_it_is_written() -> None:
     chat = Conversation("c", datetime(2026, 1, 1)).ask("t1", Message("user", "One", (A,)))
     chat = chat.read("t1", read_map(0)).cut_off("t1", "gone")
     assert chat.turn("t1").answer.reading == read_map(0)
+
+
+def test_a_map_that_was_given_up_goes() -> None:
+    chat = Conversation("c", datetime(2026, 1, 1)).ask("t1", Message("user", "One", (A,)))
+    chat = chat.read("t1", read_map(0))
+    sparse, dense = finished("t1"), finished("t1")
+    sparse = replace(sparse, effective=replace(sparse.effective, reading="sparse"))
+    assert chat.finish("t1", sparse).turn("t1").answer.reading == read_map(0)
+    assert chat.finish("t1", dense).turn("t1").answer.reading is None
