@@ -64,7 +64,7 @@ async def _live(
     command: Sequence[str] | None,
 ) -> int:
     window = MainWindow(theme, model, command)
-    host = Host(application, window)
+    host = Host(application, window, theme)
     if sys.platform != "win32":
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, window.close)

@@ -9,31 +9,36 @@ import sys
 from pathlib import Path
 
 from PySide6.QtCore import QObject
-from PySide6.QtGui import QIcon
+from PySide6.QtGui import QAction, QIcon, QKeySequence
+from PySide6.QtWidgets import QMenu
 
+from app.about import strings as about_strings
+from app.about.window import AboutWindow
 from app.session.turn import Link
 from app.system import strings
 from app.system.application import Application
 from app.system.awake import Activity, Awake, system_activity
+from app.theme.icons import APP_ICON
+from app.theme.theme import Theme
 from app.window import MainWindow
-
-APP_ICON = Path(__file__).resolve().parents[2] / "resources" / "app-icon" / "draftlight.svg"
 
 
 class Host(QObject):
     """`activity` keeps the system awake (None: the system's own way)."""
 
     def __init__(
-        self, application: Application, window: MainWindow, activity: Activity | None = None
+        self, application: Application, window: MainWindow, theme: Theme, activity: Activity | None = None
     ) -> None:
         super().__init__(window)
         self._application = application
         self._window = window
+        self._theme = theme
         self.awake = Awake(activity or system_activity(), strings.ANSWERING)
         if sys.platform != "darwin":
             # There the bundle's own icon is drawn, at every size and in the Dock.
             window.setWindowIcon(QIcon(str(APP_ICON)))
         window.desk.link_changed.connect(self._follow)
+        self._add_about()
         application.opened.hand_to(self._attach)
         application.on_quit = window.close
 
@@ -42,6 +47,26 @@ class Host(QObject):
         self._application.opened.hand_to(None)
         self._application.on_quit = None
         self.awake.release()
+
+    def show_about(self) -> AboutWindow:
+        """Open it. It deletes itself when it is closed, and with the window at the latest."""
+        about = AboutWindow(self._theme, self._window)
+        about.show()
+        return about
+
+    def _add_about(self) -> None:
+        """In the app's own menu on a Mac; elsewhere by the key for help."""
+        action = QAction(about_strings.MENU, self)
+        action.setMenuRole(QAction.MenuRole.AboutRole)
+        action.triggered.connect(lambda checked: self.show_about())
+        if sys.platform == "darwin":
+            menus = [menu.menu() for menu in self._window.menuBar().actions()]
+            for menu in menus[:1]:
+                if isinstance(menu, QMenu):
+                    menu.addAction(action)
+        else:
+            action.setShortcut(QKeySequence("F1"))
+            self._window.addAction(action)
 
     def _follow(self, link: Link) -> None:
         self.awake.follow(link.phase)

@@ -13,7 +13,9 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap, QPixmapCache
 from PySide6.QtSvg import QSvgRenderer
 
-ICONS = Path(__file__).resolve().parents[2] / "resources" / "icons"
+_RESOURCES = Path(__file__).resolve().parents[2] / "resources"
+ICONS = _RESOURCES / "icons"
+APP_ICON = _RESOURCES / "app-icon" / "draftlight.svg"
 
 
 def icon_pixmap(name: str, color: QColor, size_px: int = 16, ratio: float = 1.0) -> QPixmap:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
+from app.about.window import AboutWindow
 from app.scenario import ask
 from app.system.application import Application
 from app.system.host import Host
+from app.theme.theme import Theme
 from app.window import MainWindow
-from tests.app.stage import gone, last, play, ready, until
+from tests.app.stage import gone, last, play, press, ready, until
 from tests.app.system.test_awake import Recorder
 
 
@@ -26,7 +28,7 @@ def test_awake_from_the_question_to_the_end_of_the_answer(qapp: Application) -> 
     recorder = Named()
 
     async def scene(window: MainWindow) -> None:
-        host = Host(qapp, window, recorder)
+        host = Host(qapp, window, Theme("light"), recorder)
         await ready(window)
         assert not host.awake.held
         loads = len(recorder.begun)
@@ -49,7 +51,7 @@ def test_a_file_from_the_desktop_is_attached(qapp: Application, tmp_path: Path) 
     QCoreApplication.sendEvent(qapp, QFileOpenEvent(str(path)))
 
     async def scene(window: MainWindow) -> None:
-        host = Host(qapp, window)
+        host = Host(qapp, window, Theme("light"))
         await until(lambda: len(window.views.composer.attachments) == 1)
         (attachment,) = window.views.composer.attachments
         assert attachment.name == "notes.md"
@@ -64,7 +66,7 @@ def test_quitting_in_mid_answer_leaves_nothing(qapp: Application) -> None:
     pids: list[int] = []
 
     async def scene(window: MainWindow) -> None:
-        host = Host(qapp, window, recorder)
+        host = Host(qapp, window, Theme("light"), recorder)
         await ready(window)
         ask(window, "write 100000 slowly")
         await until(lambda: len(last(window).tokens) > 3)
@@ -82,9 +84,24 @@ def test_quitting_in_mid_answer_leaves_nothing(qapp: Application) -> None:
 
 def test_after_the_window_quitting_is_qts_own_again(qapp: Application) -> None:
     async def scene(window: MainWindow) -> None:
-        host = Host(qapp, window)
+        host = Host(qapp, window, Theme("light"))
         assert qapp.on_quit is not None
         host.stop()
         assert qapp.on_quit is None
+
+    play(qapp, scene)
+
+
+def test_the_key_for_help_opens_about(qapp: Application) -> None:
+    async def scene(window: MainWindow) -> None:
+        host = Host(qapp, window, Theme("light"))
+        await ready(window)
+        await press(window, Qt.Key.Key_F1)
+        await until(lambda: window.findChild(AboutWindow) is not None)
+        about = window.findChild(AboutWindow)
+        assert about is not None
+        assert about.isVisible()
+        about.close()
+        host.stop()
 
     play(qapp, scene)

@@ -1,0 +1,29 @@
+"""What the About window says."""
+
+from __future__ import annotations
+
+TITLE = "About Draftlight"
+MENU = "About Draftlight"
+CLAIM = "Chat with models that run on this machine. Nothing you write leaves it."
+LICENCES = "What Draftlight is made of"
+NO_LICENCE = "licence not stated"
+CLOSE = "Close"
+LOOK_FOR_UPDATE = "Look for a new version"
+LOOKING = "Looking…"
+NEWEST = "This is the newest version."
+
+
+def version(number: str) -> str:
+    return f"Version {number}, Apache-2.0"
+
+
+def package(name: str, number: str, licence: str) -> str:
+    return f"{name} {number}: {licence or NO_LICENCE}"
+
+
+def newer(number: str, address: str) -> str:
+    return f"Version {number} is there: {address}"
+
+
+def not_found_out(reason: str) -> str:
+    return f"It could not be found out: {reason}"
