@@ -108,7 +108,7 @@ class Answer(QWidget):
 
     def facts(self, token: int) -> TokenFacts:
         """What the tooltip says about that token."""
-        return facts_of(self.body.table, token, self._drafter)
+        return facts_of(self.body.table, token, self._drafter, self.body.link_of(token))
 
     def show_progress(self, progress: PrefillProgress) -> None:
         """The prompt is being read. Ignored once a token has come."""

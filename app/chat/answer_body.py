@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, Change
-from app.chat.code_copy import CodeCopy
+from app.chat.canvas_menu import to_clipboard
+from app.chat.open_link import open_outside
 from app.chat.piece import Piece
 from app.chat.piece_box import PieceBox
 from app.chat.selection import Place, Selection
@@ -57,7 +58,6 @@ class AnswerBody(TextCanvas):
         self._pointed = -1
         self._open = False  # whether the last box is the open piece
         self._writing = True
-        self._copies: list[CodeCopy] = []
         self.setAccessibleName(strings.ANSWER_NAME)
         # It grows downwards: what is above need not be painted again.
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
@@ -110,6 +110,26 @@ class AnswerBody(TextCanvas):
             self._pointed = token
             self.update()
 
+    def link_of(self, token: int) -> str:
+        """Where the link that the token is part of goes; empty if it is of none."""
+        shown = self.table.shown_by(token)
+        for box in self.boxes if shown is not None else ():
+            found = shown_range(box.piece.segments, *self.table.range_of(shown or 0))
+            if found and not box.hidden:
+                return next(filter(None, map(box.piece.link_at, range(*found))), "")
+        return ""
+
+    def code_is_coloured(self, box: PieceBox) -> bool:
+        """Two meanings of colour in one place cannot be read: where tokens are tinted, code is not."""
+        if self._mode == "always":
+            return not box.inks.runs
+        step = self.table[self._pointed].step if self._pointed >= 0 and self._mode == "hover" else None
+        return step is None or all(run.step != step for run in box.inks.runs)
+
+    def add_to_menu(self, menu: QMenu) -> None:
+        action = menu.addAction(strings.MENU_COPY_MARKDOWN)
+        action.triggered.connect(lambda: to_clipboard(self._text.answer_source))
+
     def token_rect(self, token: int) -> QRectF | None:
         """Where the token's text is on the canvas, its first line; None if none of it shows."""
         shown = self.table.shown_by(token)
@@ -130,7 +150,7 @@ class AnswerBody(TextCanvas):
 
     def lay_out_again(self) -> None:
         super().lay_out_again()
-        self._place_parts()
+        self._place_heads()
 
     # ---- growing
 
@@ -156,6 +176,8 @@ class AnswerBody(TextCanvas):
             else:
                 self.append_pieces([change.open_piece])
                 self._open = True
+        if self.boxes:
+            self.boxes[-1].is_whole = not self._open
         self._place_parts()
         # First the place, then what has to be painted: Qt moves what is on the screen when it
         # scrolls, but paints everything again if any of it waits to be painted.
@@ -198,7 +220,7 @@ class AnswerBody(TextCanvas):
         inks.extend(piece.text, spans, [(table[span.token].origin, table[span.token].step) for span in spans])
 
     def _place_parts(self) -> None:
-        self._place_copies()
+        self.place_copies()
         self._place_heads()
 
     def _place_heads(self) -> None:
@@ -233,18 +255,6 @@ class AnswerBody(TextCanvas):
 
     def is_hidden(self, piece: Piece) -> bool:
         return piece.thought >= 0 and piece.kind != "thought" and piece.thought not in self._unfolded
-
-    def _place_copies(self) -> None:
-        """One Copy button for each code block, in its header."""
-        boxes = [box for box in self.boxes if box.is_code and not box.hidden]
-        while len(self._copies) < len(boxes):
-            self._copies.append(CodeCopy(self._theme, self))
-        while len(self._copies) > len(boxes):
-            gone = self._copies.pop()
-            gone.hide()
-            gone.deleteLater()
-        for box, button in zip(boxes, self._copies):
-            button.show_code(box.piece.text, MARGIN_PX + box.frame.right(), box.top)
 
     # ---- a selection survives the open piece becoming Markdown
 
@@ -298,6 +308,8 @@ class AnswerBody(TextCanvas):
         steps |= {keys.Key_Home: 0, keys.Key_End: last}
         if event.key() == keys.Key_Escape and self._pointed >= 0:
             self._point(-1)
+        elif event.key() in (keys.Key_Return, keys.Key_Enter) and self._pointed >= 0:
+            open_outside(self.link_of(self._pointed))
         elif event.key() in steps and not event.modifiers() and last >= 0:
             self._point(max(0, min(last, steps[keys(event.key())])))
         else:

@@ -52,6 +52,7 @@ class PieceBox:
         """A `hidden` one takes no room. Rules at the left begin at `rule_top`, else at `top`."""
         self.piece = piece
         self.hidden = hidden
+        self.is_whole = True  # False while the piece is still being written
         self._rule_top = top if rule_top is None else rule_top
         self._inks: InkTable | None = None
         self._ink: Callable[[PieceBox], InkTable] | None = None

@@ -144,10 +144,10 @@ def share(room: float, natural: Sequence[float], least: Sequence[float]) -> list
     waiting = set(range(len(natural)))
     while waiting:
         fair = room / len(waiting)
-        # A column keeps to its share unless it needs less, or its longest word needs more.
-        narrow = [i for i in waiting if natural[i] <= fair] or [i for i in waiting if least[i] > fair]
-        for i in narrow or waiting:
-            widths[i] = (natural[i] if natural[i] <= fair else least[i]) if narrow else fair
+        # First those whose longest word needs more than a share, for they make it smaller.
+        fixed = [i for i in waiting if least[i] > fair] or [i for i in waiting if natural[i] <= fair]
+        for i in fixed or waiting:
+            widths[i] = max(least[i], min(natural[i], fair))
             room -= widths[i]
-        waiting -= set(narrow or waiting)
+        waiting -= set(fixed or waiting)
     return widths

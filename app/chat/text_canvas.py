@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
+    QContextMenuEvent,
     QGuiApplication,
     QKeyEvent,
     QKeySequence,
@@ -18,8 +19,13 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
 )
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
+from app.chat.canvas_menu import canvas_menu
+from app.chat.caret import Move, moved
+from app.chat.code_colours import CodeColours
+from app.chat.code_copy import CodeCopy
+from app.chat.open_link import open_outside
 from app.chat.piece import Piece, gap_px
 from app.chat.piece_box import PieceBox
 from app.chat.selection import Place, Selection, everything, selected_text, word_at
@@ -29,6 +35,19 @@ from app.theme.theme import Theme
 
 MARGIN_PX = 8
 _SELECTION_ALPHA = 70
+_KEY = QKeySequence.StandardKey
+_MOVES: dict[QKeySequence.StandardKey, Move] = {
+    _KEY.SelectPreviousChar: "left",
+    _KEY.SelectNextChar: "right",
+    _KEY.SelectPreviousWord: "word_left",
+    _KEY.SelectNextWord: "word_right",
+    _KEY.SelectPreviousLine: "up",
+    _KEY.SelectNextLine: "down",
+    _KEY.SelectStartOfLine: "home",
+    _KEY.SelectEndOfLine: "end",
+    _KEY.SelectStartOfDocument: "first",
+    _KEY.SelectEndOfDocument: "last",
+}
 
 
 class TextCanvas(QWidget):
@@ -36,6 +55,8 @@ class TextCanvas(QWidget):
 
     height_changed = Signal()
     selection_started = Signal()
+    drag_moved = Signal(QPoint)  # the mouse selects and is at this global point
+    drag_ended = Signal()
 
     def __init__(self, theme: Theme, style: TextStyle | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -44,6 +65,9 @@ class TextCanvas(QWidget):
         self._width = 720
         self.boxes: list[PieceBox] = []
         self._selection: Selection | None = None
+        self._copies: list[CodeCopy] = []
+        self._link = ""  # where the link under the mouse goes
+        self._colours = CodeColours(theme, self)
         self._ring = FocusRing(self, theme, 6)
         self.setCursor(Qt.CursorShape.IBeamCursor)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -60,6 +84,7 @@ class TextCanvas(QWidget):
         """Show these instead."""
         self.boxes = []
         self.append_pieces(pieces)
+        self.place_copies()
         self.update()
 
     def append_pieces(self, pieces: Sequence[Piece]) -> None:
@@ -80,7 +105,20 @@ class TextCanvas(QWidget):
         self.boxes = []
         for piece in pieces:
             self.boxes.append(self._box(piece))
+        self.place_copies()
         self.update()
+
+    def place_copies(self) -> None:
+        """One Copy button for each code block, in its header."""
+        boxes = [box for box in self.boxes if box.is_code and not box.hidden]
+        while len(self._copies) < len(boxes):
+            self._copies.append(CodeCopy(self._theme, self))
+        while len(self._copies) > len(boxes):
+            gone = self._copies.pop()
+            gone.hide()
+            gone.deleteLater()
+        for box, button in zip(boxes, self._copies):
+            button.show_code(box.piece.text, MARGIN_PX + box.frame.right(), box.top)
 
     def _box(self, piece: Piece) -> PieceBox:
         above = next((box for box in reversed(self.boxes) if not box.hidden), None)
@@ -100,7 +138,7 @@ class TextCanvas(QWidget):
             top,
             self._width,
             self._theme,
-            self._style,
+            self._style if piece.kind == "text" else None,
             hidden=hidden,
             rule_top=bottom if goes_on else None,
         )
@@ -133,6 +171,13 @@ class TextCanvas(QWidget):
             QGuiApplication.clipboard().setText(text)
         return bool(text)
 
+    def select_to(self, point: QPointF) -> None:
+        """Let the selection end at `point`."""
+        place = self.place_at(point, between=True)
+        if self._selection and place:
+            self._selection = Selection(self._selection.anchor, place)
+            self.update()
+
     def place_at(self, point: QPointF, between: bool) -> Place | None:
         """The place nearest to `point` (`between`), or the character it is on, if it is on one."""
         x, y = point.x() - MARGIN_PX, point.y()
@@ -159,7 +204,26 @@ class TextCanvas(QWidget):
             rect.translate(MARGIN_PX + box.text_left, box.text_top)
         return found
 
+    def code_at(self, point: QPointF) -> str:
+        """The code block at `point`; empty if there is none."""
+        for box in self.boxes:
+            if box.is_code and not box.hidden and box.top <= point.y() < box.bottom:
+                return box.piece.text
+        return ""
+
+    def link_at(self, point: QPointF) -> str:
+        """Where the link at `point` goes; empty if there is none."""
+        place = self.place_at(point, between=False)
+        return self.boxes[place.piece].piece.link_at(place.char) if place else ""
+
     # ---- hooks
+
+    def code_is_coloured(self, box: PieceBox) -> bool:
+        """Whether the words of a code block have colours of their own now."""
+        return True
+
+    def add_to_menu(self, menu: QMenu) -> None:
+        """Called before the context menu opens."""
 
     def paint_under_text(self, painter: QPainter, box: PieceBox, lines: range) -> None:
         """Called before the text of `lines` is painted; the painter's origin is the column's left."""
@@ -187,7 +251,8 @@ class TextCanvas(QWidget):
             quiet = box.piece.quotes or box.piece.thought >= 0
             painter.setPen(self._theme.color("text2" if quiet else "text"))
             if len(lines):
-                box.layout.draw(painter, box.text_left, box.text_top, clip)
+                colours = self._colours.of(box) if box.is_code and self.code_is_coloured(box) else ()
+                box.layout.draw(painter, box.text_left, box.text_top, clip, colours)
         self.paint_over_text(painter)
 
     def _paint_selection(self, painter: QPainter, number: int, box: PieceBox) -> None:
@@ -216,15 +281,24 @@ class TextCanvas(QWidget):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if not event.buttons() & Qt.MouseButton.LeftButton:
+            self._point_at_link(self.link_at(event.position()))
             self.pointer_moved(event.position())
             return
-        place = self.place_at(event.position(), between=True)
-        if self._selection and place:
-            self._selection = Selection(self._selection.anchor, place)
-            self.update()
+        self.select_to(event.position())
+        self.drag_moved.emit(event.globalPosition().toPoint())
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self.drag_ended.emit()
+        clicked = self._selection is None or self._selection.is_empty
         self._select(self._selection)
+        if clicked and event.button() == Qt.MouseButton.LeftButton:
+            open_outside(self.link_at(event.position()))
+
+    def _point_at_link(self, link: str) -> None:
+        if link != self._link:
+            self._link = link
+            hand, beam = Qt.CursorShape.PointingHandCursor, Qt.CursorShape.IBeamCursor
+            self.setCursor(hand if link else beam)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         place = self.place_at(event.position(), between=False)
@@ -233,7 +307,14 @@ class TextCanvas(QWidget):
             self._select(Selection(Place(place.piece, low), Place(place.piece, high)))
 
     def leaveEvent(self, event: object) -> None:
+        self._point_at_link("")
         self.pointer_moved(None)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = canvas_menu(self, event.pos().toPointF())
+        self.add_to_menu(menu)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(event.globalPos())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Copy) and self.copy():
@@ -241,7 +322,17 @@ class TextCanvas(QWidget):
         if event.matches(QKeySequence.StandardKey.SelectAll) and self.boxes:
             self.select_all()
             return
+        for key, move in _MOVES.items():
+            if event.matches(key) and self.boxes:
+                self._extend(move)
+                return
         event.ignore()
+
+    def _extend(self, move: Move) -> None:
+        """Move the end of the selection; without one it starts where the text does."""
+        start = self._selection or Selection(Place(0, 0), Place(0, 0))
+        self.selection_started.emit()
+        self._select(Selection(start.anchor, moved(self.boxes, start.head, move)))
 
     def _recolour(self) -> None:
         """Link colours are in the layouts; everything else is read while painting."""

@@ -34,7 +34,8 @@ class Tips(QObject):
             self.drop()
             return
         self._pointed = (answer, token, target)
-        if self.tip.isVisible():
+        # Where a click would go is said before there can be a click.
+        if self.tip.isVisible() or answer.body.link_of(token):
             self._show()
         else:
             self._timer.start()

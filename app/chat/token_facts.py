@@ -21,9 +21,10 @@ class TokenFacts(Struct, frozen=True):
     origin: Origin
     class_name: str
     rows: tuple[tuple[str, str], ...]
+    address: str = ""  # where a click goes
 
 
-def facts_of(table: TokenTable, index: int, drafter: str) -> TokenFacts:
+def facts_of(table: TokenTable, index: int, drafter: str, address: str = "") -> TokenFacts:
     """The facts of token number `index`. `drafter` may be empty while it is not known."""
     token = table[index]
     drafted = token.origin == "accepted" and token.draft_length > 0
@@ -43,6 +44,7 @@ def facts_of(table: TokenTable, index: int, drafter: str) -> TokenFacts:
             ),
             (strings.TIP_ARRIVED, _arrived(token, table.in_step(token.step) - 1)),
         ),
+        address,
     )
 
 

@@ -28,6 +28,9 @@ _ROW_PX = 19
 _ROW_GAP_PX = 1
 _LABEL_PX = 88
 _GAP_PX = 8
+_LINK_GAP_PX = 6
+_LINK_LINE_PX = 16
+_LINK_LINES = 3
 # Room around the card for its shadow.
 SHADOW_PX = 24
 
@@ -69,10 +72,14 @@ class TokenTip(QWidget):
         self._facts = facts
         rows = len(facts.rows) + 1
         height = _PAD_TOP_PX + _HEAD_PX + _HEAD_GAP_PX + rows * _ROW_PX + (rows - 1) * _ROW_GAP_PX
+        if facts.address:
+            height += _LINK_GAP_PX + _LINK_LINE_PX * (1 + len(self._address_lines(facts.address)))
         card = QSize(WIDTH_PX, height + _PAD_BOTTOM_PX)
         corner = place_tip(card, target, inside)
         self.setGeometry(QRect(corner, card).adjusted(-SHADOW_PX, -SHADOW_PX, SHADOW_PX, SHADOW_PX))
         said = [facts.text, facts.id, facts.class_name, *(f"{label} {value}" for label, value in facts.rows)]
+        if facts.address:
+            said.append(f"{strings.TIP_LINK} {facts.address}")
         self.setAccessibleName(", ".join(said))
         self.raise_()
         self.show()
@@ -99,6 +106,28 @@ class TokenTip(QWidget):
             self._paint_label(painter, label, x, y)
             area = QRectF(x + _LABEL_PX, y, value_width, _ROW_PX)
             draw_text(painter, area, value, ui_font(12, tabular=True), self._theme.color("text"), _LEFT)
+        if facts.address:
+            y += _ROW_PX + _LINK_GAP_PX
+            ink = "text2"
+            for line in (strings.TIP_LINK, *self._address_lines(facts.address)):
+                area = QRectF(x, y, card.width() - 2 * _PAD_X_PX, _LINK_LINE_PX)
+                draw_text(painter, area, line, ui_font(11.5), self._theme.color(ink), _LEFT)
+                y += _LINK_LINE_PX
+                ink = "accent"
+
+    def _address_lines(self, address: str) -> list[str]:
+        """The address in at most three lines; of a longer one, the end goes, never the host."""
+        metrics, room = QFontMetricsF(ui_font(11.5)), WIDTH_PX - 2 * _PAD_X_PX - 2
+        lines: list[str] = []
+        while address and len(lines) < _LINK_LINES:
+            fits = next(
+                (n for n in range(len(address), 1, -1) if metrics.horizontalAdvance(address[:n]) <= room), 1
+            )
+            lines.append(address[:fits])
+            address = address[fits:]
+        if address:
+            lines[-1] = lines[-1][:-1] + "…"
+        return lines
 
     def _paint_head(self, painter: QPainter, facts: TokenFacts, area: QRectF) -> None:
         mono = mono_font(13)

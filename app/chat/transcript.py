@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 
 from app.chat import strings
 from app.chat.answer import Answer
+from app.chat.drag_scroll import DragScroll
 from app.chat.entry import Entry, Question, Reply
 from app.chat.follow import Follow
 from app.chat.newest_button import NewestButton
@@ -82,6 +83,7 @@ class Transcript(QScrollArea):
         self._newest.hide()
         self._newest.clicked.connect(self.scroll_to_end)
         self._tips = Tips(theme, self)
+        self._drag = DragScroll(self)
         self._ready_timer = QTimer(self, interval=0, singleShot=True)
         self._ready_timer.timeout.connect(self._get_ready)
         bar = self.verticalScrollBar()
@@ -248,11 +250,14 @@ class Transcript(QScrollArea):
             item.place_chosen.connect(self.place_chosen)
         item.hide()  # until it is ready
         item.selection_started.connect(self._clear_other_selections)
+        item.body.drag_moved.connect(lambda at, body=item.body: self._drag.drag(body, at))
+        item.body.drag_ended.connect(self._drag.stop)
         self._items[entry] = item
         return item
 
     def _drop(self, entry: Entry) -> None:
         item = self._items.pop(entry)
+        self._drag.stop()
         if isinstance(item, Answer):
             self._tips.forget(item)
         focus = QApplication.focusWidget()

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from app.chat import action_button, message_chip, strings
 from app.chat.action_button import ActionButton
 from app.chat.message_chip import MessageChip
-from app.chat.piece import plain_piece
+from app.chat.own_words import pieces_of
 from app.chat.text_canvas import MARGIN_PX, TextCanvas
 from app.chat.text_style import answer_style
 from app.controls.shapes import draw_box
@@ -47,7 +47,7 @@ class UserMessage(QWidget):
         self.body = TextCanvas(theme, answer_style(14.5, 21), self)
         self.body.setAccessibleName(strings.MESSAGE_NAME)
         self.body.setAccessibleDescription(message.content)
-        self.body.set_pieces([plain_piece(message.content, 0, len(message.content))])
+        self.body.set_pieces(pieces_of(message.content))
         self.body.selection_started.connect(self._selection_started)
         self.body.setVisible(bool(message.content))
         self._copy = ActionButton(theme, "copy", strings.COPY_MESSAGE, self)
@@ -121,6 +121,8 @@ class UserMessage(QWidget):
         """As wide as the longest line."""
         height = self._text_height(self._column) + 2 * _PAD_Y_PX
         widest = max((line.right for box in self.body.boxes for line in box.layout.lines), default=0.0)
+        if any(box.is_code for box in self.body.boxes):
+            widest = self._room(self._column)
         width = math.ceil(widest) + 2 * _PAD_X_PX
         top = len(self._message.attachments) * (_CHIP_PX + _GAP_PX)
         return QRectF(self.OUTDENT_PX + self._column - width, top, width, height)

@@ -1,0 +1,51 @@
+"""DragScroll: while text is being selected and the mouse is outside of the view, the view moves on."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QPoint, QTimer
+from PySide6.QtWidgets import QAbstractScrollArea
+
+from app.chat.text_canvas import TextCanvas
+
+_EVERY_MS = 30
+_FASTEST_PX = 60
+
+
+class DragScroll(QObject):
+    """Of one scroll area. `drag` is told of each move of a selecting mouse."""
+
+    def __init__(self, area: QAbstractScrollArea) -> None:
+        super().__init__(area)
+        self._area = area
+        self._canvas: TextCanvas | None = None
+        self._at = QPoint()
+        self._timer = QTimer(self, interval=_EVERY_MS)
+        self._timer.timeout.connect(self._step)
+
+    def drag(self, canvas: TextCanvas, at: QPoint) -> None:
+        """The mouse selects in `canvas` and is at the global point `at`."""
+        self._canvas, self._at = canvas, at
+        if self._beyond():
+            self._timer.start()
+        else:
+            self._timer.stop()
+
+    def stop(self) -> None:
+        """The button was let go."""
+        self._timer.stop()
+        self._canvas = None
+
+    def _beyond(self) -> int:
+        """How far the mouse is above (negative) or below the view."""
+        view = self._area.viewport()
+        y = view.mapFromGlobal(self._at).y()
+        return min(y, 0) + max(y - view.height(), 0)
+
+    def _step(self) -> None:
+        beyond = self._beyond()
+        if not beyond or self._canvas is None:
+            self._timer.stop()
+            return
+        bar = self._area.verticalScrollBar()
+        bar.setValue(bar.value() + max(-_FASTEST_PX, min(_FASTEST_PX, beyond)))
+        self._canvas.select_to(self._canvas.mapFromGlobal(self._at).toPointF())
