@@ -152,6 +152,9 @@ class MainWindow(QMainWindow):
             self._action(strings.ACTION_CLOSE, ["Ctrl+W", "Ctrl+Q"], self.close),
         )
         view = (
+            self._action(strings.ACTION_FIND, ["Ctrl+F"], self._find),
+            self._action(strings.ACTION_FIND_NEXT, ["Ctrl+G"], lambda: self._find_step(True)),
+            self._action(strings.ACTION_FIND_PREVIOUS, ["Ctrl+Shift+G"], lambda: self._find_step(False)),
             self._action(strings.ACTION_TINT, ["Ctrl+T"], header.cycle_tint),
             self._action(strings.ACTION_SIDEBAR, [_SIDEBAR_KEYS], self._toggle_sidebar),
             self._action(strings.ACTION_INSPECTOR, ["Ctrl+Alt+I"], self._toggle_inspector),
@@ -204,6 +207,14 @@ class MainWindow(QMainWindow):
     def _jump(self, steps: int) -> None:
         self.show_document()
         self.views.document.jump(steps)
+
+    def _find(self) -> None:
+        if self.views.transcript.isVisible():
+            self.views.transcript.finder.open()
+
+    def _find_step(self, forward: bool) -> None:
+        if self.views.transcript.finder.is_open:
+            self.views.transcript.finder.step(forward)
 
     def _toggle_sidebar(self) -> None:
         self.columns.show_sidebar(self.columns.arrangement.sidebar_px == 0)

@@ -253,6 +253,12 @@ class AnswerBody(TextCanvas):
         self._select_source(kept)
         self.height_changed.emit()
 
+    def reveal(self, number: int) -> None:
+        start = self.boxes[number].piece.thought
+        for head in self._heads:
+            if head.start == start:
+                head.setChecked(True)
+
     def is_hidden(self, piece: Piece) -> bool:
         return piece.thought >= 0 and piece.kind != "thought" and piece.thought not in self._unfolded
 

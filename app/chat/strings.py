@@ -208,3 +208,11 @@ MENU_COPY_LINK = "Copy link"
 MENU_OPEN_LINK = "Open link"
 MENU_SELECT_ALL = "Select all"
 TIP_LINK = "Opens outside:"
+
+# ---- finding
+FIND = "Find in chat"
+FIND_NEXT = "Next match"
+FIND_PREVIOUS = "Previous match"
+FIND_CLOSE = "Close"
+FIND_COUNT = "{number:,} of {count:,}"
+FIND_NONE = "No matches"

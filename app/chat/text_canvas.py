@@ -25,16 +25,19 @@ from app.chat.canvas_menu import canvas_menu
 from app.chat.caret import Move, moved
 from app.chat.code_colours import CodeColours
 from app.chat.code_copy import CodeCopy
+from app.chat.find import Match
 from app.chat.open_link import open_outside
 from app.chat.piece import Piece, gap_px
 from app.chat.piece_box import PieceBox
 from app.chat.selection import Place, Selection, everything, selected_text, word_at
 from app.chat.text_style import TextStyle
 from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_box
 from app.theme.theme import Theme
 
 MARGIN_PX = 8
 _SELECTION_ALPHA = 70
+_FOUND_ALPHA = 64
 _KEY = QKeySequence.StandardKey
 _MOVES: dict[QKeySequence.StandardKey, Move] = {
     _KEY.SelectPreviousChar: "left",
@@ -66,6 +69,8 @@ class TextCanvas(QWidget):
         self.boxes: list[PieceBox] = []
         self._selection: Selection | None = None
         self._copies: list[CodeCopy] = []
+        self._found: tuple[Match, ...] = ()
+        self._looked_at: Match | None = None
         self._link = ""  # where the link under the mouse goes
         self._colours = CodeColours(theme, self)
         self._ring = FocusRing(self, theme, 6)
@@ -143,6 +148,9 @@ class TextCanvas(QWidget):
             rule_top=bottom if goes_on else None,
         )
 
+    def reveal(self, number: int) -> None:
+        """Let piece `number` be seen."""
+
     def is_hidden(self, piece: Piece) -> bool:
         """Whether `piece` is not to be seen now."""
         return False
@@ -170,6 +178,12 @@ class TextCanvas(QWidget):
         if text:
             QGuiApplication.clipboard().setText(text)
         return bool(text)
+
+    def show_found(self, found: tuple[Match, ...], looked_at: Match | None) -> None:
+        """Mark these, and the one that is looked at more strongly."""
+        if (found, looked_at) != (self._found, self._looked_at):
+            self._found, self._looked_at = found, looked_at
+            self.update()
 
     def select_to(self, point: QPointF) -> None:
         """Let the selection end at `point`."""
@@ -247,6 +261,7 @@ class TextCanvas(QWidget):
             box.paint_around(painter, self._theme)
             lines = box.lines_in(clip.adjusted(0, -25, 0, 25))
             self.paint_under_text(painter, box, lines)
+            self._paint_found(painter, number, box)
             self._paint_selection(painter, number, box)
             quiet = box.piece.quotes or box.piece.thought >= 0
             painter.setPen(self._theme.color("text2" if quiet else "text"))
@@ -263,6 +278,17 @@ class TextCanvas(QWidget):
         color.setAlpha(_SELECTION_ALPHA)
         for rect in box.layout.rects(*chosen):
             painter.fillRect(rect.translated(box.text_left, box.text_top), color)
+
+    def _paint_found(self, painter: QPainter, number: int, box: PieceBox) -> None:
+        for match in self._found:
+            if match.piece != number or match.end > len(box.piece.text):
+                continue
+            color = self._theme.color("accent")
+            fill = self._theme.color("accent")
+            fill.setAlpha(_FOUND_ALPHA)
+            for rect in box.layout.rects(match.start, match.end):
+                area = rect.translated(box.text_left, box.text_top).adjusted(-1, 2, 1, -2)
+                draw_box(painter, area, 3, fill, color if match == self._looked_at else None)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() != Qt.MouseButton.LeftButton:

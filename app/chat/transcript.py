@@ -18,6 +18,8 @@ from app.chat import strings
 from app.chat.answer import Answer
 from app.chat.drag_scroll import DragScroll
 from app.chat.entry import Entry, Question, Reply
+from app.chat.find import Match
+from app.chat.finder import Finder
 from app.chat.follow import Follow
 from app.chat.newest_button import NewestButton
 from app.chat.reading_map import labels
@@ -84,6 +86,9 @@ class Transcript(QScrollArea):
         self._newest.clicked.connect(self.scroll_to_end)
         self._tips = Tips(theme, self)
         self._drag = DragScroll(self)
+        self.finder = Finder(theme, self, lambda: self._entries, self._first_seen)
+        self.finder.marks_changed.connect(self._mark_found)
+        self.finder.shown.connect(self._go_to_match)
         self._ready_timer = QTimer(self, interval=0, singleShot=True)
         self._ready_timer.timeout.connect(self._get_ready)
         bar = self.verticalScrollBar()
@@ -104,6 +109,7 @@ class Transcript(QScrollArea):
         self._shelf, self._measured = Shelf(), []
         self._follow.follow()
         self._place()
+        self.finder.reset()
 
     def show_turns(self, turns: Sequence[Turn], drafter: str = "") -> None:
         """This conversation instead, at its end. `drafter` stands in where it is not known who drafted."""
@@ -119,6 +125,7 @@ class Transcript(QScrollArea):
         self._newest.hide()
         self._place()
         self._fill()
+        self.finder.reset()
 
     def add_user(self, turn_id: str, message: Message) -> None:
         """A message of the person, at the end. The transcript follows again."""
@@ -156,12 +163,14 @@ class Transcript(QScrollArea):
         answer = self._writing(turn_id)
         self._replies[turn_id].tokens += tokens
         answer.append(tokens)
+        self.finder.look_again(self._replies[turn_id])
 
     def finish_answer(self, turn_id: str, finished: Finished | None, note: str = "") -> None:
         """The answer's end; None says it was cut off."""
         answer, reply = self._writing(turn_id), self._replies[turn_id]
         reply.finished, reply.note, reply.over = finished, note, True
         answer.finish(finished, note)
+        self.finder.look_again(reply)
         self._mark_newest()
         self._place()
 
@@ -212,6 +221,7 @@ class Transcript(QScrollArea):
     def _add(self, entry: Entry) -> None:
         self._entries.append(entry)
         self._ready(entry)
+        self.finder.look_again(entry)
         self._place()
         self._fill()
 
@@ -252,6 +262,7 @@ class Transcript(QScrollArea):
         item.selection_started.connect(self._clear_other_selections)
         item.body.drag_moved.connect(lambda at, body=item.body: self._drag.drag(body, at))
         item.body.drag_ended.connect(self._drag.stop)
+        item.body.show_found(*self.finder.marks(entry))
         self._items[entry] = item
         return item
 
@@ -395,6 +406,7 @@ class Transcript(QScrollArea):
         super().resizeEvent(event)
         self._place()
         self._place_newest()
+        self.finder.place()
         self._fill()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -438,6 +450,29 @@ class Transcript(QScrollArea):
                 self._newest.raise_()
             self._fill()
         self._tips.keep()
+
+    # ---- finding
+
+    def _first_seen(self) -> int:
+        return self._shelf.between(*self._view()).start
+
+    def _mark_found(self) -> None:
+        for entry, item in self._items.items():
+            item.body.show_found(*self.finder.marks(entry))
+
+    def _go_to_match(self, entry: Entry, match: Match) -> None:
+        """Scroll so that the match is seen, a third from the top if it was not."""
+        item = self._ready(entry)
+        item.body.reveal(match.piece)
+        bar = self.verticalScrollBar()
+        for _ in range(3):  # what comes into view may turn out higher than was thought
+            self._place()
+            place = item.body.rects_of(match.piece, match.start, match.end)[0].toAlignedRect()
+            top = item.body.mapTo(self._column, place.topLeft()).y()
+            low, high = self._view()
+            if low + self.finder.bar.height() < top < high - 2 * place.height():
+                break
+            bar.setValue(top - self.viewport().height() // 3)
 
     # ---- keyboard
 
