@@ -117,6 +117,13 @@ def _parser() -> argparse.ArgumentParser:
     parity.add_argument("--out", type=Path, required=True, metavar="DIR")
     parity.set_defaults(run=_bench_parity)
 
+    window = benches.add_parser("window", help="the window: opening, scrolling, streaming, memory, its cost")
+    _add_model(window)
+    window.add_argument("--parts", default="start,scenes,cost", help="comma-separated (default all)")
+    window.add_argument("--pairs", type=int, default=3, help="measured pairs of the cost (default 3)")
+    window.add_argument("--out", type=Path, required=True, metavar="DIR")
+    window.set_defaults(run=_bench_window)
+
     replay = benches.add_parser("replay", help="drafters over recorded streams, without a model")
     replay.add_argument("--streams", type=Path, required=True, metavar="F.jsonl.gz")
     replay.add_argument("--drafters", default="", help="comma-separated names (default: all)")
@@ -174,6 +181,20 @@ def _of_window(name: str) -> Callable[..., Any] | None:
     """What the window's part of this installation calls `name`; None if it has no such part."""
     entries = importlib.metadata.entry_points(group="draftlight.window", name=name)
     return next((entry.load() for entry in entries), None)
+
+
+def _of_the_window(name: str) -> Callable[..., int]:
+    entries = importlib.metadata.entry_points(group="draftlight.window")
+    found = [entry for entry in entries if entry.name == name]
+    if not found:
+        raise _UsageError("This installation has no window.", "Install the whole of Draftlight.")
+    loaded: Callable[..., int] = found[0].load()
+    return loaded
+
+
+def _bench_window(options: argparse.Namespace) -> int:
+    parts = options.parts.split(",")
+    return _of_the_window("bench")(str(options.out), options.model, parts, options.pairs)
 
 
 def _window(options: argparse.Namespace) -> int:

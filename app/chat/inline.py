@@ -10,13 +10,16 @@ character still belongs to some token.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from markdown_it.token import Token as Node
 from msgspec import Struct
 
 from app.chat.latex import legible
 from app.chat.links import bare_links
 from app.chat.piece import Style, Styled
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token as Node
 
 _DELIMITERS: dict[str, Style] = {"strong": "bold", "em": "italic", "s": "strike", "link": "link"}
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token as Node
 from msgspec.structs import replace
 
 from app.chat.inline import InlineText, align_inline
@@ -21,6 +20,10 @@ from app.chat.links import may_open
 from app.chat.math_rules import add_math
 from app.chat.piece import Align, Cell, Piece, PieceKind, Styled
 from app.chat.spans import Segment, segments_of
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token as Node
 
 _BULLET = "•"
 
@@ -38,6 +41,8 @@ def parse_block(source: str, start: int, end: int) -> tuple[Piece, ...]:
 
 @cache
 def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # takes a moment, and a window without an answer needs none
+
     parser = MarkdownIt("commonmark", {"html": False})
     parser.enable(["table", "strikethrough"])
     # `text_join` would merge escapes into the text around them, and their source would be lost.

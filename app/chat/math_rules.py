@@ -8,10 +8,12 @@ has neither a space before nor a letter or digit behind it: prices stay prices.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
-from markdown_it.rules_inline import StateInline
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.rules_inline import StateInline
 
 _DOLLAR = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`])+?)(?<!\s)\$(?![\w$])", re.S)
 _OPEN = re.compile(r"\$\$|\\\[|\\\(|\\begin\{([a-zA-Z]+\*?)\}")

@@ -1,0 +1,160 @@
+"""A long conversation to measure with: made up from a seed, of everything that answers are made of.
+
+Prose with bold words, lists, quotes, tables, formulas and code; steps with drafts and without, in
+the proportions of a chat about a document. The same seed gives the same conversation.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+
+from app.session.conversation import Answer, Turn
+from core.events import Effective, Finished, Message, Origin, Stats, Token
+from core.settings import Settings
+
+_WORDS = [
+    "the",
+    "berth",
+    "ferry",
+    "master",
+    "harbour",
+    "may",
+    "sail",
+    "in",
+    "fog",
+    "when",
+    "marker",
+    "seen",
+    "at",
+    "least",
+    "metres",
+    "and",
+    "officer",
+    "reads",
+    "checklist",
+    "back",
+    "to",
+    "bridge",
+    "before",
+    "lines",
+    "are",
+    "let",
+    "go",
+    "only",
+    "duty",
+    "control",
+    "gives",
+    "a",
+    "slot",
+    "which",
+    "lapses",
+    "after",
+    "minutes",
+    "unless",
+    "renewed",
+    "by",
+    "radio",
+    "with",
+    "pilot",
+    "on",
+    "board",
+    "vessel",
+    "draught",
+    "tide",
+    "crew",
+    "report",
+    "night",
+    "station",
+]
+_CODE = (
+    "```python\ndef berths(rows):\n    free = []  # by name\n    for row in rows:\n"
+    '        if row["state"] == "free":\n            free.append(row["name"])\n    return sorted(free)\n```'
+)
+_PIECE = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
+
+
+def sample_turns(turns: int = 100, answer_tokens: int = 580, seed: int = 7) -> tuple[Turn, ...]:
+    """`turns` questions and answers, each answer of that many tokens."""
+    chance = random.Random(seed)
+    return tuple(_turn(chance, number, answer_tokens) for number in range(turns))
+
+
+def sample_tokens(count: int, seed: int = 7, paragraph: bool = False) -> tuple[Token, ...]:
+    """Tokens of an answer; `paragraph`: one endless paragraph."""
+    chance = random.Random(seed)
+    return tuple(_tokens(chance, count, "r", paragraph))
+
+
+def _turn(chance: random.Random, number: int, answer_tokens: int) -> Turn:
+    turn_id = f"bench-{number}"
+    question = Message("user", _sentence(chance, 18) + "?")
+    tokens = tuple(_tokens(chance, answer_tokens, turn_id, False))
+    accepted, bonus, normal = (
+        sum(token.origin == origin for token in tokens) for origin in ("accepted", "bonus", "normal")
+    )
+    stats = Stats(
+        prompt_tokens=4000,
+        read_tokens=900,
+        tokens=len(tokens),
+        accepted=accepted,
+        bonus=bonus,
+        normal=normal,
+        steps=bonus + normal,
+        tested=accepted + bonus,
+        mean_per_step=len(tokens) / (bonus + normal),
+        ttft_s=0.4,
+        tokens_per_s=50.0,
+    )
+    finished = Finished(turn_id, "stop", stats, Effective("Sample", "float32", "auto", Settings()))
+    return Turn(turn_id, question, Answer(tokens, "finished", finished))
+
+
+def _tokens(chance: random.Random, count: int, request: str, paragraph: bool) -> Iterator[Token]:
+    parts = _PIECE.findall(_endless(chance, count) if paragraph else _markdown(chance, count))[:count]
+    step = position = 0
+    while position < len(parts):
+        step += 1
+        drafted = chance.choice((0, 0, 1, 2, 3, 5)) if position else 0
+        drafted = min(drafted, len(parts) - position - 1)
+        for index in range(drafted + 1):
+            last: Origin = "bonus" if drafted else "normal"
+            origin: Origin = "accepted" if index < drafted else last
+            place = (index + 1, max(6, drafted)) if origin == "accepted" else (0, 0)
+            yield Token(request, 100, parts[position], origin, step, position, *place, 0.4 + 0.04 * step)
+            position += 1
+
+
+def _markdown(chance: random.Random, tokens: int) -> str:
+    """Somewhat more than `tokens` tokens."""
+    blocks: list[str] = []
+    written = 0
+    while written < tokens + 40:
+        kind = chance.random()
+        if kind < 0.62:
+            words = _sentence(chance, 45).split()
+            words[4] = f"**{words[4]}**"
+            block = " ".join(words) + "."
+        elif kind < 0.82:
+            block = "\n".join(f"{n}. {_sentence(chance, 14)}" for n in range(1, 5))
+        elif kind < 0.88:
+            block = _CODE
+        elif kind < 0.93:
+            rows = "\n".join(f"| {_sentence(chance, 2)} | {_sentence(chance, 9)} | {n} |" for n in range(3))
+            block = f"| Berth | Note | No |\n|:--|:--|--:|\n{rows}"
+        elif kind < 0.97:
+            block = f"> {_sentence(chance, 16)}"
+        else:
+            block = "So \\(x_{1}^2 \\leq \\frac{a+b}{2}\\) holds."
+        blocks.append(block)
+        written += len(_PIECE.findall(block)) + 1
+    return "\n\n".join(blocks)
+
+
+def _endless(chance: random.Random, tokens: int) -> str:
+    return _sentence(chance, tokens)
+
+
+def _sentence(chance: random.Random, words: int) -> str:
+    return " ".join(chance.choice(_WORDS) for _ in range(words)).capitalize()

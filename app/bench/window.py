@@ -1,0 +1,159 @@
+"""`draftlight bench window`: the window's figures against its budget.
+
+Every part runs in a process of its own, the real window in it, started as a person's would be.
+Run it on a quiet machine: other work shows in the 99th percentiles first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from app.bench.report import Results, report
+from app.display import display_problem, go_offscreen_without_display
+
+if TYPE_CHECKING:
+    from app.bench.cost import Cost
+    from app.bench.scenes import Scenes
+    from app.window import MainWindow
+
+_STARTED = "DRAFTLIGHT_BENCH_STARTED_S"
+_TIMEOUT_S = 280.0
+PARTS = ("start", "scenes", "cost")
+
+
+def run_bench(
+    out: str, model: str = "starter", parts: Sequence[str] = PARTS, pairs: int = 3, tokens: int = 320
+) -> int:
+    """Measure `parts` and write `results.json` and `report.md` to `out`. 0, or 1 if a part failed."""
+    go_offscreen_without_display(os.environ, sys.platform)
+    if problem := display_problem(os.environ, sys.platform):
+        print(problem, file=sys.stderr)
+        return 1
+    try:
+        results = Results(
+            starts_s=tuple(_start_s() for _ in range(5)) if "start" in parts else (),
+            scenes=_scenes() if "scenes" in parts else None,
+            cost=_cost(model, pairs, tokens) if "cost" in parts else None,
+        )
+    except subprocess.SubprocessError as error:
+        said = getattr(error, "stderr", None) or ""
+        print(f"draftlight: a part of the bench failed: {error}\n{said}", file=sys.stderr)
+        return 1
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
+    text = report(results)
+    (folder / "report.md").write_text(text, encoding="utf-8")
+    print(text)
+    return 0
+
+
+def _start_s() -> float:
+    """From the start of a process to its window's first painting."""
+    return msgspec.json.decode(_child("start", {_STARTED: repr(time.monotonic())}), type=float)
+
+
+def _scenes() -> Scenes:
+    from app.bench.scenes import Scenes
+
+    return msgspec.json.decode(_child("scenes"), type=Scenes)
+
+
+def _cost(model: str, pairs: int, tokens: int) -> Cost:
+    from app.bench.cost import Cost, Run
+
+    alone: list[Run] = []
+    in_window: list[Run] = []
+    for number in range(pairs):
+        sides = [("alone", alone), ("window", in_window)]
+        for side, runs in sides if number % 2 == 0 else reversed(sides):
+            runs.append(msgspec.json.decode(_child(side, None, model, str(tokens)), type=Run))
+    return Cost(tuple(alone), tuple(in_window))
+
+
+def _child(part: str, more: dict[str, str] | None = None, *arguments: str) -> bytes:
+    """The last line that the child process says. Raises `SubprocessError`."""
+    command = [sys.executable, "-m", "app.bench.window", "--part", part, *arguments]
+    done = subprocess.run(
+        command, env={**os.environ, **(more or {})}, capture_output=True, check=True, timeout=_TIMEOUT_S
+    )
+    return done.stdout.splitlines()[-1]
+
+
+# ---- in the child
+
+
+def _run_part(part: str, arguments: Sequence[str]) -> int:
+    if part == "alone":
+        from app.bench.cost import run_alone
+
+        _say(asyncio.run(run_alone(arguments[0], int(arguments[1]))))
+        return 0
+    from app.opening import open_window
+
+    async def scenario(window: MainWindow) -> int:
+        if part == "start":
+            window.repaint()
+            _say(time.monotonic() - float(os.environ[_STARTED]))
+        elif part == "scenes":
+            from app.bench.scenes import play
+
+            _say(await _outside_of_tasks(lambda: play(window)))
+        else:
+            from app.bench.cost import run_in_window
+
+            _say(await run_in_window(window, int(arguments[1])))
+        return 0
+
+    # Without a worker that loads a model beside it: `start` and `scenes` measure the window alone.
+    command = [sys.executable, "-c", "input()"] if part in ("start", "scenes") else None
+    return open_window(arguments[0] if arguments else "starter", scenario, command=command)
+
+
+async def _outside_of_tasks(act: Callable[[], Scenes]) -> Scenes:
+    """`act` lets the window live, and no task may run inside another task's step."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Scenes] = loop.create_future()
+
+    def go() -> None:
+        try:
+            done.set_result(act())
+        except Exception as error:
+            done.set_exception(error)
+
+    loop.call_soon(go)
+    return await done
+
+
+def _say(result: object) -> None:
+    print(msgspec.json.encode(result).decode(), flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m app.bench.window --out DIR`."""
+    parser = argparse.ArgumentParser(prog="python -m app.bench.window")
+    parser.add_argument("--out")
+    parser.add_argument("--model", default="starter")
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--part", nargs="+")
+    options = parser.parse_args(argv)
+    if options.part:
+        return _run_part(options.part[0], options.part[1:])
+    if not options.out:
+        parser.error("--out DIR says where the results go")
+    return run_bench(options.out, options.model, options.parts.split(","), options.pairs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The window's bench: a chat that is always the same, a small run of every scene, the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.bench import window as window_bench
+from app.bench.cost import Cost, Run
+from app.bench.report import Results, report
+from app.bench.sample_chat import sample_tokens, sample_turns
+from app.bench.scenes import Scenes, Times, play, times_of
+from app.theme.theme import Theme
+from app.window import MainWindow
+
+
+def test_the_sample_is_the_same_each_time_and_of_all_kinds() -> None:
+    one, two = sample_turns(4, 300), sample_turns(4, 300)
+    assert one == two
+    assert sample_turns(4, 300, seed=8) != one
+    for turn in one:
+        assert len(turn.answer.tokens) == 300
+        stats = turn.answer.finished.stats if turn.answer.finished else None
+        assert stats
+        assert stats.tokens == stats.accepted + stats.bonus + stats.normal == 300
+        assert stats.steps == stats.bonus + stats.normal == turn.answer.tokens[-1].step
+    source = "".join(turn.answer.text for turn in sample_turns(20, 300))
+    for mark in ("**", "\n1. ", "```python", "|:--|", "\n> ", "\\("):
+        assert mark in source
+    assert "\n" not in "".join(token.text for token in sample_tokens(500, paragraph=True))
+
+
+def test_figures() -> None:
+    assert times_of([0.001] * 98 + [0.005, 0.009]) == Times(100, 1.0, 9.0, 9.0)
+
+
+def test_every_scene_plays_in_the_window(qtbot: QtBot) -> None:
+    window = MainWindow(Theme("light"))
+    qtbot.addWidget(window)
+    window.show()
+    scenes = play(window, turns=8, answer_tokens=200, frames=20)
+    assert (scenes.messages, scenes.scroll.count, scenes.open.count) == (16, 20, 10)
+    assert scenes.tokens > 1600
+    assert scenes.rss_bytes > 10_000_000
+    assert scenes.flush.count == 600
+    assert window.views.transcript.answer_text("bench-new")
+
+
+def test_the_report_says_what_was_kept() -> None:
+    fast, slow = Times(9, 1.0, 2.0, 3.0), Times(9, 30.0, 900.0, 900.0)
+    scenes = Scenes(200, 60000, fast, slow, slow, fast, (fast, slow), 200_000_000)
+    cost = Cost((Run(100, 2.0), Run(100, 2.0)), (Run(100, 2.02), Run(100, 2.04)))
+    assert cost.added == pytest.approx(0.015)
+    text = report(Results((0.8, 0.9, 2.0), scenes, cost))
+    kept = {line.split("|")[1].strip(): line.split("|")[4].strip() for line in text.splitlines()[2:]}
+    assert kept["Window up"] == "kept"
+    assert kept["A frame while scrolling"] == "missed"
+    assert kept["A jump of the scroll bar"] == ""
+    assert kept["… into one paragraph, from token 1,000 on"] == "missed"
+    assert kept["Decode time the window adds"] == "kept"
+
+
+def test_the_command_writes_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert window_bench.main(["--out", str(tmp_path / "out"), "--parts", "start"]) == 0
+    results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=Results)
+    assert len(results.starts_s) == 5
+    assert 0.05 < min(results.starts_s) < 60
+    assert "Window up" in (tmp_path / "out" / "report.md").read_text()
+    assert "Window up" in capsys.readouterr().out
