@@ -6,15 +6,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from pytestqt.qtbot import QtBot
+from PySide6.QtWidgets import QApplication
 
 from app.bench import window as window_bench
 from app.bench.cost import Cost, Run
 from app.bench.report import Results, report
 from app.bench.sample_chat import sample_tokens, sample_turns
 from app.bench.scenes import Scenes, Times, play, times_of
-from app.theme.theme import Theme
 from app.window import MainWindow
+from tests.app import stage
 
 
 def test_the_sample_is_the_same_each_time_and_of_all_kinds() -> None:
@@ -37,16 +37,21 @@ def test_figures() -> None:
     assert times_of([0.001] * 98 + [0.005, 0.009]) == Times(100, 1.0, 9.0, 9.0)
 
 
-def test_every_scene_plays_in_the_window(qtbot: QtBot) -> None:
-    window = MainWindow(Theme("light"))
-    qtbot.addWidget(window)
-    window.show()
-    scenes = play(window, turns=8, answer_tokens=200, frames=20)
+def test_every_scene_plays_in_the_window(qapp: QApplication) -> None:
+    heard: list[Scenes] = []
+
+    async def scene(window: MainWindow) -> None:
+        heard.append(
+            await window_bench._outside_of_tasks(lambda: play(window, turns=8, answer_tokens=200, frames=20))
+        )
+        assert window.views.transcript.answer_text("bench-new")
+
+    stage.play(qapp, scene)
+    (scenes,) = heard
     assert (scenes.messages, scenes.scroll.count, scenes.open.count) == (16, 20, 10)
     assert scenes.tokens > 1600
     assert scenes.rss_bytes > 10_000_000
     assert scenes.flush.count == 600
-    assert window.views.transcript.answer_text("bench-new")
 
 
 def test_the_report_says_what_was_kept() -> None:
