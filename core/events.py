@@ -428,7 +428,8 @@ class ReadingMap(_Wire, frozen=True):
     passages: tuple[Passage, ...]
 
 
-class Token(_Wire, frozen=True):
+# Of plain values only, and by the ten thousand: the garbage collector need not look at them.
+class Token(_Wire, frozen=True, gc=False):
     """One token of the answer, in order, once its text is certain.
 
     The concatenated texts are the answer. A token whose bytes are finished by a later one has

@@ -13,7 +13,8 @@ from PySide6.QtCore import QEvent, QRect, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from app.chat import stats_line, token_strip
+from app.chat import stats_line, strings, token_strip
+from app.chat.accessible_text import announce
 from app.chat.answer_body import AnswerBody
 from app.chat.answer_footer import AnswerFooter
 from app.chat.entry import Reply
@@ -158,6 +159,8 @@ class Answer(QWidget):
         self.footer.show()
         self._reveal()
         self.body.finish()
+        if self._ready and self.isVisible():
+            announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.text}")
 
     def set_mode(self, mode: TintMode) -> None:
         """When tints show."""

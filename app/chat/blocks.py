@@ -28,7 +28,7 @@ _ITEM = re.compile(r"( {0,3})([-*+]|(\d{1,9})[.)])([ \t]+|$)")
 BlockKind = Literal["blank", "text", "fence", "item"]
 
 
-class Block(Struct, frozen=True):
+class Block(Struct, frozen=True, gc=False):
     """The source range of a block, end-exclusive."""
 
     start: int

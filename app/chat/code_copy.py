@@ -28,6 +28,7 @@ class CodeCopy(QAbstractButton):
         super().__init__(parent)
         self._theme = theme
         self._code = ""
+        self._shown: tuple[str, float, float] | None = None
         self.setText(strings.COPY_CODE)
         self.setAccessibleName(strings.COPY_CODE_NAME)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -41,6 +42,9 @@ class CodeCopy(QAbstractButton):
 
     def show_code(self, code: str, right: float, header_top: float) -> None:
         """Stand at the right end of the header whose top is `header_top`."""
+        if (code, right, header_top) == self._shown:
+            return
+        self._shown = (code, right, header_top)
         self._code = code
         size = self.sizeHint()
         top = round(header_top + (CODE_HEADER_PX - size.height()) / 2) + 1

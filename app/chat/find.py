@@ -17,7 +17,7 @@ from app.chat.own_words import pieces_of
 from app.chat.piece import Piece
 
 
-class Match(Struct, frozen=True):
+class Match(Struct, frozen=True, gc=False):
     """The visible characters [start, end) of piece number `piece`."""
 
     piece: int

@@ -24,7 +24,7 @@ _GROWN_CHARACTERS = 80
 _TOKENS_A_LOOK = 40
 
 
-class Stretch(Struct, frozen=True):
+class Stretch(Struct, frozen=True, gc=False):
     """The characters [start, end) of the program are of one kind."""
 
     start: int

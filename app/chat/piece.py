@@ -16,7 +16,7 @@ PieceKind = Literal["text", "heading", "code", "table", "rule", "thought"]
 Style = Literal["bold", "italic", "code", "link", "strike"]
 
 
-class Styled(Struct, frozen=True):
+class Styled(Struct, frozen=True, gc=False):
     """The visible characters [start, end) have this style. Stretches may overlap.
 
     `target` is where a link goes.
@@ -28,7 +28,7 @@ class Styled(Struct, frozen=True):
     target: str = ""
 
 
-class Cell(Struct, frozen=True):
+class Cell(Struct, frozen=True, gc=False):
     """The visible characters [start, end) stand in this cell of a table. Row 0 is its head."""
 
     row: int

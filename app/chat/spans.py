@@ -16,7 +16,7 @@ from msgspec import Struct
 from app.chat.token_table import TokenTable
 
 
-class Segment(Struct, frozen=True):
+class Segment(Struct, frozen=True, gc=False):
     """`length` visible characters from `start` are the source's from `source`, one for one."""
 
     start: int
@@ -28,7 +28,7 @@ class Segment(Struct, frozen=True):
         return self.start + self.length
 
 
-class Span(Struct, frozen=True):
+class Span(Struct, frozen=True, gc=False):
     """The visible characters [start, end) belong to token number `token`."""
 
     token: int

@@ -1,13 +1,15 @@
-"""StatsLabel: the footer's line of figures. It breaks only between figures."""
+"""StatsLabel: the footer's line of figures. It breaks only between figures, and each can be copied."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from PySide6.QtCore import QPointF
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtGui import QContextMenuEvent, QFont, QFontMetricsF, QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtWidgets import QMenu, QWidget
 
+from app.chat import strings
 from app.chat.stats_line import SEPARATOR, Emphasis, Part, break_parts, plain_text
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
@@ -56,6 +58,30 @@ class StatsLabel(QWidget):
                     self._draw(painter, Part(SEPARATOR), x, number * LINE_PX + baseline)
                     x += _width(Part(SEPARATOR))
 
+    def part_at(self, point: QPointF) -> Part | None:
+        """The figure at `point`."""
+        lines = break_parts(self._parts, self.width(), _width)
+        number = int(point.y() // LINE_PX)
+        x = 0.0
+        for part in lines[number] if 0 <= number < len(lines) else ():
+            if x <= point.x() < x + _width(part):
+                return part
+            x += _width(part) + _width(Part(SEPARATOR))
+        return None
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = QMenu(self)
+        part = self.part_at(event.pos().toPointF())
+        if part:
+            menu.addAction(strings.COPY_FIGURE.format(figure=part.text)).triggered.connect(
+                lambda: QGuiApplication.clipboard().setText(part.text)
+            )
+        menu.addAction(strings.COPY_FIGURES).triggered.connect(
+            lambda: QGuiApplication.clipboard().setText(self.text)
+        )
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(event.globalPos())
+
     def _draw(self, painter: QPainter, part: Part, x: float, baseline: int) -> None:
         painter.setFont(_font(part.emphasis))
         painter.setPen(self._theme.color(_COLORS[part.emphasis]))
@@ -66,5 +92,6 @@ def _font(emphasis: Emphasis) -> QFont:
     return ui_font(_SIZE_PX, 600 if emphasis == "strong" else 400, tabular=True)
 
 
+@lru_cache(512)
 def _width(part: Part) -> float:
     return QFontMetricsF(_font(part.emphasis)).horizontalAdvance(part.text)

@@ -21,6 +21,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QWidget
 
+from app.chat.accessible_text import ReadAloud, make_readable
 from app.chat.canvas_menu import canvas_menu
 from app.chat.caret import Move, moved
 from app.chat.code_colours import CodeColours
@@ -53,7 +54,7 @@ _MOVES: dict[QKeySequence.StandardKey, Move] = {
 }
 
 
-class TextCanvas(QWidget):
+class TextCanvas(ReadAloud):
     """`height_for(width)` and `set_pieces` are what its owner needs; width is the column's."""
 
     height_changed = Signal()
@@ -63,6 +64,7 @@ class TextCanvas(QWidget):
 
     def __init__(self, theme: Theme, style: TextStyle | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        make_readable()
         self._theme = theme
         self._style = style
         self._width = 720
@@ -161,6 +163,10 @@ class TextCanvas(QWidget):
     def selected_text(self) -> str:
         """What copying gives now; empty without a selection."""
         return selected_text(self.pieces, self._selection, self.is_hidden) if self._selection else ""
+
+    @property
+    def readable_text(self) -> str:
+        return selected_text(self.pieces, everything(self.pieces), self.is_hidden) if self.boxes else ""
 
     def select_all(self) -> None:
         self._select(everything(self.pieces))

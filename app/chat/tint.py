@@ -21,7 +21,7 @@ from core.events import Origin
 _INK = re.compile(r"\S(?:[^\n]*\S)?")
 
 
-class Ink(Struct, frozen=True):
+class Ink(Struct, frozen=True, gc=False):
     """The visible characters [start, end) show token number `token`."""
 
     token: int
@@ -31,7 +31,7 @@ class Ink(Struct, frozen=True):
     step: int
 
 
-class Run(Struct, frozen=True):
+class Run(Struct, frozen=True, gc=False):
     """Inks [first, last] (indices into the table) with one class and step: one tint over [start, end)."""
 
     first: int

@@ -65,6 +65,7 @@ class Transcript(QScrollArea):
         self._regenerable = True
         self._entries: list[Entry] = []
         self._replies: dict[str, Reply] = {}
+        self._unfinished: set[Reply] = set()
         self._items: dict[Entry, UserMessage | Answer] = {}
         self._shelf = Shelf()
         self._measured: list[bool] = []
@@ -106,6 +107,7 @@ class Transcript(QScrollArea):
             self._drop(entry)
         self._entries.clear()
         self._replies.clear()
+        self._unfinished.clear()
         self._shelf, self._measured = Shelf(), []
         self._follow.follow()
         self._place()
@@ -122,6 +124,8 @@ class Transcript(QScrollArea):
             reply.reading = None if answer.over else answer.reading
             self._entries.append(reply)
             self._replies[turn.id] = reply
+            if not reply.over:
+                self._unfinished.add(reply)
         self._newest.hide()
         self._place()
         self._fill()
@@ -136,6 +140,7 @@ class Transcript(QScrollArea):
         """An answer starts. `drafter` is shown in tooltips until the answer says what really ran."""
         reply = Reply(turn_id, drafter)
         self._replies[turn_id] = reply
+        self._unfinished.add(reply)
         self._add(reply)
 
     def show_progress(self, turn_id: str, progress: PrefillProgress) -> None:
@@ -169,6 +174,7 @@ class Transcript(QScrollArea):
         """The answer's end; None says it was cut off."""
         answer, reply = self._writing(turn_id), self._replies[turn_id]
         reply.finished, reply.note, reply.over = finished, note, True
+        self._unfinished.discard(reply)
         answer.finish(finished, note)
         self.finder.look_again(reply)
         self._mark_newest()
@@ -299,7 +305,7 @@ class Transcript(QScrollArea):
         for _ in range(len(self._entries)):
             seen = self._shelf.between(*self._view())
             missing = [entry for entry in self._entries[seen.start : seen.stop] if not self._is_ready(entry)]
-            missing += [r for r in self._replies.values() if not r.over and not self._is_ready(r)]
+            missing += [reply for reply in self._unfinished if not self._is_ready(reply)]
             if not missing:
                 break
             for entry in missing:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer import Answer
@@ -76,3 +77,26 @@ def test_actions_show_on_the_newest_answer_and_on_hover(transcript: Transcript, 
     assert second.footer.buttons[0].is_revealed
     first.footer.buttons[0].setFocus()
     assert first.footer.buttons[0].is_revealed
+
+
+def test_each_figure_can_be_copied(transcript: Transcript, qtbot: QtBot) -> None:
+    answer = stream(transcript, "Two words")
+    transcript.finish_answer(
+        "t", finished(Stats(tokens=2, prompt_tokens=9, read_tokens=9, tokens_per_s=50.0))
+    )
+    stats = answer.footer.stats
+    found = [stats.part_at(QPointF(x, 8)) for x in range(0, 700, 4)]
+    texts = [part.text for part in dict.fromkeys(found) if part]
+    assert texts[:3] == ["50.0 tok/s", "TTFT 0.00 s", "2 tokens"]
+    assert stats.part_at(QPointF(5, 60)) is None
+    at = QPoint(4, 8)
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, stats.mapToGlobal(at))
+    QApplication.sendEvent(stats, event)
+    menu = stats.findChild(QMenu)
+    assert menu is not None
+    assert [action.text() for action in menu.actions()] == ["Copy “50.0 tok/s”", "Copy all figures"]
+    menu.actions()[0].trigger()
+    assert QGuiApplication.clipboard().text() == "50.0 tok/s"
+    menu.actions()[1].trigger()
+    assert QGuiApplication.clipboard().text() == stats.text
+    menu.hide()
