@@ -74,6 +74,7 @@ def _cost(model: str, pairs: int, tokens: int) -> Cost:
 
     alone: list[Run] = []
     in_window: list[Run] = []
+    _child("alone", None, model, "32")  # what is measured once a machine is measured before
     for number in range(pairs):
         sides = [("alone", alone), ("window", in_window)]
         for side, runs in sides if number % 2 == 0 else reversed(sides):

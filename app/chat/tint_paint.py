@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap, QPixmapCache
 
 from app.chat.piece_layout import PieceLayout
 from app.chat.text_chunk import VisualLine
@@ -110,24 +110,23 @@ def paint_marks(painter: QPainter, marks: Iterable[LineMarks], origin: QPointF, 
 
 def dot_tile(color: QColor, ratio: float) -> QPixmap:
     """A row of dots that can be put beside itself. Stroking dots is slow, and there are many."""
-    key = (color.rgb(), ratio)
-    if key not in _tiles:
-        # Five dots are a whole number of pixels on screens of one and of two pixels a unit.
-        tile = QPixmap(round(5 * DOT_PITCH_PX * ratio), math.ceil(DOT_PX * ratio))
-        tile.setDevicePixelRatio(ratio)
-        tile.fill(Qt.GlobalColor.transparent)
-        painter = QPainter(tile)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(color)
-        for dot in range(5):
-            painter.drawEllipse(QRectF(0.1 + dot * DOT_PITCH_PX, 0, DOT_PX, DOT_PX))
-        painter.end()
-        _tiles[key] = tile
-    return _tiles[key]
-
-
-_tiles: dict[tuple[int, float], QPixmap] = {}
+    key = f"draftlight-dots:{color.rgba():x}:{ratio:g}"
+    tile = QPixmap()
+    if QPixmapCache.find(key, tile):
+        return tile
+    # Five dots are a whole number of pixels on screens of one and of two pixels a unit.
+    tile = QPixmap(round(5 * DOT_PITCH_PX * ratio), math.ceil(DOT_PX * ratio))
+    tile.setDevicePixelRatio(ratio)
+    tile.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(tile)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(color)
+    for dot in range(5):
+        painter.drawEllipse(QRectF(0.1 + dot * DOT_PITCH_PX, 0, DOT_PX, DOT_PX))
+    painter.end()
+    QPixmapCache.insert(key, tile)
+    return tile
 
 
 def paint_tints(

@@ -43,8 +43,8 @@ _AFTER_ANSWER_PX = 8
 _NEWEST_BOTTOM_PX = 12
 _WHEEL_STEP_PX = 25
 # Widgets are got ready this many views around the one that is seen, and dropped beyond the other.
-_READY_VIEWS = 1.0
-_KEPT_VIEWS = 3.0
+_READY_VIEWS = 2.0
+_KEPT_VIEWS = 4.0
 # Of each turn of the event loop, so that a frame at 60 Hz still has room for its painting.
 _READYING_S = 0.004
 
