@@ -32,7 +32,7 @@ PARTS = ("start", "scenes", "cost")
 
 
 def run_bench(
-    out: str, model: str = "starter", parts: Sequence[str] = PARTS, pairs: int = 3, tokens: int = 320
+    out: str, model: str = "starter", parts: Sequence[str] = PARTS, pairs: int = 5, tokens: int = 320
 ) -> int:
     """Measure `parts` and write `results.json` and `report.md` to `out`. 0, or 1 if a part failed."""
     go_offscreen_without_display(os.environ, sys.platform)
@@ -146,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out")
     parser.add_argument("--model", default="starter")
     parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--part", nargs="+")
     options = parser.parse_args(argv)
     if options.part:
