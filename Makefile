@@ -11,6 +11,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow check lint types contracts smoke screenshot bench lock clean
+.PHONY: bench-prefill bench-quality
 .PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
@@ -59,6 +60,12 @@ screenshot: setup ## Save a picture of the window in mid-answer (OUT=dir SCHEME=
 
 bench: setup ## Measure decode speed against mlx-lm (about 15 minutes; keep the machine quiet)
 	@$(BIN)/draftlight bench decode --out $(OUT)/bench-decode
+
+bench-prefill: setup ## Measure sparse reading of 8,000 tokens against mlx-lm (hours; keep the machine quiet)
+	@$(BIN)/draftlight bench prefill --out $(OUT)/bench-prefill
+
+bench-quality: setup ## Measure what sparse reading costs in answers (hours; can be stopped and goes on)
+	@$(BIN)/draftlight bench quality --out $(OUT)/bench-quality
 
 wheel-check: setup ## Install the wheel into an empty environment and smoke it
 	@$(BUNDLE) bundle.wheel_check

@@ -124,6 +124,43 @@ def _parser() -> argparse.ArgumentParser:
     window.add_argument("--out", type=Path, required=True, metavar="DIR")
     window.set_defaults(run=_bench_window)
 
+    prefill = benches.add_parser("prefill", help="time to first token of a long document against mlx-lm")
+    _add_model(prefill)
+    prefill.add_argument("--tokens", type=int, default=8000, help="prompt tokens (default 8000)")
+    prefill.add_argument("--keep", default="10,20,30,50,100", help="shares kept (default 10,20,30,50,100)")
+    _add_scoring(prefill)
+    prefill.add_argument(
+        "--scorers", default="lexical,early-layers,draft-model", help="comma-separated names"
+    )
+    prefill.add_argument("--pairs", type=int, default=5, help="measured pairs a configuration (default 5)")
+    prefill.add_argument("--kind", default="minutes", help="kind of generated document (default minutes)")
+    prefill.add_argument("--seed", type=int, default=1, help="of the generated document (default 1)")
+    prefill.add_argument("--document", type=Path, metavar="F", help="a text to read instead")
+    prefill.add_argument("--out", type=Path, required=True, metavar="DIR")
+    prefill.set_defaults(run=_bench_prefill)
+
+    quality = benches.add_parser("quality", help="what sparse reading costs in answers and likelihoods")
+    _add_model(quality)
+    quality.add_argument("--keep", type=float, default=20.0, help="share kept (default 20)")
+    _add_scoring(quality)
+    quality.add_argument(
+        "--readers",
+        default="lexical,early-layers,draft-model,random,head-and-tail",
+        help="scorers, and the baselines random and head-and-tail (default all)",
+    )
+    quality.add_argument("--tasks", default="all", help="comma-separated names, all or none")
+    quality.add_argument("--kinds", default="all", help="of documents: comma-separated names, all or none")
+    quality.add_argument("--seeds", type=int, default=20, help="prompts a task (default 20)")
+    quality.add_argument("--windows", type=int, default=4, help="documents a kind (default 4)")
+    quality.add_argument("--context", type=int, default=4096, help="prompt tokens of tasks (default 4096)")
+    quality.add_argument(
+        "--document-context", type=int, default=7600, help="document tokens before the predicted ones"
+    )
+    quality.add_argument("--continuation", type=int, default=256, help="predicted tokens (default 256)")
+    quality.add_argument("--quick", action="store_true", help="3 prompts a task, 1 document a kind")
+    quality.add_argument("--out", type=Path, required=True, metavar="DIR", help="goes on where it stopped")
+    quality.set_defaults(run=_bench_quality)
+
     replay = benches.add_parser("replay", help="drafters over recorded streams, without a model")
     replay.add_argument("--streams", type=Path, required=True, metavar="F.jsonl.gz")
     replay.add_argument("--drafters", default="", help="comma-separated names (default: all)")
@@ -146,6 +183,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="starter", help="starter, a model folder, or a hub name")
+
+
+def _add_scoring(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--score-layers", type=int, default=0, help="of early-layers (default: the setting's)"
+    )
+    parser.add_argument("--draft-model", default="", help="for draft-model (default: a cut-down copy)")
+    parser.add_argument("--draft-layers", type=int, default=6, help="layers of the cut-down copy (default 6)")
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
@@ -240,6 +285,18 @@ def _bench_parity(options: argparse.Namespace) -> int:
 
 def _bench_fit(options: argparse.Namespace) -> int:
     from core.bench.fit import run
+
+    return run(options)
+
+
+def _bench_prefill(options: argparse.Namespace) -> int:
+    from core.bench.prefill import run
+
+    return run(options)
+
+
+def _bench_quality(options: argparse.Namespace) -> int:
+    from core.bench.quality import run
 
     return run(options)
 

@@ -7,13 +7,13 @@ so that neither prefill nor a lucky first draft enters it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.events import Effective, Finished, Stats, Token
+from core.events import Effective, Event, Finished, Generate, Message, Stats, Token
 from core.settings import Settings
 
 if TYPE_CHECKING:  # importing it loads MLX, which a bench must prepare first
@@ -38,9 +38,19 @@ def draftlight(engine: Engine, ids: Sequence[int], settings: Settings, *, forget
     """
     if forget:
         engine.forget(tables=True)
+    return _collect(engine.generate_ids(ids, settings))
+
+
+def draftlight_chat(engine: Engine, messages: tuple[Message, ...], settings: Settings) -> Run:
+    """Like `draftlight` from nothing, but from messages, so that the engine knows document from question."""
+    engine.forget(tables=True)
+    return _collect(engine.generate(Generate("bench", messages, settings)))
+
+
+def _collect(events: Iterable[Event]) -> Run:
     tokens = []
     end: Finished | None = None
-    for event in engine.generate_ids(ids, settings):
+    for event in events:
         if isinstance(event, Token):
             tokens.append(event.id)
         elif isinstance(event, Finished):

@@ -1,0 +1,234 @@
+"""`draftlight bench quality`: what sparse reading costs in answers and likelihoods, paired with dense.
+
+Question: where the model answers rightly after reading everything, does it still after reading
+`keep` of it; how much worse are given texts predicted; and is a scorer better than no scorer
+(random passages; the head and the tail), at the same keep? All prompts are generated from seeds,
+nothing is fetched. Every prompt is read densely once and then by each reader; every trial is
+written to `trials.jsonl` at once, and a run that was stopped goes on from there.
+
+A regression counts only where dense passes. Tests are exact and paired: McNemar's for passes, a
+sign test for likelihoods.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from core.bench.documents import KINDS, document
+from core.bench.environment import Environment, describe
+from core.bench.tasks import TASKS, Case, task
+from core.bench.trials import Trial, Trials
+from core.errors import RequestError
+from core.events import Attachment, Message
+from core.settings import Settings, assign_all
+
+if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
+    from core.bench.readers import Reader
+    from core.models.loader import LoadedModel
+    from core.models.prompt import Prompt
+
+_CLOSENESS_TOKENS = 64
+# What a template, the longest question and the beginning of the answer take beside the document.
+_AROUND_TOKENS = 160
+_QUICK_SEEDS, _QUICK_WINDOWS = 3, 1
+
+
+class QualityResults(Struct, frozen=True):
+    """All of one run of the bench. `took_s` counts only what this run did itself."""
+
+    bench: str
+    environment: Environment
+    model: str
+    keep_pct: float
+    context: int
+    document_context: int
+    continuation: int
+    draft_model: str
+    took_s: float
+    trials: tuple[Trial, ...]
+
+
+class Probe(Struct, frozen=True):
+    """What is read and what should follow; `case` is None for a document that just goes on."""
+
+    part: str
+    name: str
+    seed: int
+    prompt: Prompt
+    gold: list[int]
+    case: Case | None = None
+    answer_tokens: int = 0
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure and write `trials.jsonl`, `results.json` and `report.md`."""
+    names = [task(name).name for name in _listed(options.tasks, list(TASKS))]
+    kinds = _listed(options.kinds, list(KINDS))
+    from core.models.runtime import prepare
+
+    blas = prepare()
+    from core.models.loader import load
+
+    started = time.perf_counter()
+    loaded = load(options.model)
+    _check(options, loaded)
+    with tempfile.TemporaryDirectory() as scratch:
+        chosen, draft = _readers(options, loaded, Path(scratch))
+        trials = Trials(options.out / "trials.jsonl", _conditions(options, loaded, draft))
+        for probe in _probes(options, loaded, names, kinds):
+            for trial in _try(probe, chosen, trials):
+                trials.add(trial)
+                print(_row(trial), file=sys.stderr, flush=True)
+    results = QualityResults(
+        "quality",
+        describe(blas),
+        loaded.info.name,
+        options.keep,
+        options.context,
+        options.document_context,
+        options.continuation,
+        draft,
+        time.perf_counter() - started,
+        trials.all,
+    )
+    from core.bench.quality_report import write_report
+
+    (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
+    report = write_report(results)
+    (options.out / "report.md").write_text(report, encoding="utf-8")
+    print(report)
+    return 0
+
+
+def _listed(text: str, every: list[str]) -> list[str]:
+    return every if text == "all" else [name for name in text.split(",") if name != "none"]
+
+
+def _check(options: argparse.Namespace, loaded: LoadedModel) -> None:
+    room = loaded.info.context_tokens
+    longest = max(options.context, options.document_context + options.continuation)
+    if longest >= room:
+        raise RequestError(
+            f"A prompt of {longest:,} tokens does not fit {loaded.info.name}, which takes {room:,}.",
+            "Choose a shorter --context or --document-context.",
+        )
+
+
+def _conditions(options: argparse.Namespace, loaded: LoadedModel, draft: str) -> str:
+    return (
+        f"{loaded.info.name}, keep {options.keep:g} %, context {options.context},"
+        f" document {options.document_context} + {options.continuation},"
+        f" {options.score_layers or 'default'} score layers, draft {draft or 'none'}"
+    )
+
+
+def _readers(options: argparse.Namespace, loaded: LoadedModel, scratch: Path) -> tuple[list[Reader], str]:
+    """The readers, dense first, and what the draft model is called (empty if none is needed)."""
+    from core.bench.readers import readers
+    from core.bench.truncated import truncated_copy
+    from core.models.loader import load
+
+    values = [("prefill.keep_pct", options.keep)]
+    if options.score_layers:
+        values.append(("prefill.score_layers", options.score_layers))
+    settings = assign_all(Settings(), values).prefill
+    names = options.readers.split(",")
+    if "draft-model" not in names:
+        return readers(names, loaded, settings, None), ""
+    if options.draft_model:
+        draft = load(options.draft_model)
+        return readers(names, loaded, settings, draft), draft.info.name
+    draft = load(str(truncated_copy(Path(loaded.info.path), options.draft_layers, scratch / "draft")))
+    return readers(names, loaded, settings, draft), f"the model's first {options.draft_layers} layers"
+
+
+def _probes(
+    options: argparse.Namespace, loaded: LoadedModel, names: Sequence[str], kinds: Sequence[str]
+) -> Iterator[Probe]:
+    """Documents first: they say most. Seeds outermost, so that a run stopped early covers all names."""
+    seeds, windows = (_QUICK_SEEDS, _QUICK_WINDOWS) if options.quick else (options.seeds, options.windows)
+    for seed in range(1, windows + 1):
+        for kind in kinds:
+            yield _window(loaded, kind, seed, options.document_context, options.continuation)
+    for seed in range(1, seeds + 1):
+        for name in names:
+            yield _question(loaded, name, seed, options.context)
+
+
+def _window(loaded: LoadedModel, kind: str, seed: int, context: int, continuation: int) -> Probe:
+    """A document's first `context` tokens and what follows; a short one ends its context sooner."""
+    from core.models.prompt import Prompt
+
+    ids: list[int] = []
+    for part in document(kind, seed):
+        ids += loaded.tokenizer.encode(part, add_special_tokens=False)
+        if len(ids) >= context + continuation:
+            break
+    end = min(len(ids), context + continuation) - continuation
+    return Probe("document", kind, seed, Prompt(ids[:end], "", ()), ids[end : end + continuation])
+
+
+def _question(loaded: LoadedModel, name: str, seed: int, context: int) -> Probe:
+    """A task's prompt of about `context` tokens, ending with the beginning of its answer."""
+    from core.models.prompt import Prompt, render
+
+    def encode(text: str) -> list[int]:
+        return [int(i) for i in loaded.tokenizer.encode(text, add_special_tokens=False)]
+
+    chosen = task(name)
+    case = chosen.build(Random(f"{name} {seed}"), context - _AROUND_TOKENS, lambda text: len(encode(text)))
+    message = Message("user", case.question, (Attachment("document", case.document),))
+    asked = render(loaded.tokenizer, (message,))
+    text = asked.text + case.lead
+    prompt = Prompt(encode(text), text, asked.regions)
+    return Probe("task", name, seed, prompt, encode(case.gold), case, chosen.answer_tokens)
+
+
+def _try(probe: Probe, chosen: Sequence[Reader], done: Trials) -> Iterator[Trial]:
+    """Dense first, to compare with; then every reader that has not been tried yet."""
+    from core.bench.likelihood import closeness, mean_nll
+
+    wanted = [reader for reader in chosen if not done.has(probe.part, probe.name, probe.seed, reader.name)]
+    dense, case = chosen[0], probe.case
+    full = None
+    for reader in [dense, *(reader for reader in wanted if reader is not dense)] if wanted else []:
+        session = reader.read(probe.prompt)
+        found = session.predict(probe.gold)
+        full = found if full is None else full
+        if reader not in wanted:
+            continue
+        near = closeness(full[:_CLOSENESS_TOKENS], found[:_CLOSENESS_TOKENS])
+        answer = session.answer(probe.answer_tokens) if case else ""
+        yield Trial(
+            probe.part,
+            probe.name,
+            probe.seed,
+            reader.name,
+            len(probe.prompt.ids),
+            session.read_tokens,
+            mean_nll(found, probe.gold),
+            near.kl_nats,
+            near.top1_agreement,
+            case.passes(answer) if case else None,
+            case.found(answer) if case else 0,
+            answer,
+        )
+
+
+def _row(trial: Trial) -> str:
+    verdict = {True: "pass", False: "fail", None: ""}[trial.passed]
+    return (
+        f"{trial.name:>18} {trial.seed:3} {trial.reader:<14} read {trial.read_tokens:5,}"
+        f" of {trial.prompt_tokens:5,}  nll {trial.nll:6.3f}  kl {trial.kl_nats:6.3f}"
+        f"  agree {trial.top1_agreement:4.0%}  {verdict}"
+    )

@@ -1,0 +1,251 @@
+"""What the trials of `bench quality` say: paired with dense, scorer against no scorer, in words.
+
+A reader that does not score (`random`, `head-and-tail`) is what a scorer has to beat. “Clearly”
+means: lower on more pairs than not, with an exact two-sided p below 0.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from core.bench.likelihood import perplexity
+from core.bench.statistic import compare, median, quartiles, sign_test
+from core.bench.tasks import TASKS
+from core.bench.trials import Trial
+
+if TYPE_CHECKING:
+    from core.bench.quality import QualityResults
+
+DENSE = "dense"
+BASELINES = ("random", "head-and-tail")
+TARGET_RATIO = 1.10
+CLEAR_P = 0.05
+
+
+class Nearness(Struct, frozen=True):
+    """Documents by one reader: perplexity ratio to dense, KL and agreement, over `windows`."""
+
+    reader: str
+    windows: int
+    read_share: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    kl_nats: float
+    top1_agreement: float
+
+
+class Passes(Struct, frozen=True):
+    """One task by one reader. Regressions: dense passes and it fails; improvements the other way."""
+
+    task: str
+    reader: str
+    seeds: int
+    dense: int
+    passed: int
+    regressions: int
+    improvements: int
+    nll_dense: float
+    nll: float
+
+    @property
+    def p(self) -> float:
+        return sign_test(self.improvements, self.regressions)
+
+
+class Duel(Struct, frozen=True):
+    """A scorer against a baseline on the same prompts; `wins` are the scorer's lower likelihood losses."""
+
+    part: str
+    scorer: str
+    baseline: str
+    wins: int
+    losses: int
+    ours: float
+    theirs: float
+
+    @property
+    def p(self) -> float:
+        return sign_test(self.wins, self.losses)
+
+    @property
+    def clear(self) -> bool:
+        return self.wins > self.losses and self.p < CLEAR_P
+
+
+def nearness(trials: Iterable[Trial], reader: str, kind: str = "") -> Nearness:
+    """`reader` on the documents, or on those of one kind."""
+    pairs = [(d, t) for d, t in _pairs(trials, "document", reader) if not kind or t.name == kind]
+    ratios = [perplexity(t.nll - d.nll) for d, t in pairs]
+    low, high = quartiles(ratios)
+    return Nearness(
+        reader,
+        len(pairs),
+        median(t.read_tokens / t.prompt_tokens for _, t in pairs),
+        median(ratios),
+        low,
+        high,
+        median(t.kl_nats for _, t in pairs),
+        median(t.top1_agreement for _, t in pairs),
+    )
+
+
+def passes(trials: Iterable[Trial], name: str, reader: str) -> Passes:
+    """`reader` on the task called `name`."""
+    pairs = [(d, t) for d, t in _pairs(trials, "task", reader) if t.name == name]
+    return Passes(
+        name,
+        reader,
+        len(pairs),
+        sum(bool(d.passed) for d, _ in pairs),
+        sum(bool(t.passed) for _, t in pairs),
+        sum(bool(d.passed) and not t.passed for d, t in pairs),
+        sum(bool(t.passed) and not d.passed for d, t in pairs),
+        median(d.nll for d, _ in pairs),
+        median(t.nll for _, t in pairs),
+    )
+
+
+def duel(trials: Sequence[Trial], part: str, scorer: str, baseline: str) -> Duel:
+    """On all documents, or on all tasks that do not need the whole text."""
+    theirs = {t.key[:3]: t.nll for t in trials if t.reader == baseline and _fair(t)}
+    pairs = [
+        (t.nll, theirs[t.key[:3]])
+        for t in trials
+        if t.reader == scorer and t.part == part and t.key[:3] in theirs
+    ]
+    wins, losses = compare([a for a, _ in pairs], [b for _, b in pairs])
+    return Duel(
+        part, scorer, baseline, wins, losses, median(a for a, _ in pairs), median(b for _, b in pairs)
+    )
+
+
+def _fair(trial: Trial) -> bool:
+    return trial.part == "document" or not TASKS[trial.name].everything
+
+
+def _pairs(trials: Iterable[Trial], part: str, reader: str) -> list[tuple[Trial, Trial]]:
+    """(dense, reader's) of the same prompt."""
+    of_part = [t for t in trials if t.part == part]
+    dense = {t.key[:3]: t for t in of_part if t.reader == DENSE}
+    return [(dense[t.key[:3]], t) for t in of_part if t.reader == reader and t.key[:3] in dense]
+
+
+def write_report(results: QualityResults) -> str:
+    """The results as Markdown."""
+    trials = results.trials
+    readers = list(dict.fromkeys(t.reader for t in trials if t.reader != DENSE))
+    lines = [
+        "# What sparse reading costs in quality",
+        "",
+        f"{results.model}, keep {results.keep_pct:g} %. Tasks of about {results.context:,} prompt tokens;"
+        f" documents of {results.document_context:,} tokens, then {results.continuation} that are predicted."
+        " Greedy; every prompt read densely and by each reader. The last 512 tokens and the template are"
+        " always read, so the share read is above keep.",
+        "",
+        results.environment.line,
+        "",
+    ]
+    if results.draft_model:
+        lines += [f"Draft model: {results.draft_model}.", ""]
+    lines += [*_documents(trials, readers), *_duels(trials, readers), *_tasks(trials, readers)]
+    lines += ["", f"This run took {results.took_s / 60.0:.0f} minutes for what it had to add."]
+    return "\n".join(lines) + "\n"
+
+
+def _documents(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
+    kinds = list(dict.fromkeys(t.name for t in trials if t.part == "document"))
+    if not kinds:
+        return []
+    lines = [
+        "## Documents: perplexity of what follows, against dense",
+        "",
+        "Ratio: median (quartiles) over all windows, then by kind. KL in nats and top-1 agreement over the"
+        f" first 64 tokens. Target for scorers: a median ratio of at most {TARGET_RATIO:.2f}.",
+        "",
+        f"| reader | windows | read | ratio | KL | agreement | target | {' | '.join(kinds)} |",
+        "|---|---|---|---|---|---|---|" + "---|" * len(kinds),
+    ]
+    for reader in readers:
+        n = nearness(trials, reader)
+        target = "–" if reader in BASELINES else "met" if n.ratio <= TARGET_RATIO else "**missed**"
+        by_kind = " | ".join(f"{nearness(trials, reader, kind).ratio:.2f}" for kind in kinds)
+        lines.append(
+            f"| {reader} | {n.windows} | {n.read_share:.0%} | **{n.ratio:.3f}** ({n.ratio_low:.2f}–"
+            f"{n.ratio_high:.2f}) | {n.kl_nats:.3f} | {n.top1_agreement:.0%} | {target} | {by_kind} |"
+        )
+    return lines
+
+
+def _duels(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
+    parts = list(dict.fromkeys(t.part for t in trials))
+    duels = [
+        duel(trials, part, scorer, baseline)
+        for part in parts
+        for scorer in readers
+        if scorer not in BASELINES
+        for baseline in BASELINES
+        if baseline in readers
+    ]
+    if not duels:
+        return []
+    lines = [
+        "",
+        "## Against no scorer, at the same keep",
+        "",
+        "Negative log-likelihood, in nats a token, of the text that follows (documents) or the right answer"
+        " (tasks that do not need the whole text); medians, pairs won and lost, exact two-sided sign test.",
+        "",
+        "| on | scorer | baseline | scorer's | baseline's | won | lost | p | clearly better |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {d.part}s | {d.scorer} | {d.baseline} | {d.ours:.3f} | {d.theirs:.3f} | {d.wins} | {d.losses}"
+        f" | {d.p:.2g} | {'yes' if d.clear else '**no**'} |"
+        for d in duels
+    ]
+    return lines
+
+
+def _tasks(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
+    names = list(dict.fromkeys(t.name for t in trials if t.part == "task"))
+    if not names:
+        return []
+    dense = {name: passes(trials, name, DENSE) for name in names}
+    weak = [name for name in names if 2 * dense[name].dense < dense[name].seeds]
+    cell: Callable[[Passes], str] = lambda p: (  # noqa: E731
+        f"{p.passed} ({p.regressions}−, {p.improvements}+), {p.nll:.2f}"
+    )
+    lines = [
+        "",
+        "## Tasks: passed of asked, against dense",
+        "",
+        "In brackets regressions (dense passed, this reader not) and improvements (the other way); then the"
+        " median negative log-likelihood of the right answer. Tasks with * need the whole text.",
+        "",
+        f"| task | asked | dense | {' | '.join(readers)} |",
+        "|---|---|---|" + "---|" * len(readers),
+    ]
+    for name in names:
+        d = dense[name]
+        mark = " *" if TASKS[name].everything else ""
+        row = " | ".join(cell(passes(trials, name, reader)) for reader in readers)
+        lines.append(f"| {name}{mark} | {d.seeds} | {d.dense}, {d.nll_dense:.2f} | {row} |")
+    if weak:
+        lines += [
+            "",
+            "The model passes fewer than half densely of: " + ", ".join(weak) + ". There passes say little"
+            " about sparse reading; the likelihood of the right answer says more.",
+        ]
+    lines += ["", "| reader | needs the whole text | regressions | improvements | p (McNemar, exact) |"]
+    lines += ["|---|---|---|---|---|"]
+    for reader in readers:
+        for everything in (False, True):
+            rows = [passes(trials, n, reader) for n in names if TASKS[n].everything is everything]
+            worse, better = sum(r.regressions for r in rows), sum(r.improvements for r in rows)
+            said = "yes" if everything else "no"
+            lines.append(f"| {reader} | {said} | {worse} | {better} | {sign_test(better, worse):.2g} |")
+    return lines

@@ -1,0 +1,98 @@
+"""The prefill bench measures pairs, sets them beside the model, and fails where nothing was skipped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.bench.prefill import PrefillCell, PrefillPair
+from core.cli import main
+from tests.core.toy import write_toy_model
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "long-toy"
+    write_toy_model(folder, max_position_embeddings=4096)
+    return folder
+
+
+def bench(folder: Path, out: Path, *more: str) -> int:
+    return main(
+        [
+            *("bench", "prefill", "--model", str(folder), "--out", str(out), "--tokens", "2500"),
+            *("--pairs", "2", "--draft-layers", "1", "--score-layers", "1", "--keep", "40,100", *more),
+        ]
+    )
+
+
+def test_results_and_report(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(folder, tmp_path) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    cells = {(cell["scorer"], cell["keep_pct"]): cell for cell in results["cells"]}
+    assert set(cells) == {
+        ("lexical", 40.0),
+        ("early-layers", 40.0),
+        ("draft-model", 40.0),
+        ("lexical", 100.0),
+    }
+    for (_, keep), cell in cells.items():
+        assert len(cell["pairs"]) == 2
+        assert 2400 < cell["prompt_tokens"] <= 2500
+        assert cell["ran"] == ("sparse" if keep < 100 else "dense")
+        assert cell["read_tokens"] == pytest.approx(keep / 100 * cell["prompt_tokens"], abs=33)
+        for pair in cell["pairs"]:
+            assert pair["ratio"] == pytest.approx(pair["baseline_ttft_s"] / pair["ttft_s"])
+            assert pair["baseline_peak_bytes"] > 0
+            assert (0 < pair["score_s"] < pair["ttft_s"]) is (keep < 100)
+    assert (tmp_path / "report.md").read_text() == capsys.readouterr().out.rstrip("\n") + "\n"
+    assert "≥ 0.97" in (tmp_path / "report.md").read_text()
+
+
+def test_a_dense_run_is_no_result(folder: Path, tmp_path: Path) -> None:
+    """500 tokens are all in the part that is always read."""
+    assert bench(folder, tmp_path, "--tokens", "500", "--keep", "40", "--scorers", "lexical") == 1
+    report = (tmp_path / "report.md").read_text()
+    assert "Did not run as asked" in report
+    assert "| **no** |" in report
+
+
+def test_a_document_of_ones_own(folder: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text("Ships come and go. " * 60)
+    chosen = ("--document", str(own), "--scorers", "lexical", "--keep", "60")
+    assert bench(folder, tmp_path / "out", *chosen) == 0
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["document"] == "own.txt"
+    assert 1100 < results["cells"][0]["prompt_tokens"] < 1400
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--tokens", "4097"), "4,097"),
+        (("--kind", "poem"), "poem"),
+        (("--document", "nowhere.txt"), "nowhere.txt"),
+    ],
+)
+def test_mistakes_are_named(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], words: str
+) -> None:
+    assert bench(folder, tmp_path, *more) == 1
+    assert words in capsys.readouterr().err
+
+
+def cell(scorer: str, keep: float, ratio: float, target: float, ran: str = "sparse") -> PrefillCell:
+    pairs = (PrefillPair(10.0, 10.0 / ratio, ratio, 0.5, 1, 1),)
+    return PrefillCell(scorer, keep, ran, "", 1000, int(keep * 10), target, pairs)
+
+
+def test_verdicts() -> None:
+    """Predicted at keep 20 with r 0.05: 4.0."""
+    assert cell("early-layers", 20.0, 3.6, 3.5).predicted == pytest.approx(4.0)
+    assert cell("early-layers", 20.0, 3.6, 3.5).met
+    assert not cell("early-layers", 20.0, 3.6, 3.7).met
+    assert not cell("early-layers", 20.0, 3.3, 0.0).met
+    assert not cell("early-layers", 20.0, 3.6, 3.5, "dense").met
