@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.bench.documents import document
 from core.bench.environment import Environment, describe
@@ -124,20 +125,24 @@ def run(options: argparse.Namespace) -> int:
     scorers = options.scorers.split(",")
     with tempfile.TemporaryDirectory() as scratch:
         settings, draft = _settings(options, Path(info.path), Path(scratch))
-        cells = []
+        name = options.document.name if options.document else f"{options.kind} (generated)"
+        results = PrefillResults(
+            "prefill", describe(blas), info.name, name, settings.prefill.chunk_tokens, draft, ()
+        )
         for scorer, keep in _configurations(scorers, options.keep):
             cell = _measure(engine, messages, settings, scorer, keep, options.pairs)
             print(_row(cell), file=sys.stderr, flush=True)
-            cells.append(cell)
-    name = options.document.name if options.document else f"{options.kind} (generated)"
-    chunk = settings.prefill.chunk_tokens
-    results = PrefillResults("prefill", describe(blas), info.name, name, chunk, draft, tuple(cells))
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
-    report = write_report(results)
-    (options.out / "report.md").write_text(report, encoding="utf-8")
-    print(report)
-    return 0 if all(cell.as_asked for cell in cells) else 1
+            # Written after each, so that a long run that is stopped leaves what it found.
+            results = replace(results, cells=(*results.cells, cell))
+            _write(results, options.out)
+    print(write_report(results))
+    return 0 if all(cell.as_asked for cell in results.cells) else 1
+
+
+def _write(results: PrefillResults, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
+    (out / "report.md").write_text(write_report(results), encoding="utf-8")
 
 
 def _messages(engine: Engine, options: argparse.Namespace) -> tuple[Message, ...]:
