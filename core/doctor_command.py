@@ -29,6 +29,7 @@ _PACKAGES = ("mlx", "mlx-lm", "PySide6-Essentials", "qasync", "msgspec", "numpy"
 _SLOW_GFLOPS = 20.0
 # The starter's folder, a table of every size, and room for a download to begin.
 _LOW_DISK_BYTES = 1_000_000_000
+_MOST_TABLE_BYTES = 1 << 30
 
 
 class Finding(Struct, frozen=True):
@@ -180,22 +181,29 @@ def _nearest(folder: Path) -> Path:
 
 
 def _tables() -> Iterator[Finding]:
-    from safetensors import safe_open
+    """Every saved table is read whole, checksum and all, and left where it is."""
+    from core.paths import tables_dir
+    from core.tables.container import Refused
+    from core.tables.folder import TableFolder, read_file
+    from core.tables.table_file import decode_table
 
-    from core.paths import data_dir
-
-    folder = data_dir() / "tables"
-    files = sorted(folder.rglob("*.safetensors")) if folder.is_dir() else []
-    for path in files:
+    folder = TableFolder(tables_dir())
+    keys = folder.keys() if tables_dir().is_dir() else []
+    size_bytes = 0
+    for key in keys:
+        path = tables_dir() / key.file
         try:
-            with safe_open(str(path), framework="numpy") as file:
-                file.metadata()
-        except Exception as error:
+            content = read_file(path, _MOST_TABLE_BYTES)
+            size_bytes += len(content)
+            decode_table(content)
+        except (Refused, OSError) as error:
             yield Finding(
-                "Tables", "note", f"{path.name} cannot be read: {error}.", "It is left aside, never loaded."
+                "Tables",
+                "note",
+                f"{path.name} cannot be used: {error}.",
+                "It will be set aside, never loaded.",
             )
-    size_mb = sum(path.stat().st_size for path in files) / 1e6
-    text = f"{len(files)} in {folder}, {size_mb:.1f} MB" if files else "none saved yet"
+    text = f"{len(keys)} in {tables_dir()}, {size_bytes / 1e6:.1f} MB" if keys else "none saved yet"
     yield Finding("Tables", "ok", text)
 
 
