@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from core import tables_command
+from core import tables_build_command, tables_command
 from core.errors import DraftlightError, RequestError, SettingError
 from core.settings import Settings, declared, parse_all
 
@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     profile.set_defaults(run=_models_profile)
 
     tables = commands.add_parser("tables", help="what the drafters learned: list, save, share, erase")
-    tables_command.add_arguments(tables)
+    tables_build_command.add_action(tables_command.add_arguments(tables))
 
     bench = commands.add_parser("bench", help="measure")
     benches = bench.add_subparsers(title="benches", metavar="BENCH", required=True)

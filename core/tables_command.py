@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # importing it loads numpy, which no other command waits for
     from core.tables.memory import Done, TableMemory
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The actions and what they take."""
+def add_arguments(parser: argparse.ArgumentParser) -> Any:
+    """The actions and what they take. Returns the actions, for more of them."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     def action(
@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     reset = action("reset", _reset, "erase all that was learned, older generations too", f"{whose}, or all")
     reset.add_argument("--yes", action="store_true", help="do not ask")
+    return actions
 
 
 def _list(options: argparse.Namespace) -> int:

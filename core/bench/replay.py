@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from core.bench.cost_table import CostTable, cost_table
 from core.bench.reliability import Decile, Fate, deciles, fates
-from core.bench.streams import Stream, read_streams
 from core.decoding.accept import walk
 from core.decoding.planner import Planner
 from core.drafting.draft import Draft, sanitise
@@ -27,6 +26,7 @@ from core.drafting.gate import Gate
 from core.drafting.gram_table import GramTable
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
+from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
 from core.settings.drafting import Gate as GateSettings
 from core.tables.gram_file import load_grams

@@ -14,7 +14,7 @@ is taken as it is, without back-off weights, as the drafter mixes orders in its 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -32,6 +32,8 @@ _SHIFT = np.uint64(SHIFT)
 _NO_STATE = np.uint64(0)
 # What a follower that a shorter context does not list is taken to have there.
 _FLOOR = 1e-4
+# Nats a byte between which the limit is looked for.
+_LEAST_WORTH, _MOST_WORTH = 1e-6, 1e6
 # Bytes of a context and of each of its followers in a file.
 _CONTEXT_BYTES = 6
 _FOLLOWER_BYTES = 3
@@ -93,16 +95,28 @@ class GramCounter:
 
     def table(self, pruning: Pruning) -> GramTable:
         """The table of what was added so far. The counter can go on afterwards."""
+        pieces = self.pieces(pruning)
+        while True:
+            try:
+                next(pieces)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+
+    def pieces(self, pruning: Pruning) -> Generator[None, None, GramTable]:
+        """The same, in pieces of under a second for 100,000 places; the table is what it returns."""
         if not self.places:
             return GramTable(())
         states = np.concatenate(self._states)
         known = np.concatenate(self._known)
         tokens, weights = np.concatenate(self._tokens), np.concatenate(self._shares)
         owners = np.concatenate(self._owners)
-        orders = range(min(pruning.highest_order, self.highest_order) + 1)
-        counted = [_count(states[:, n], known >= n, tokens, weights, owners, pruning) for n in orders]
+        counted: list[_Counted] = []
+        for n in range(min(pruning.highest_order, self.highest_order) + 1):
+            counted.append(_count(states[:, n], known >= n, tokens, weights, owners, pruning))
+            yield
         above = _parents(states, known, counted)
-        return _kept(counted, above, pruning)
+        yield
+        return (yield from _kept(counted, above, pruning))
 
 
 class _Counted(Struct):
@@ -166,26 +180,30 @@ def _parents(states: _Words, known: NDArray[np.int8], counted: Sequence[_Counted
     return above
 
 
-def _kept(counted: Sequence[_Counted], above: Sequence[NDArray[np.int64]], pruning: Pruning) -> GramTable:
-    """The contexts worth most for their bytes, as many as fit."""
-    low, high = 0.0, 1e6
-    chosen = _choose(counted, above, pruning, 0.0)
-    if _bytes(counted, chosen) > pruning.most_bytes:
-        for _ in range(24):
-            middle = (low * high) ** 0.5 if low else high / 1000.0
-            trial = _choose(counted, above, pruning, middle)
-            if _bytes(counted, trial) > pruning.most_bytes:
-                low = middle
-            else:
-                high, chosen = middle, trial
-            if low and high / low < 1.01:
-                break
+def _kept(
+    counted: Sequence[_Counted], above: Sequence[NDArray[np.int64]], pruning: Pruning
+) -> Generator[None, None, GramTable]:
+    """The contexts worth most for their bytes, as many as fit; one trial a piece."""
+    lookup = _Lookup(counted)
+    chosen = _choose(counted, above, lookup, pruning, 0.0)
+    low, high = _LEAST_WORTH, _MOST_WORTH
+    while _bytes(counted, chosen) > pruning.most_bytes or low > _LEAST_WORTH:
+        yield
+        middle = (low * high) ** 0.5
+        trial = _choose(counted, above, lookup, pruning, middle)
+        if _bytes(counted, trial) > pruning.most_bytes:
+            low = middle
+        else:
+            high, chosen = middle, trial
+        if high / low < 1.01:
+            break
     return GramTable([_level(order, keep) for order, keep in zip(counted, chosen)])
 
 
 def _choose(
     counted: Sequence[_Counted],
     above: Sequence[NDArray[np.int64]],
+    lookup: _Lookup,
     pruning: Pruning,
     least_worth: float,
 ) -> list[NDArray[np.bool_]]:
@@ -196,7 +214,6 @@ def _choose(
     kept = [np.ones(len(counted[0].keys), dtype=np.bool_)]
     # (order, index) of the longest kept context that is i or ends i, as one number.
     stands_in = [np.zeros(len(counted[0].keys), dtype=np.int64)]
-    lookup = _Lookup(counted)
     for order in range(1, len(counted)):
         level = counted[order]
         base = stands_in[order - 1][above[order]]

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from core.bench.cost_table import COST_TABLES, cost_table
 from core.bench.reliability import worst_error
 from core.bench.replay import replay, replay_stream
-from core.bench.streams import Stream, read_streams, write_streams
 from core.cli import main
 from core.decoding.planner import Planner
 from core.drafting.draft import Draft
 from core.drafting.off import OffDrafter
 from core.drafting.registry import DRAFTERS
 from core.errors import RequestError
+from core.rehearsal.streams import Stream, read_streams, write_streams
 from core.settings.drafting import Gate
 
 ALWAYS = Gate(mode="always")

@@ -1,7 +1,8 @@
-"""Recorded streams: prompts and greedy answers as token ids, to replay drafters without a model.
+"""Recorded streams: prompts and greedy answers as token ids, to learn from or to replay drafters over.
 
 One JSON object a line, gzipped if the name ends in .gz: `prompt` and `out` are ids, `tops` the
-verifier's best ids at each place of `out`, best first (may be missing), `cls` the kind of prompt.
+model's likeliest ids at each place of `out`, best first, `shares` their probabilities (both may be
+missing), `cls` the kind of prompt.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Stream(Struct, frozen=True):
     out: list[int]
     cls: str = "prompt"
     tops: list[list[int]] = []
+    shares: list[list[float]] = []
 
 
 def read_streams(path: Path) -> list[Stream]:

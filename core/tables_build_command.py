@@ -1,0 +1,121 @@
+"""`draftlight tables build`: evidence learned beforehand, from a model's own answers.
+
+Its answers are kept as they come, so Ctrl-C loses only those under way, and the
+same command goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.errors import RequestError
+
+if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
+    from core.rehearsal.rehearsal import Progress, Rehearsal
+
+_SAY_EVERY_S = 1.0
+
+
+def add_action(actions: Any) -> None:
+    """`actions` are the subparsers of `draftlight tables`."""
+    text = "learn a table beforehand, from a model's own answers"
+    build = actions.add_parser("build", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    build.add_argument(
+        "--from-model",
+        metavar="MODEL",
+        required=True,
+        help="let this model answer prompts: starter, a folder, or a hub name",
+    )
+    build.add_argument(
+        "--out", type=Path, metavar="FILE", help="the table (from a model: default its own place)"
+    )
+    build.add_argument(
+        "--kbytes", type=int, default=1500, help="about how large the table may be (default 1500)"
+    )
+    model = build.add_argument_group("from a model")
+    model.add_argument(
+        "--prompts", type=Path, metavar="F.jsonl", help="lines with prompt, class, then (default: ours)"
+    )
+    model.add_argument(
+        "--tokens", type=int, default=0, help="stop after so many, earlier runs' included (default all)"
+    )
+    model.add_argument("--max-tokens", type=int, default=200, help="of one answer (default 200)")
+    model.add_argument("--batch", type=int, default=16, help="answers under way at once (default 16)")
+    build.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Build and say what it became. Raises `TableError`, `ModelError`, `RequestError`."""
+    for name in ("kbytes", "max_tokens", "batch"):
+        if getattr(options, name) < 1:
+            raise RequestError(
+                f"--{name.replace('_', '-')} {getattr(options, name)} is less than 1.", "Give more."
+            )
+    return _from_model(options)
+
+
+def _from_model(options: argparse.Namespace) -> int:
+    from core.models.runtime import prepare
+
+    prepare()
+    from core.models.loader import load
+    from core.rehearsal.conversations import default_conversations, read_conversations
+    from core.rehearsal.rehearsal import Plan, Rehearsal
+    from core.tables.gram_count import Pruning
+    from core.tables.shelf import rehearsal_paths
+
+    conversations = read_conversations(options.prompts or default_conversations())
+    loaded = load(options.from_model)
+    records, table = rehearsal_paths(loaded.info.family, loaded.info.name)
+    if options.out is not None:
+        records, table = options.out.with_suffix(".jsonl"), options.out
+    plan = Plan(
+        records,
+        table,
+        batch=options.batch,
+        max_tokens=options.max_tokens,
+        most_tokens=options.tokens,
+        pruning=Pruning(most_bytes=options.kbytes * 1024),
+    )
+    rehearsal = Rehearsal(loaded, conversations, plan)
+    stopped = _answer(rehearsal)
+    done = [rehearsal.progress(), *rehearsal.make_table()][-1]
+    if not done.contexts:
+        print("Nothing was answered, so there is no table.", file=sys.stderr)
+        return 130 if stopped else 1
+    print(
+        f"{table}: {done.contexts:,} contexts, {table.stat().st_size / 1024:,.0f} KiB,"
+        f" from {done.answered:,} of {done.prompts:,} answers, {done.tokens:,} tokens"
+    )
+    if stopped:
+        print("Stopped. The same command goes on from here.")
+    return 130 if stopped else 0
+
+
+def _answer(rehearsal: Rehearsal) -> bool:
+    """Answer until all is done; whether it was stopped by Ctrl-C."""
+    started = said = time.monotonic()
+    first: Progress | None = None
+    try:
+        for progress in rehearsal.answer():
+            first = first or progress
+            now = time.monotonic()
+            if now - said >= _SAY_EVERY_S:
+                said = now
+                speed = (progress.tokens - first.tokens) / (now - started)
+                print(
+                    f"\r{progress.answered:,} of {progress.prompts:,} answers,"
+                    f" {progress.tokens:,} tokens, {speed:.0f} a second ",
+                    end="",
+                    file=sys.stderr,
+                    flush=True,
+                )
+    except KeyboardInterrupt:
+        return True
+    finally:
+        print(file=sys.stderr)
+    return False
