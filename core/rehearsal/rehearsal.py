@@ -129,7 +129,7 @@ class Rehearsal:
     def _ask(self, answers: GreedyAnswers, held: Conversation, messages: tuple[Message, ...]) -> None:
         """Queue the first turn of `held`, from `messages` on, that has no answer yet."""
         while True:
-            ids = tuple(render(self._loaded.tokenizer, messages))
+            ids = tuple(render(self._loaded.tokenizer, messages).ids)
             out = self._done.get(ids)
             if out is None:
                 break
