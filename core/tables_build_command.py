@@ -1,7 +1,8 @@
-"""`draftlight tables build`: evidence learned beforehand, from a model's own answers.
+"""`draftlight tables build`: evidence learned beforehand, from a model's own answers or from texts.
 
-Its answers are kept as they come, so Ctrl-C loses only those under way, and the
-same command goes on where it stopped.
+From a model, a gram table for the `auto` drafter: its answers are kept as they come, so Ctrl-C
+loses only those under way, and the same command goes on where it stopped. From texts, a frozen table for `cacheback`: the count starts
+anew each time, in bounded memory.
 """
 
 from __future__ import annotations
@@ -18,17 +19,24 @@ if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
     from core.rehearsal.rehearsal import Progress, Rehearsal
 
 _SAY_EVERY_S = 1.0
+_COUNTS = (
+    *("kbytes", "max_tokens", "batch"),
+    *("leader_tokens", "follower_tokens", "leaders", "followers", "least_count"),
+)
 
 
 def add_action(actions: Any) -> None:
     """`actions` are the subparsers of `draftlight tables`."""
-    text = "learn a table beforehand, from a model's own answers"
+    text = "learn a table beforehand, from a model's own answers or from texts"
     build = actions.add_parser("build", help=text, description=f"{text[0].upper()}{text[1:]}.")
-    build.add_argument(
+    source = build.add_mutually_exclusive_group(required=True)
+    source.add_argument(
         "--from-model",
         metavar="MODEL",
-        required=True,
         help="let this model answer prompts: starter, a folder, or a hub name",
+    )
+    source.add_argument(
+        "--corpus", nargs="+", type=Path, metavar="PATH", help="text files, or folders of them"
     )
     build.add_argument(
         "--out", type=Path, metavar="FILE", help="the table (from a model: default its own place)"
@@ -45,17 +53,26 @@ def add_action(actions: Any) -> None:
     )
     model.add_argument("--max-tokens", type=int, default=200, help="of one answer (default 200)")
     model.add_argument("--batch", type=int, default=16, help="answers under way at once (default 16)")
+    texts = build.add_argument_group("from texts, for the cacheback drafter")
+    texts.add_argument(
+        "--tokenizer", metavar="MODEL", default="starter", help="the family's tokenizer (default starter's)"
+    )
+    texts.add_argument("--leader-tokens", type=int, default=1, help="tokens of a leader (default 1)")
+    texts.add_argument("--follower-tokens", type=int, default=3, help="tokens of a follower (default 3)")
+    texts.add_argument("--leaders", type=int, default=1 << 20, help="most leaders (default 1048576)")
+    texts.add_argument("--followers", type=int, default=128, help="most followers of one (default 128)")
+    texts.add_argument("--least-count", type=int, default=2, help="a follower's fewest times (default 2)")
     build.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Build and say what it became. Raises `TableError`, `ModelError`, `RequestError`."""
-    for name in ("kbytes", "max_tokens", "batch"):
+    for name in _COUNTS:
         if getattr(options, name) < 1:
             raise RequestError(
                 f"--{name.replace('_', '-')} {getattr(options, name)} is less than 1.", "Give more."
             )
-    return _from_model(options)
+    return _from_texts(options) if options.corpus else _from_model(options)
 
 
 def _from_model(options: argparse.Namespace) -> int:
@@ -119,3 +136,57 @@ def _answer(rehearsal: Rehearsal) -> bool:
     finally:
         print(file=sys.stderr)
     return False
+
+
+def _from_texts(options: argparse.Namespace) -> int:
+    from core.models.runtime import prepare
+
+    prepare()
+    from core.models.loader import load_family
+    from core.tables.corpus import Corpus
+    from core.tables.frozen_file import save_frozen
+    from core.tables.leader_count import LeaderCount, Shape
+
+    if options.out is None:
+        raise RequestError("There is no place for the table.", "Give --out FILE.")
+    corpus = Corpus(options.corpus)
+    family = load_family(options.tokenizer)
+    shape = Shape(
+        options.leader_tokens,
+        options.follower_tokens,
+        options.leaders,
+        options.followers,
+        options.least_count,
+    )
+    read, tokens, said = 0, 0, time.monotonic()
+
+    def encode(text: str) -> list[int]:
+        return [int(i) for i in family.tokenizer.encode(text, add_special_tokens=False)]
+
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with LeaderCount(shape, family.vocabulary, scratch=options.out.parent) as count:
+        for piece in corpus.pieces(encode):
+            count.add(piece.ids, starts=piece.starts)
+            read, tokens = read + piece.read_bytes, tokens + len(piece.ids)
+            if time.monotonic() - said >= _SAY_EVERY_S:
+                said = time.monotonic()
+                share = read / max(corpus.size_bytes, 1)
+                print(f"\r{share:.0%} of the text, {tokens:,} tokens ", end="", file=sys.stderr, flush=True)
+        table = count.table()
+    print(file=sys.stderr)
+    if not len(table):
+        raise RequestError(
+            f"{tokens:,} tokens are too few for a table.", "Give more text, or --least-count 1."
+        )
+    learned_from = f"{tokens:,} tokens of text in {len(corpus.files) - corpus.passed_over:,} files"
+    save_frozen(
+        table, options.out, family=family.family, family_name=family.family_name, learned_from=learned_from
+    )
+    followers = sum(len(held) for held in table.entries().values())
+    print(
+        f"{options.out}: {len(table):,} leaders, {followers:,} followers,"
+        f" {options.out.stat().st_size / 1024:,.0f} KiB, from {learned_from}"
+    )
+    if corpus.passed_over:
+        print(f"{corpus.passed_over:,} files were passed over, as they are no UTF-8 text.")
+    return 0

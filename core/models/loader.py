@@ -22,6 +22,7 @@ from mlx.utils import tree_flatten
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import dequantize_model, load_model, load_tokenizer
+from msgspec import Struct
 
 from core.errors import ModelError
 from core.events import ModelInfo
@@ -54,13 +55,7 @@ def load(reference: str, progress: Progress = lambda stage, fraction: None) -> L
     folder = ensure_starter(progress) if reference == STARTER else _folder(reference, progress)
     config = _checked_config(folder)
     progress("Reading the tokenizer", 0.3)
-    try:
-        tokenizer = load_tokenizer(folder)
-    except Exception as error:  # transformers raises many kinds
-        raise ModelError(
-            f"The tokenizer in {folder} cannot be read: {_first_line(error)}.",
-            "Download the model again, tokenizer files included.",
-        ) from error
+    tokenizer = _tokenizer(folder)
     progress("Reading the weights", 0.5)
     try:
         model, _ = load_model(folder, lazy=True)
@@ -84,6 +79,39 @@ def load(reference: str, progress: Progress = lambda stage, fraction: None) -> L
     progress("Almost ready", 0.95)
     info = _describe(folder, config, model, tokenizer, vocabulary, time.perf_counter() - started)
     return LoadedModel(model, tokenizer, info)
+
+
+class FamilyTokenizer(Struct, frozen=True):
+    """A tokenizer without its model. `vocabulary` is one more than its highest id."""
+
+    tokenizer: TokenizerWrapper
+    family: str
+    family_name: str
+    vocabulary: int
+
+
+def load_family(reference: str, progress: Progress = lambda stage, fraction: None) -> FamilyTokenizer:
+    """The tokenizer of `reference` alone: no weight is read. Raises `ModelError`."""
+    folder = ensure_starter(progress) if reference == STARTER else _folder(reference, progress)
+    tokenizer = _tokenizer(folder)
+    vocabulary = tokenizer.get_vocab()
+    return FamilyTokenizer(
+        tokenizer, fingerprint(vocabulary), _family_name(tokenizer, folder), max(vocabulary.values()) + 1
+    )
+
+
+def _tokenizer(folder: Path) -> TokenizerWrapper:
+    try:
+        return load_tokenizer(folder)
+    except Exception as error:  # transformers raises many kinds
+        raise ModelError(
+            f"The tokenizer in {folder} cannot be read: {_first_line(error)}.",
+            "Download the model again, tokenizer files included.",
+        ) from error
+
+
+def _family_name(tokenizer: TokenizerWrapper, folder: Path) -> str:
+    return str(getattr(tokenizer, "name_or_path", "") or folder.name).split("/")[-1]
 
 
 def _folder(reference: str, progress: Progress) -> Path:
@@ -167,7 +195,7 @@ def _describe(
         name=config.get("draftlight_name") or folder.name,
         path=str(folder),
         family=fingerprint(vocabulary),
-        family_name=str(getattr(tokenizer, "name_or_path", "") or folder.name).split("/")[-1],
+        family_name=_family_name(tokenizer, folder),
         architecture=config["model_type"],
         dtype=str(floats[0] if floats else mx.float32).removeprefix("mlx.core."),
         quantisation=stored,

@@ -1,8 +1,10 @@
 """A frozen table as a file: safetensors with the family it belongs to in its header.
 
-    leaders    int32 [n, LL]   the leaders, most frequent first
-    followers  int32 [m, FL]   all followers, those of one leader together, most frequent first
-    counts     int32 [n]       how many of them belong to each leader; they sum to m
+    leaders    [n, LL]   the leaders, most frequent first
+    followers  [m, FL]   all followers, those of one leader together, most frequent first
+    counts     [n]       how many of them belong to each leader; they sum to m
+
+Ids are uint16 where all of them fit, else int32; counts are int32.
 
 Nothing in a file is believed: sizes, shapes, sums and every id are checked before a table is made
 of it, so a truncated, foreign or hostile file is an error with its name and never a wrong table.
@@ -11,8 +13,10 @@ of it, so a truncated, foreign or hostile file is an error with its name and nev
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.drafting.frozen_table import FrozenTable
 from core.tables import learned_file
@@ -20,13 +24,14 @@ from core.tables.learned_file import Parts, refused
 
 FORMAT = "draftlight-frozen"
 VERSION = "1"
+_ID_TYPES = (np.uint16, np.int32)
 
 
 def save_frozen(table: FrozenTable, path: Path, *, family: str, family_name: str, learned_from: str) -> None:
     """Write `table` atomically. All leaders have one length, and so have all followers."""
     entries = table.entries()
-    leaders = np.array(list(entries), dtype=np.int32)
-    followers = np.array([gram for held in entries.values() for gram in held], dtype=np.int32)
+    leaders = _narrow(np.array(list(entries), dtype=np.int32))
+    followers = _narrow(np.array([gram for held in entries.values() for gram in held], dtype=np.int32))
     counts = np.array([len(held) for held in entries.values()], dtype=np.int32)
     header = {
         "format": FORMAT,
@@ -53,8 +58,8 @@ def load_frozen(path: Path, *, family: str, family_name: str, vocabulary: int) -
 
 def _checked(path: Path, parts: Parts, vocabulary: int) -> FrozenTable:
     leaders, followers, counts = parts["leaders"], parts["followers"], parts["counts"]
-    if any(part.dtype != np.int32 for part in parts.values()):
-        raise refused(path, "its ids are not 32-bit integers")
+    if counts.dtype != np.int32 or any(ids.dtype not in _ID_TYPES for ids in (leaders, followers)):
+        raise refused(path, "its ids are not 16- or 32-bit integers")
     if leaders.ndim != 2 or followers.ndim != 2 or counts.shape != leaders.shape[:1]:
         raise refused(path, "its parts do not fit together")
     if counts.size and (int(counts.min()) < 1 or int(counts.sum(dtype=np.int64)) != len(followers)):
@@ -69,3 +74,7 @@ def _checked(path: Path, parts: Parts, vocabulary: int) -> FrozenTable:
     if len(set(keys)) != len(keys):
         raise refused(path, "a leader occurs twice")
     return FrozenTable({key: tuple(grams[a:b]) for key, a, b in zip(keys, starts, ends)})
+
+
+def _narrow(ids: NDArray[np.int32]) -> NDArray[Any]:
+    return ids.astype(np.uint16) if ids.size and int(ids.max()) < 1 << 16 else ids

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
+from core.models.loader import load
 from core.rehearsal.records import read_records
+from core.tables.frozen_file import load_frozen
 from tests.core.toy import write_toy_model
 
 
@@ -62,3 +64,29 @@ def test_what_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "cannot be read" in capsys.readouterr().err
     assert main([*command, "--batch", "0"]) == 1
     assert "--batch 0" in capsys.readouterr().err
+
+
+def test_from_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_toy_model(tmp_path / "toy")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("the cat and the dog and the bird\n" * 3)
+    (tmp_path / "texts" / "b").write_bytes(b"\0\0")
+    command = ["tables", "build", "--tokenizer", str(tmp_path / "toy"), "--corpus", str(tmp_path / "texts")]
+    assert (
+        main([*command, "--leaders", "5", "--followers", "2", "--out", str(tmp_path / "t" / "toy.frozen")])
+        == 0
+    )
+    said = capsys.readouterr().out
+    assert "5 leaders" in said
+    assert "1 files were passed over" in said
+    info = load(str(tmp_path / "toy")).info
+    table = load_frozen(
+        tmp_path / "t" / "toy.frozen", family=info.family, family_name=info.family_name, vocabulary=260
+    )
+    tokenizer = load(str(tmp_path / "toy")).tokenizer
+    space, the = tokenizer.encode(" "), tokenizer.encode("the")
+    assert next(iter(table.entries())) == tuple(space)
+    assert tuple(the) in list(table.followers(tuple(space)))
+    assert [path.name for path in (tmp_path / "t").iterdir()] == ["toy.frozen"]
+    assert main([*command]) == 1
+    assert "--out" in capsys.readouterr().err

@@ -42,6 +42,13 @@ def test_what_was_written_comes_back(path: Path, table: FrozenTable) -> None:
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+def test_large_ids_come_back(tmp_path: Path) -> None:
+    large = FrozenTable({(1,): ((150_000, 2),)})
+    save_frozen(large, tmp_path / "t", family=FAMILY, family_name=NAME, learned_from="a test")
+    found = load_frozen(tmp_path / "t", family=FAMILY, family_name=NAME, vocabulary=151_000)
+    assert dict(found.entries()) == dict(large.entries())
+
+
 def test_another_family_is_refused_with_both_names(path: Path) -> None:
     with pytest.raises(TableError, match="Toy tokenizer, and the model has the Qwen3 one"):
         load_frozen(path, family="0" * 64, family_name="Qwen3", vocabulary=VOCABULARY)
@@ -77,7 +84,7 @@ HEADER = {"format": FORMAT, "version": VERSION, "family": FAMILY, "family_name":
         (parts(leaders=np.array([[1], [1]], np.int32)), HEADER, "occurs twice"),
         (parts(leaders=np.array([[1], [-2]], np.int32)), HEADER, "outside"),
         (parts(followers=np.array([[3, 4], [5, 6], [7, 999]], np.int32)), HEADER, "outside"),
-        (parts(followers=np.zeros((3, 2), np.float32)), HEADER, "32-bit integers"),
+        (parts(followers=np.zeros((3, 2), np.float32)), HEADER, "16- or 32-bit integers"),
     ],
 )
 def test_lies_are_refused(

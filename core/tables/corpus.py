@@ -1,0 +1,88 @@
+"""Texts as token ids: files and folders, read a piece at a time, so that any amount of text will do.
+
+A piece ends at a line's end, so that tokens are those of the whole file but for that one place.
+Files that are not text in UTF-8, hidden ones and links out of a folder are passed over and counted.
+Knows no table; the tokenizer is given to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from core.errors import RequestError
+
+Encode = Callable[[str], Sequence[int]]
+
+_PIECE_BYTES = 1 << 20
+
+
+class Piece(Struct, frozen=True):
+    """Ids of a part of one file. `starts` is True for its first; `read_bytes` is how much that was."""
+
+    ids: list[int]
+    starts: bool
+    read_bytes: int
+
+
+class Corpus:
+    """`paths` are files or folders; folders are searched whole. Raises `RequestError` for what is missing."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.files: list[Path] = []
+        self.passed_over = 0
+        for path in paths:
+            if path.is_file():
+                self.files.append(path)
+            elif path.is_dir():
+                self.files += _inside(path)
+            else:
+                raise RequestError(f"There is no file or folder at {path}.", "Check the path.")
+        if not self.files:
+            raise RequestError("There are no files to read.", "Give text files, or folders that hold some.")
+        self.size_bytes = sum(path.stat().st_size for path in self.files)
+
+    def pieces(self, encode: Encode) -> Iterator[Piece]:
+        """Every piece, file after file."""
+        for path in self.files:
+            starts = True
+            try:
+                for text, read_bytes in _texts(path):
+                    yield Piece(list(encode(text)), starts, read_bytes)
+                    starts = False
+            except (OSError, UnicodeDecodeError):
+                self.passed_over += 1
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Sorted, so that the same folder gives the same table."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        files = (Path(place) / name for name in sorted(names) if not name.startswith("."))
+        found += [path for path in files if path.is_file() and not path.is_symlink()]
+    return found
+
+
+def _texts(path: Path) -> Iterator[tuple[str, int]]:
+    """Texts of about a megabyte, and their sizes. Raises `UnicodeDecodeError` where it is no text."""
+    with path.open("rb") as file:
+        rest = b""
+        while block := file.read(_PIECE_BYTES):
+            if b"\0" in block:
+                raise UnicodeDecodeError("utf-8", block[:1], 0, 1, "it is no text")
+            whole = rest + block
+            end = whole.rfind(b"\n") + 1
+            if not end:  # a line longer than a piece: cut where a character ends
+                end = len(whole)
+                while end and end > len(whole) - 4 and whole[end - 1] & 0xC0 == 0x80:
+                    end -= 1
+                end -= 1 if end and whole[end - 1] >= 0xC0 else 0
+            if end:
+                yield whole[:end].decode("utf-8"), end
+            rest = whole[end:]
+        if rest:
+            yield rest.decode("utf-8"), len(rest)

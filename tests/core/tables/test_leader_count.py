@@ -1,0 +1,108 @@
+"""Counting in runs on disk gives the table that counting in memory gives."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.drafting.frozen_table import pairs
+from core.tables.leader_count import LeaderCount, Shape
+
+Gram = tuple[int, ...]
+
+
+def by_hand(texts: Sequence[Sequence[int]], shape: Shape) -> dict[Gram, tuple[Gram, ...]]:
+    totals: Counter[Gram] = Counter()
+    followers: dict[Gram, Counter[Gram]] = {}
+    for text in texts:
+        for leader, follower in pairs(text, shape.leader_tokens, shape.follower_tokens):
+            totals[leader] += 1
+            followers.setdefault(leader, Counter())[follower] += 1
+    kept = {
+        leader: [
+            gram
+            for gram, count in sorted(held.items(), key=lambda item: (-item[1], item[0]))
+            if count >= shape.least_count
+        ][: shape.followers]
+        for leader, held in followers.items()
+    }
+    best = sorted((k for k in kept if kept[k]), key=lambda leader: (-totals[leader], leader))[: shape.leaders]
+    return {leader: tuple(kept[leader]) for leader in best}
+
+
+def counted(
+    texts: Sequence[Sequence[int]], shape: Shape, rows: int, vocabulary: int = 300
+) -> dict[Gram, tuple[Gram, ...]]:
+    with LeaderCount(shape, vocabulary, rows=rows) as count:
+        for text in texts:
+            count.add(text)
+        return dict(count.table().entries())
+
+
+@pytest.mark.parametrize("rows", [7, 100, 10_000])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape(1, 3, 50, 4),
+        Shape(2, 1, 5, 128),
+        Shape(3, 2, 1000, 2, 2),
+        Shape(1, 1, 3, 1),
+    ],
+)
+@pytest.mark.parametrize("vocabulary", [300, 100_000])
+def test_as_by_hand(rows: int, shape: Shape, vocabulary: int) -> None:
+    rng = random.Random(rows)
+    texts = [
+        [rng.choice([0, 1, 2, 3, 255, 256, vocabulary - 1]) for _ in range(rng.randrange(300))]
+        for _ in range(5)
+    ]
+    found = counted(texts, shape, rows, vocabulary)
+    expected = by_hand(texts, shape)
+    assert found == expected
+    assert list(found) == list(expected), "most frequent leaders first"
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=40), max_size=5), st.integers(1, 30))
+@settings(deadline=None, max_examples=40)
+def test_any_text_any_run_length(texts: list[list[int]], rows: int) -> None:
+    shape = Shape(1, 2, 4, 3)
+    assert counted(texts, shape, rows) == by_hand(texts, shape)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4, 10, 99])
+def test_a_text_in_pieces_is_the_same_text(cut: int) -> None:
+    rng = random.Random(0)
+    text = [rng.randrange(5) for _ in range(100)]
+    shape = Shape(1, 3, 50, 10)
+    with LeaderCount(shape, 300, rows=20) as count:
+        for start in range(0, len(text), cut):
+            count.add(text[start : start + cut], starts=start == 0)
+        assert dict(count.table().entries()) == by_hand([text], shape)
+
+
+def test_the_scratch_folder_goes_away(tmp_path: Path) -> None:
+    with LeaderCount(Shape(), 300, rows=5, scratch=tmp_path) as count:
+        count.add(list(range(200)))
+        assert count.runs > 10
+        assert list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_frequent_leader_fills_many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One leader with more rows than a merge block holds."""
+    monkeypatch.setattr("core.tables.leader_count._BLOCK_ROWS", 10)
+    rng = random.Random(1)
+    text = [token for _ in range(400) for token in (7, rng.randrange(200), rng.randrange(200))]
+    shape = Shape(1, 2, 5, 6)
+    with LeaderCount(shape, 300, rows=50) as count:
+        count.add(text)
+        found = dict(count.table().entries())
+    expected = by_hand([text], shape)
+    assert list(found) == list(expected)
+    assert found[(7,)] == expected[(7,)]
