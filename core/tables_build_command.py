@@ -1,8 +1,8 @@
 """`draftlight tables build`: evidence learned beforehand, from a model's own answers or from texts.
 
 From a model, a gram table for the `auto` drafter: its answers are kept as they come, so Ctrl-C
-loses only those under way, and the same command goes on where it stopped. From texts, a frozen table for `cacheback`: the count starts
-anew each time, in bounded memory.
+loses only those under way, and the same command goes on where it stopped. From texts, a frozen
+table for `cacheback`: the count starts anew each time, in bounded memory.
 """
 
 from __future__ import annotations
