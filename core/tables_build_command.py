@@ -151,12 +151,15 @@ def _from_texts(options: argparse.Namespace) -> int:
         raise RequestError("There is no place for the table.", "Give --out FILE.")
     corpus = Corpus(options.corpus)
     family = load_family(options.tokenizer)
+    # Two bytes an id, four where the family has more ids than that; leaders come on top.
+    follower_bytes = options.follower_tokens * (2 if family.vocabulary <= 1 << 16 else 4)
     shape = Shape(
         options.leader_tokens,
         options.follower_tokens,
         options.leaders,
         options.followers,
         options.least_count,
+        options.kbytes * 1024 // (follower_bytes + 1),
     )
     read, tokens, said = 0, 0, time.monotonic()
 

@@ -33,7 +33,8 @@ _BLOCK_ROWS = 200_000
 class Shape(Struct, frozen=True):
     """Tokens of a leader and of a follower, how many leaders, and how many followers of each.
 
-    A follower that came less than `least_count` times is left out.
+    A follower that came less than `least_count` times is left out. So are the rarest, where all
+    leaders together have more than `most` followers: that bounds the memory and the file.
     """
 
     leader_tokens: int = 1
@@ -41,6 +42,7 @@ class Shape(Struct, frozen=True):
     leaders: int = 1 << 20
     followers: int = 128
     least_count: int = 1
+    most: int = 250_000
 
 
 class _Leader(Struct):
@@ -102,16 +104,17 @@ class LeaderCount:
     def table(self) -> FrozenTable:
         """The table of all that was added; leaders most frequent first."""
         self._spill()
-        shape, held = self._shape, list[_Leader]()
+        shape, held, size = self._shape, list[_Leader](), 0
         for leader in self._leaders():
             if leader.followers:
                 held.append(leader)
-            if len(held) >= 2 * shape.leaders:
-                held = _best(held, shape.leaders)
+                size += len(leader.followers)
+            if len(held) >= 2 * shape.leaders or size >= 4 * shape.most:
+                held = _thinned(_best(held, shape.leaders), 2 * shape.most)
+                size = sum(len(leader.followers) for leader in held)
         entries = {}
-        for leader in _best(held, shape.leaders):
-            followers = sorted(leader.followers, key=lambda pair: (-pair[0], pair[1]))[: shape.followers]
-            entries[self._ids(leader.key)] = tuple(self._ids(row) for _, row in followers)
+        for leader in _thinned(_best(held, shape.leaders), shape.most):
+            entries[self._ids(leader.key)] = tuple(self._ids(row) for _, row in leader.followers)
         return FrozenTable(entries)
 
     def _spill(self) -> None:
@@ -145,7 +148,7 @@ class LeaderCount:
             yield found, np.bincount(which, weights=np.concatenate(counts)).astype(np.int64)
 
     def _leaders(self) -> Iterator[_Leader]:
-        """Each leader once, with its best followers and a few more than asked for."""
+        """Each leader once, with its best followers, most frequent first."""
         shape, size = self._shape, self._shape.leader_tokens * self._bytes
         now: _Leader | None = None
         for rows, counts in self._merged():
@@ -156,17 +159,16 @@ class LeaderCount:
                 key = keys[start].tobytes()
                 if now is None or now.key != key:
                     if now is not None:
-                        yield now
+                        yield _sorted(now, shape.followers)
                     now = _Leader(key, 0, [])
                 now.total += int(counts[start:end].sum())
                 enough = np.flatnonzero(counts[start:end] >= shape.least_count) + start
                 order = enough[np.argsort(-counts[enough], kind="stable")][: shape.followers]
                 now.followers += [(int(counts[i]), raw[i, size:].tobytes()) for i in order.tolist()]
                 if len(now.followers) > 2 * shape.followers:
-                    now.followers.sort(key=lambda pair: (-pair[0], pair[1]))
-                    del now.followers[shape.followers :]
+                    _sorted(now, shape.followers)
         if now is not None:
-            yield now
+            yield _sorted(now, shape.followers)
 
     def _ids(self, packed: bytes) -> tuple[int, ...]:
         return tuple(np.frombuffer(packed, dtype=">u2" if self._bytes == 2 else ">u4").tolist())
@@ -174,3 +176,24 @@ class LeaderCount:
 
 def _best(held: list[_Leader], most: int) -> list[_Leader]:
     return sorted(held, key=lambda leader: (-leader.total, leader.key))[:most]
+
+
+def _sorted(leader: _Leader, most: int) -> _Leader:
+    leader.followers.sort(key=lambda pair: (-pair[0], pair[1]))
+    del leader.followers[most:]
+    return leader
+
+
+def _thinned(held: list[_Leader], most: int) -> list[_Leader]:
+    """At most `most` followers in all: the rarest go, of equally rare ones those of rarer leaders."""
+    counts = np.array([count for leader in held for count, _ in leader.followers], dtype=np.int64)
+    if len(counts) <= most:
+        return held
+    least = int(np.partition(counts, len(counts) - most)[len(counts) - most])
+    ties = most - int((counts > least).sum())
+    for leader in held:
+        kept = sum(count > least for count, _ in leader.followers)
+        tied = min(ties, sum(count == least for count, _ in leader.followers))
+        ties -= tied
+        del leader.followers[kept + tied :]
+    return [leader for leader in held if leader.followers]

@@ -86,6 +86,24 @@ def test_a_text_in_pieces_is_the_same_text(cut: int) -> None:
         assert dict(count.table().entries()) == by_hand([text], shape)
 
 
+@pytest.mark.parametrize("most", [1, 10, 37, 100])
+def test_the_rarest_followers_go_first(most: int) -> None:
+    rng = random.Random(2)
+    text = [min(int(rng.expovariate(0.3)), 30) for _ in range(3000)]
+    whole = by_hand([text], Shape(1, 2, 1000, 1000))
+    times = Counter(pairs(text, 1, 2))
+    found = counted([text], Shape(1, 2, 1000, 1000, most=most), 100)
+    kept = [times[leader, gram] for leader, held in found.items() for gram in held]
+    assert (
+        sorted(kept, reverse=True)
+        == sorted((times[leader, gram] for leader, held in whole.items() for gram in held), reverse=True)[
+            :most
+        ]
+    )
+    for leader, held in found.items():
+        assert held == whole[leader][: len(held)]
+
+
 def test_the_scratch_folder_goes_away(tmp_path: Path) -> None:
     with LeaderCount(Shape(), 300, rows=5, scratch=tmp_path) as count:
         count.add(list(range(200)))
