@@ -87,9 +87,9 @@ def _from_model(options: argparse.Namespace) -> int:
 
     conversations = read_conversations(options.prompts or default_conversations())
     loaded = load(options.from_model)
-    records, table = rehearsal_paths(loaded.info.family, loaded.info.name)
+    records, table = rehearsal_paths(loaded.info.name)
     if options.out is not None:
-        records, table = options.out.with_suffix(".jsonl"), options.out
+        records, table = options.out.with_name(f"{options.out.name}.answers.jsonl"), options.out
     plan = Plan(
         records,
         table,

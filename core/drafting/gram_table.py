@@ -19,10 +19,9 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from math import log2
+from typing import NamedTuple
 
 from msgspec import Struct
-
-from core.drafting.learned import Seen
 
 # 2^64 divided by the golden ratio, odd: Knuth's multiplicative hash.
 MULTIPLIER = 0x9E3779B97F4A7C15
@@ -31,6 +30,14 @@ _MASK = (1 << 64) - 1
 # A total t is kept as round(STEPS · log2 t): 4 % coarse, up to 2^15.9.
 _STEPS = 16
 FULL_SHARE = 255
+
+
+class Seen(NamedTuple):
+    """A context of `order` tokens that was met `total` times; `followers` are (token, share)."""
+
+    order: int
+    total: float
+    followers: tuple[tuple[int, float], ...]
 
 
 class Level(Struct, frozen=True):

@@ -27,11 +27,11 @@ def test_from_a_model(tmp_path: Path, prompts: Path, capsys: pytest.CaptureFixtu
     command += ["--max-tokens", "8", "--batch", "3", "--out", str(tmp_path / "t.grams")]
     assert main([*command, "--tokens", "20"]) == 0
     assert "of 6 answers" in capsys.readouterr().out
-    some = len(list(read_records(tmp_path / "t.jsonl")))
+    some = len(list(read_records(tmp_path / "t.grams.answers.jsonl")))
     assert 0 < some < 6
     assert main(command) == 0
     assert "from 6 of 6 answers" in capsys.readouterr().out
-    assert len(list(read_records(tmp_path / "t.jsonl"))) == 6
+    assert len(list(read_records(tmp_path / "t.grams.answers.jsonl"))) == 6
 
 
 def test_its_own_place_is_in_the_data_folder(
@@ -54,7 +54,7 @@ def test_its_own_place_is_in_the_data_folder(
         )
         == 0
     )
-    assert len(list((tmp_path / "home" / "data" / "rehearsal").glob("*/toy.grams"))) == 1
+    assert len(list((tmp_path / "home" / "data" / "tables" / "built").glob("toy.grams.safetensors"))) == 1
 
 
 def test_what_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
