@@ -51,6 +51,31 @@ class _Leader(Struct):
     followers: list[tuple[int, bytes]]
 
 
+class _Run:
+    """Rows in order with their counts, in two files, read from the start on."""
+
+    def __init__(self, path: Path, row: np.dtype[np.bytes_], size: int) -> None:
+        self._rows, self._counts = path.with_suffix(".rows"), path.with_suffix(".counts")
+        self._row = row
+        self._at = 0
+        self.left = size
+
+    def write(self, rows: _Rows, counts: _Counts) -> None:
+        rows.tofile(self._rows)
+        counts.astype(np.uint32).tofile(self._counts)
+
+    def next_rows(self, most: int) -> _Rows:
+        """The next rows, which stay the next ones."""
+        start = self._at * self._row.itemsize
+        return np.fromfile(self._rows, dtype=self._row, count=min(most, self.left), offset=start)
+
+    def take(self, size: int) -> _Counts:
+        """Pass over the next rows; their counts."""
+        counts = np.fromfile(self._counts, dtype=np.uint32, count=size, offset=self._at * 4)
+        self._at, self.left = self._at + size, self.left - size
+        return counts.astype(np.int64)
+
+
 class LeaderCount:
     """`with LeaderCount(shape, vocabulary) as count`: `add` texts, then `table`. Owns a scratch folder."""
 
@@ -64,7 +89,7 @@ class LeaderCount:
         self._limit = rows
         self._waiting: list[_Rows] = []
         self._waiting_rows = 0
-        self._runs: list[tuple[_Rows, _Counts]] = []
+        self._runs: list[_Run] = []
         self._folder = tempfile.TemporaryDirectory(prefix="draftlight-count-", dir=scratch)
         self._tail = np.zeros(0, dtype=np.int64)
 
@@ -122,30 +147,24 @@ class LeaderCount:
             return
         rows, counts = np.unique(np.concatenate(self._waiting), return_counts=True)
         self._waiting, self._waiting_rows = [], 0
-        paths = [Path(self._folder.name) / f"{len(self._runs)}.{part}.npy" for part in ("rows", "counts")]
-        np.save(paths[0], rows)
-        np.save(paths[1], counts.astype(np.uint32))
-        self._runs.append((np.load(paths[0], mmap_mode="r"), np.load(paths[1], mmap_mode="r")))
+        run = _Run(Path(self._folder.name) / str(len(self._runs)), self._row, len(rows))
+        run.write(rows, counts)
+        self._runs.append(run)
 
     def _merged(self) -> Iterator[tuple[_Rows, _Counts]]:
         """All runs as one, in blocks: rows ascending, no row twice."""
-        ats = [0] * len(self._runs)
-        while True:
-            open_ = [i for i, (rows, _) in enumerate(self._runs) if ats[i] < len(rows)]
-            if not open_:
-                return
+        open_ = [run for run in self._runs if run.left]
+        while open_:
             each = max(1, _BLOCK_ROWS // len(open_))
+            blocks = [run.next_rows(each) for run in open_]
             # Rows up to the smallest of the blocks' last ones are in these blocks, all of them.
-            last = min(self._runs[i][0][min(ats[i] + each, len(self._runs[i][0])) - 1] for i in open_)
-            rows, counts = [], []
-            for i in open_:
-                block = self._runs[i][0][ats[i] : ats[i] + each]
-                taken = int(np.searchsorted(block, last, side="right"))
-                rows.append(np.asarray(block[:taken]))
-                counts.append(np.asarray(self._runs[i][1][ats[i] : ats[i] + taken], dtype=np.int64))
-                ats[i] += taken
-            found, which = np.unique(np.concatenate(rows), return_inverse=True)
-            yield found, np.bincount(which, weights=np.concatenate(counts)).astype(np.int64)
+            last = min(block[-1] for block in blocks)
+            taken = [int(np.searchsorted(block, last, side="right")) for block in blocks]
+            counts = np.concatenate([run.take(size) for run, size in zip(open_, taken)])
+            rows = np.concatenate([block[:size] for block, size in zip(blocks, taken)])
+            found, which = np.unique(rows, return_inverse=True)
+            yield found, np.bincount(which, weights=counts).astype(np.int64)
+            open_ = [run for run in open_ if run.left]
 
     def _leaders(self) -> Iterator[_Leader]:
         """Each leader once, with its best followers, most frequent first."""
