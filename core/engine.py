@@ -43,6 +43,7 @@ from core.models.prompt import offsets, render
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.reading import Means, ScoringDraft, Text
 from core.prefill.trial import why_no_gaps
+from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings, assign
 from core.settings.declaration import check
 from core.settings.drafting import Cacheback
@@ -74,6 +75,7 @@ class Engine:
         self._profile: Profile | None = None
         self._cost_profile: CostProfile | None = None
         self._measuring: Generator[None, None, CostProfile] | None = None
+        self._rehearsal = IdleRehearsal()
 
     # ---- the model
 
@@ -126,6 +128,7 @@ class Engine:
 
     def unload(self) -> None:
         """Free the model, the draft model and their caches."""
+        self._rehearsal.forget_model()
         self._loaded = self._ledger = self._draft = self._proposer = None
         self._no_gaps = {}
         self._why_no_trees = self._learned = None
@@ -159,15 +162,21 @@ class Engine:
         loaded = self.loaded
         self._cost_profile = None
         self._measuring = measure(loaded.model, loaded.new_cache, loaded.info)
-        while self.idle_work():
+        while self._measure_some():
             pass
         return cast(CostProfile, self._cost_profile)
 
     def idle_work(self) -> bool:
         """One piece of what is worth doing while nothing is asked; whether there is more.
 
-        Now that is measuring T(w), one forward at a time, and trying trees, where that was never done.
+        First that is measuring T(w), one forward at a time, and trying trees, where that was never
+        done; then rehearsal, if the last request's settings want it.
         """
+        if self._loaded is None:
+            return False
+        return self._measure_some() or self._rehearsal.piece(self._loaded)
+
+    def _measure_some(self) -> bool:
         if self._loaded is None or self._cost_profile is not None:
             return False
         if self._measuring is None:
@@ -218,7 +227,9 @@ class Engine:
         self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str
     ) -> Iterator[Event]:
         started, prompt = time.perf_counter(), text.ids
+        self._rehearsal.drop()
         check(settings)
+        self._rehearsal.wanted = settings.tables.rehearse
         limit = self.loaded.info.context_tokens - 1
         if not prompt:
             raise EmptyPromptError("There is nothing to answer: the prompt is empty.", "Type a question.")
@@ -247,6 +258,8 @@ class Engine:
         """What can be done of `settings`, with a change for each part that cannot."""
         info = self.loaded.info
         changes: list[Change] = []
+        if settings.tables.rehearse and self._rehearsal.trouble:
+            changes.append(Change("tables.rehearse", "on", "off", self._rehearsal.trouble))
         room = info.context_tokens - prompt_tokens
         wanted = settings.sampling.max_tokens
         if wanted > room:

@@ -9,7 +9,7 @@ MLX's thread only. Knows no settings and no command line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -29,7 +29,8 @@ class Plan(Struct, frozen=True):
     """`records` is the file of answers, `table` what is made of it.
 
     `max_tokens` bounds an answer, `most_tokens` all of them (0: no bound). `batch` answers are
-    under way at once; a step reads at most `chunk_tokens` of a prompt.
+    under way at once; a step reads at most `chunk_tokens` of a prompt. The table is written at the
+    end, and each time `table_every_tokens` more are answered, unless that is 0.
     """
 
     records: Path
@@ -38,6 +39,7 @@ class Plan(Struct, frozen=True):
     max_tokens: int = 200
     most_tokens: int = 0
     chunk_tokens: int = 512
+    table_every_tokens: int = 0
     pruning: Pruning = Pruning()
 
 
@@ -66,14 +68,20 @@ class Rehearsal:
         self._done: dict[tuple[int, ...], list[int]] = {}
         self._turns: dict[int, _Turn] = {}
         self._prompts = sum(1 + len(conversation.then) for conversation in conversations)
-        self._asked = self._answered = self._tokens = 0
+        self._asked = self._answered = self._tokens = self._new = 0
 
-    def work(self) -> Iterator[Progress]:
+    def work(self) -> Generator[Progress, None, None]:
         """Answer, then count and write the table. Raises `TableError`."""
-        yield from self.answer()
-        yield from self.make_table()
+        every, due = self._plan.table_every_tokens, 0
+        for progress in self.answer():
+            yield progress
+            if every and progress.tokens >= (due := due or _next(progress.tokens, every)):
+                yield from self.make_table()
+                due = _next(progress.tokens, every)
+        if self._new or not self._plan.table.exists():
+            yield from self.make_table()
 
-    def answer(self) -> Iterator[Progress]:
+    def answer(self) -> Generator[Progress, None, None]:
         """Everything that is not answered yet; a progress after each piece."""
         plan = self._plan
         answers = GreedyAnswers(
@@ -96,7 +104,7 @@ class Rehearsal:
             finally:
                 answers.close()
 
-    def make_table(self) -> Iterator[Progress]:
+    def make_table(self) -> Generator[Progress, None, None]:
         """Count what was answered so far and write the table, if there is anything."""
         plan = self._plan
         counter = GramCounter(plan.pruning.highest_order)
@@ -157,6 +165,7 @@ class Rehearsal:
         )
         self._done[turn.ids] = answered.out
         self._tokens += len(answered.out)
+        self._new += 1
         self._ask(answers, turn.conversation, turn.messages)
 
     def _text(self, out: Sequence[int]) -> str:
@@ -164,3 +173,8 @@ class Rehearsal:
         return (
             str(self._loaded.tokenizer.decode([token for token in out if token not in stops])).strip() or "…"
         )
+
+
+def _next(tokens: int, every: int) -> int:
+    """The first multiple of `every` above `tokens`."""
+    return (tokens // every + 1) * every
