@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.bench.streams import Stream, read_streams
+from core.rehearsal.streams import Stream, read_streams
 from core.drafting.calibration import Calibration, Weights
 from core.drafting.evidence import Evidence
 from core.drafting.gram_table import GramTable
