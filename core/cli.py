@@ -162,11 +162,17 @@ def _parser() -> argparse.ArgumentParser:
     quality.set_defaults(run=_bench_quality)
 
     replay = benches.add_parser("replay", help="drafters over recorded streams, without a model")
-    replay.add_argument("--streams", type=Path, required=True, metavar="F.jsonl.gz")
+    source = replay.add_mutually_exclusive_group(required=True)
+    source.add_argument("--streams", type=Path, metavar="F.jsonl.gz", help="recorded answers to replay")
+    source.add_argument("--record", type=Path, metavar="F.jsonl.gz", help="record new ones instead")
+    _add_model(replay)
+    replay.add_argument("--prompts", type=Path, metavar="F.jsonl", help="what to answer when recording")
+    replay.add_argument("--max-tokens", type=int, default=160, help="of a recorded answer (default 160)")
+    replay.add_argument("--batch", type=int, default=1, help="answers recorded at once (default 1)")
     replay.add_argument("--drafters", default="", help="comma-separated names (default: all)")
     replay.add_argument("--costs", default="cpu,apple", help="named cost tables (default cpu,apple)")
     replay.add_argument("--gates", default="always", help="always, auto, or both")
-    replay.add_argument("--out", type=Path, required=True, metavar="DIR")
+    replay.add_argument("--out", type=Path, metavar="DIR", help="for the report of a replay")
     replay.add_argument("--learned", type=Path, metavar="TABLE", help="a learned table for auto")
     replay.set_defaults(run=_bench_replay)
 
@@ -302,6 +308,12 @@ def _bench_quality(options: argparse.Namespace) -> int:
 
 
 def _bench_replay(options: argparse.Namespace) -> int:
+    if options.record is not None:
+        from core.bench.record import run as record
+
+        return record(options)
+    if options.out is None:
+        raise _UsageError("There is no place for the report.", "Give --out DIR.")
     from core.bench.replay import run
 
     return run(options)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.errors import RequestError
+from core.errors import RequestError, TableError
 
 if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
     from core.rehearsal.rehearsal import Progress, Rehearsal
@@ -166,16 +166,21 @@ def _from_texts(options: argparse.Namespace) -> int:
     def encode(text: str) -> list[int]:
         return [int(i) for i in family.tokenizer.encode(text, add_special_tokens=False)]
 
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with LeaderCount(shape, family.vocabulary, scratch=options.out.parent) as count:
-        for piece in corpus.pieces(encode):
-            count.add(piece.ids, starts=piece.starts)
-            read, tokens = read + piece.read_bytes, tokens + len(piece.ids)
-            if time.monotonic() - said >= _SAY_EVERY_S:
-                said = time.monotonic()
-                share = read / max(corpus.size_bytes, 1)
-                print(f"\r{share:.0%} of the text, {tokens:,} tokens ", end="", file=sys.stderr, flush=True)
-        table = count.table()
+    try:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        with LeaderCount(shape, family.vocabulary, scratch=options.out.parent) as count:
+            for piece in corpus.pieces(encode):
+                count.add(piece.ids, starts=piece.starts)
+                read, tokens = read + piece.read_bytes, tokens + len(piece.ids)
+                if time.monotonic() - said >= _SAY_EVERY_S:
+                    said = time.monotonic()
+                    share = read / max(corpus.size_bytes, 1)
+                    print(
+                        f"\r{share:.0%} of the text, {tokens:,} tokens ", end="", file=sys.stderr, flush=True
+                    )
+            table = count.table()
+    except OSError as error:
+        raise TableError(f"{options.out} cannot be written: {error}.", "Free some space there.") from error
     print(file=sys.stderr)
     if not len(table):
         raise RequestError(

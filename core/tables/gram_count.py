@@ -187,7 +187,8 @@ def _kept(
     lookup = _Lookup(counted)
     chosen = _choose(counted, above, lookup, pruning, 0.0)
     low, high = _LEAST_WORTH, _MOST_WORTH
-    while _bytes(counted, chosen) > pruning.most_bytes or low > _LEAST_WORTH:
+    fits = _bytes(counted, chosen) <= pruning.most_bytes
+    while not fits and high / low > 1.01:
         yield
         middle = (low * high) ** 0.5
         trial = _choose(counted, above, lookup, pruning, middle)
@@ -195,8 +196,6 @@ def _kept(
             low = middle
         else:
             high, chosen = middle, trial
-        if high / low < 1.01:
-            break
     return GramTable([_level(order, keep) for order, keep in zip(counted, chosen)])
 
 

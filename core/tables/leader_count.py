@@ -127,7 +127,7 @@ class LeaderCount:
                 self._spill()
 
     def table(self) -> FrozenTable:
-        """The table of all that was added; leaders most frequent first."""
+        """The table of all that was added; leaders most frequent first. To be asked for once."""
         self._spill()
         shape, held, size = self._shape, list[_Leader](), 0
         for leader in self._leaders():
