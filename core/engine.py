@@ -174,7 +174,12 @@ class Engine:
         """
         if self._loaded is None:
             return False
-        return self._measure_some() or self._rehearsal.piece(self._loaded)
+        if self._measure_some():
+            return True
+        more = self._rehearsal.piece(self._loaded)
+        if self._rehearsal.made_table:
+            self._learned = None  # read again for the next answer
+        return more
 
     def _measure_some(self) -> bool:
         if self._loaded is None or self._cost_profile is not None:

@@ -82,8 +82,8 @@ def _from_model(options: argparse.Namespace) -> int:
     from core.models.loader import load
     from core.rehearsal.conversations import default_conversations, read_conversations
     from core.rehearsal.rehearsal import Plan, Rehearsal
+    from core.tables.built import rehearsal_paths
     from core.tables.gram_count import Pruning
-    from core.tables.shelf import rehearsal_paths
 
     conversations = read_conversations(options.prompts or default_conversations())
     loaded = load(options.from_model)

@@ -20,11 +20,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.rehearsal.streams import Stream, read_streams
 from core.drafting.calibration import Calibration, Weights
 from core.drafting.evidence import Evidence
 from core.drafting.gram_table import GramTable
 from core.drafting.learned import Learned
+from core.rehearsal.streams import Stream, read_streams
 
 HELD_OUT = 5
 _CAPACITY_TOKENS = 1 << 15

@@ -15,7 +15,7 @@ from core.errors import DraftlightError
 from core.models.loader import LoadedModel
 from core.rehearsal.conversations import default_conversations, read_conversations
 from core.rehearsal.rehearsal import Plan, Progress, Rehearsal
-from core.tables.shelf import rehearsal_paths
+from core.tables.built import rehearsal_paths
 
 _BATCH = 4
 _CHUNK_TOKENS = 64
@@ -35,6 +35,7 @@ class IdleRehearsal:
 
     def piece(self, loaded: LoadedModel) -> bool:
         """One piece of work, if it is wanted; whether there is more. `made_table` tells of a new table."""
+        self.progress = None
         if not self.wanted or self._finished:
             return False
         try:

@@ -7,6 +7,7 @@ one taken. Reads only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,12 @@ SUFFIX = ".grams.safetensors"
 def built_dir() -> Path:
     """Where tables that were built on this machine are put."""
     return tables_dir() / "built"
+
+
+def rehearsal_paths(model: str) -> tuple[Path, Path]:
+    """Where the answers of the model of that name are kept when it rehearses, and the table made of them."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", model).strip(".-") or "model"
+    return built_dir() / f"{name}.answers.jsonl", built_dir() / f"{name}{SUFFIX}"
 
 
 def shipped_dir() -> Path:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from core.bench.fit import _leaves, collect, log_loss, newton
-from core.rehearsal.streams import Stream, write_streams
 from core.cli import main
 from core.drafting.calibration import WEIGHTS, Calibration, Weights
 from core.drafting.evidence import Evidence
+from core.rehearsal.streams import Stream, write_streams
 
 
 def streams() -> list[Stream]:

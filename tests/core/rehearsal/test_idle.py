@@ -6,15 +6,19 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from core.cli import main
+from core.drafting.drafter import Drafter
+from core.drafting.gram_table import GramTable
+from core.drafting.registry import DRAFTERS, Resources, drafter_spec
 from core.engine import Engine
 from core.events import Finished, Generate, Message
 from core.models.loader import LoadedModel
 from core.rehearsal import idle
 from core.rehearsal.records import Records, read_records
 from core.settings import Settings, assign_all
-from core.tables.shelf import rehearsal_paths
+from core.tables.built import rehearsal_paths
 
 
 @pytest.fixture
@@ -30,7 +34,8 @@ def engine(toy: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def ask(engine: Engine, *, rehearse: bool) -> Finished:
-    settings = assign_all(Settings(), [("tables.rehearse", rehearse), ("sampling.max_tokens", 5)])
+    wanted = [("tables.rehearse", rehearse), ("sampling.max_tokens", 5), ("drafting.drafter", "auto")]
+    settings = assign_all(Settings(), wanted)
     *_, last = engine.generate(Generate("r", (Message("user", "hello"),), settings))
     assert isinstance(last, Finished)
     return last
@@ -55,6 +60,24 @@ def test_it_answers_and_makes_a_table_while_idle(engine: Engine, toy: LoadedMode
     assert answers(toy) == 6
     assert rehearsal_paths(toy.info.name)[1].exists()
     assert not engine.idle_work(), "it is done"
+
+
+def test_the_next_answer_goes_by_the_new_table(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[GramTable | None] = []
+    spec = drafter_spec("auto")
+
+    def build(settings: Settings, resources: Resources) -> Drafter:
+        taken.append(resources.continuations)
+        return spec.build(settings, resources)
+
+    monkeypatch.setitem(DRAFTERS, "auto", replace(spec, build=build))
+    ask(engine, rehearse=True)
+    while engine.idle_work():
+        pass
+    ask(engine, rehearse=True)
+    assert taken[0] is None
+    assert taken[1] is not None
+    assert len(taken[1]) > 10
 
 
 def test_a_question_ends_it_and_the_next_quiet_moment_goes_on(engine: Engine, toy: LoadedModel) -> None:
