@@ -170,7 +170,8 @@ class DocumentView(QAbstractScrollArea):
         if self._shown[place] == wanted:
             line = self._layout(place).lineForTextPosition(character - self._blocks[wanted].start)
             line_px = line.y() if line.isValid() else 0.0
-        self.verticalScrollBar().setValue(round(self._tops[place] + line_px - margin_px))
+        y = self._tops[place] + line_px - margin_px
+        self.verticalScrollBar().setValue(round(y) if y > _START_PX + _LINE_PX / 2 else 0)
 
     def jump(self, steps: int) -> bool:
         """To the next (1) or the one before (−1) of what is read. False if there is none."""

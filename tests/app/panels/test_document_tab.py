@@ -116,6 +116,12 @@ def test_a_jump_begins_at_what_is_on_the_screen(qtbot: QtBot, tab: DocumentTab) 
     assert first - 1_100 < before.first < first
 
 
+def test_the_beginning_keeps_its_margin_when_the_panel_changes(qtbot: QtBot, tab: DocumentTab) -> None:
+    tab.show_documents([document()])
+    tab.resize(tab.width() + 40, 700)
+    assert tab.view.verticalScrollBar().value() == 0
+
+
 def test_kept_only_leaves_out_the_rest(qtbot: QtBot, tab: DocumentTab) -> None:
     tab.show_documents([document()])
     settle(qtbot, tab)
