@@ -1,9 +1,10 @@
 """lexical: scores passages by the question's words, without any model.
 
 BM25 with passages for documents: a passage counts what of the question's words and word pairs it
-has, rare ones more. Half of a passage's score also goes to its neighbours, where sentences end.
-What is left of the share goes to anchors, spread evenly at every scale, and a little to recent
-passages. Finds names, numbers and terms; blind to paraphrase.
+has, by the square of their rarity, as question and passage both weigh a word. Half of a passage's
+score also goes to its neighbours, where sentences end. What is left of the share goes to anchors,
+spread evenly at every scale, and a little to recent passages. Finds names, numbers and terms;
+blind to paraphrase.
 
 Words are taken from token pieces, lower-cased and cut to `_STEM_CHARACTERS`, which brings
 “translate” and “translation” together without knowing a language. Pieces beyond ASCII also count
@@ -45,7 +46,7 @@ def lexical_scores(
         times = np.array([terms[term] for terms in held], dtype=np.float64)
         having = np.count_nonzero(times)
         rarity = np.log(1 + (count - having + 0.5) / (having + 0.5))
-        scores += rarity * times * (1 + _SATURATION) / (times + _SATURATION)
+        scores += rarity**2 * times * (1 + _SATURATION) / (times + _SATURATION)
     around = np.maximum(np.append(scores[1:], 0.0), np.append(0.0, scores[:-1]))
     scores += _NEIGHBOUR * around
     even = _ANCHOR * _spread(count) + _RECENT * np.arange(count) / count

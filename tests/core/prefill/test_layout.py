@@ -1,0 +1,70 @@
+"""Layout: what each token of a rendered prompt is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_lm.utils import load_tokenizer
+
+from core.events import Attachment, Message
+from core.models.prompt import offsets, render
+from core.prefill.layout import Layout, layout, unknown_layout
+
+
+@pytest.fixture(scope="module")
+def tokenizer(toy_folder: Path) -> TokenizerWrapper:
+    return load_tokenizer(toy_folder)
+
+
+def laid_out(
+    tokenizer: TokenizerWrapper, messages: list[Message], system: str = ""
+) -> tuple[list[int], Layout]:
+    prompt = render(tokenizer, messages, system)
+    told = offsets(tokenizer, prompt)
+    assert told is not None
+    return prompt.ids, layout(prompt, told)
+
+
+def text_of(tokenizer: TokenizerWrapper, ids: list[int], which: np.ndarray) -> str:  # type: ignore[type-arg]
+    return str(tokenizer.decode([i for i, chosen in zip(ids, which) if chosen]))
+
+
+def test_template_and_system_are_protected_and_the_question_is_the_last_words(
+    tokenizer: TokenizerWrapper,
+) -> None:
+    messages = [
+        Message("user", "First?", (Attachment("a.txt", " \nAlpha beta é ✓.\n"),)),
+        Message("assistant", "First!"),
+        Message("user", "  Second?  ", (Attachment("e.txt", "  "), Attachment("b.txt", "Gamma."))),
+    ]
+    ids, found = laid_out(tokenizer, messages, "Be brief.")
+    kept = text_of(tokenizer, ids, found.protected)
+    assert kept.startswith("<|system|>Be brief.<|end|><|user|>a.txt:")
+    for words in ("Alpha", "Gamma", "First", "Second"):
+        assert words not in kept
+    assert text_of(tokenizer, ids, found.question).strip() == "Second?"
+    texts = {source: text_of(tokenizer, ids, found.source == source) for source in (0, 1, 2)}
+    assert texts == {0: "Alpha beta é ✓.", 1: "", 2: "Gamma."}
+    first = np.flatnonzero(found.source == 0)
+    assert found.first_char[first[0]] == 2
+    assert found.last_char[first[-1]] == 2 + len("Alpha beta é ✓.")
+
+
+def test_a_long_question_is_its_ends(tokenizer: TokenizerWrapper) -> None:
+    words = "Why? " + "filler " * 200 + "Because?"
+    ids, found = laid_out(tokenizer, [Message("user", words)])
+    assert found.question.sum() == 256
+    asked = text_of(tokenizer, ids, found.question)
+    assert asked.startswith("Why?")
+    assert asked.endswith("Because?")
+    assert render(tokenizer, [Message("user", words)]).asked.endswith("Because?")
+
+
+def test_ids_alone_have_their_end_for_a_question() -> None:
+    found = unknown_layout(1000)
+    assert np.flatnonzero(found.question).tolist() == list(range(936, 1000))
+    assert not found.protected.any()
+    assert (found.source == -1).all()

@@ -1,0 +1,68 @@
+"""The plan: all of it or parts, and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.prefill.plan import decide, needs_every_token, why_whole
+from core.settings.prefill import Prefill
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many invoices are open?",
+        "Count the errors.",
+        "List all names.",
+        "Name every town in it.",
+        "Translate the whole text into French.",
+        "Please rewrite this in plain words.",
+        "Proofread it.",
+        "What is the most common word?",
+        "Copy it verbatim.",
+    ],
+)
+def test_these_need_every_token(question: str) -> None:
+    assert needs_every_token(question)
+    assert why_whole(Prefill(), question)
+    assert not why_whole(Prefill(mode="on"), question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who signed the contract?",
+        "What does the contract say about refunds?",
+        "Summarise the findings.",
+        "",
+    ],
+)
+def test_these_do_not(question: str) -> None:
+    assert not needs_every_token(question)
+    assert not why_whole(Prefill(), question)
+
+
+def test_off_and_a_share_of_everything_read_everything() -> None:
+    for settings in (Prefill(mode="off"), Prefill(mode="on", keep_pct=100.0)):
+        whole = why_whole(settings, "Who?")
+        decision = decide(settings, whole, 100_000)
+        assert (decision.sparse, decision.change) == (False, None)
+
+
+def test_auto_goes_by_the_new_tokens() -> None:
+    settings = Prefill(threshold_tokens=1000)
+    assert decide(settings, "", 1000).sparse
+    short = decide(settings, "", 999)
+    assert not short.sparse
+    assert short.change is None
+    assert decide(Prefill(mode="on", threshold_tokens=1000), "", 10).sparse
+
+
+def test_a_refusal_is_said_only_where_something_was_refused() -> None:
+    settings = Prefill(threshold_tokens=1000)
+    whole = why_whole(settings, "Count them.")
+    assert decide(settings, whole, 999).change is None
+    change = decide(settings, whole, 1000).change
+    assert change is not None
+    assert (change.setting, change.asked, change.used) == ("prefill.mode", "auto", "off")
+    assert "all of it was read" in change.reason
