@@ -23,12 +23,12 @@ from core.decoding.exactness import Profile, exactness, profile
 from core.decoding.proposer import ModelProposer
 from core.decoding.tree_probe import why_no_trees
 from core.decoding.width_cost import CostProfile, LiveCost, load_profile, measure, save_profile
+from core.draft_models import DraftModels
 from core.drafting.cacheback import CachebackDrafter
 from core.drafting.frozen_table import FrozenTable
 from core.drafting.gram_table import GramTable
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.errors import (
-    DraftModelError,
     EmptyPromptError,
     NoModelError,
     OutOfMemoryError,
@@ -37,11 +37,14 @@ from core.errors import (
 )
 from core.events import Change, Event, Generate, ModelInfo
 from core.kv.ledger import Ledger
+from core.kv.shelf import Shelf
 from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import is_exhausted
 from core.models.prompt import offsets, render
 from core.prefill.layout import Layout, layout, unknown_layout
+from core.prefill.plan import why_whole
 from core.prefill.reading import Means, ScoringDraft, Text
+from core.prefill.rest import read_rest
 from core.prefill.trial import why_no_gaps
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings, assign
@@ -65,9 +68,9 @@ class Engine:
 
     def __init__(self, memory: TableMemory | None = None) -> None:
         self._loaded: LoadedModel | None = None
-        self._ledger: Ledger | None = None
-        self._draft: tuple[str, LoadedModel] | None = None
-        self._proposer: ModelProposer | None = None
+        self._shelf: Shelf | None = None
+        self._rest: Generator[None, None, None] | None = None
+        self._draft_models: DraftModels | None = None
         self._memory = memory or TableMemory()
         self._why_no_trees: str | None = None
         self._no_gaps: dict[int, str] = {}
@@ -94,14 +97,24 @@ class Engine:
     @property
     def ledger(self) -> Ledger:
         """The conversation's cache and the tokens it holds. Raises `NoModelError`."""
-        if self._ledger is None:
+        return self._kept.current
+
+    @property
+    def _kept(self) -> Shelf:
+        if self._shelf is None:
             raise NoModelError("No model is loaded.", "Load one first.")
-        return self._ledger
+        return self._shelf
+
+    @property
+    def _drafts(self) -> DraftModels:
+        if self._draft_models is None:
+            raise NoModelError("No model is loaded.", "Load one first.")
+        return self._draft_models
 
     @property
     def proposer(self) -> ModelProposer | None:
         """The draft model, if one was loaded."""
-        return self._proposer
+        return self._draft_models.proposer if self._draft_models else None
 
     @property
     def memory(self) -> TableMemory:
@@ -117,7 +130,8 @@ class Engine:
         """Take a model that is already in memory."""
         self.unload()
         self._loaded = loaded
-        self._ledger = Ledger(loaded.new_cache)
+        self._shelf = Shelf(loaded.new_cache)
+        self._draft_models = DraftModels(loaded.info)
         info = loaded.info
         self._memory.open(info.family, info.family_name, info.vocabulary, info.name)
 
@@ -129,7 +143,7 @@ class Engine:
     def unload(self) -> None:
         """Free the model, the draft model and their caches."""
         self._rehearsal.forget_model()
-        self._loaded = self._ledger = self._draft = self._proposer = None
+        self._loaded = self._shelf = self._rest = self._draft_models = None
         self._no_gaps = {}
         self._why_no_trees = self._learned = None
         self._profile = self._cost_profile = self._measuring = None
@@ -142,10 +156,11 @@ class Engine:
         """
         if tables:
             self._memory.forget()
-        if self._ledger is not None:
-            self._ledger.clear()
-        if self._proposer is not None:
-            self._proposer.ledger.clear()
+        self._rest = None
+        if self._shelf is not None:
+            self._shelf.clear()
+        if self._draft_models is not None:
+            self._draft_models.forget()
 
     def count_tokens(self, text: str) -> int:
         """Tokens of `text`, without any template. Raises `NoModelError`."""
@@ -169,11 +184,17 @@ class Engine:
     def idle_work(self) -> bool:
         """One piece of what is worth doing while nothing is asked; whether there is more.
 
-        First that is measuring T(w), one forward at a time, and trying trees, where that was never
-        done; then rehearsal, if the last request's settings want it.
+        First what an answer skipped is read, if that was asked for; a new request ends it. Then
+        T(w) is measured, one forward at a time, and trees are tried, where that was never done;
+        then rehearsal, if the last request's settings want it.
         """
         if self._loaded is None:
             return False
+        if self._rest is not None:
+            rest, self._rest = self._rest, None  # not taken up again if it fails
+            if next(rest, self) is not self:
+                self._rest = rest
+            return True
         if self._measure_some():
             return True
         more = self._rehearsal.piece(self._loaded)
@@ -233,6 +254,7 @@ class Engine:
     ) -> Iterator[Event]:
         started, prompt = time.perf_counter(), text.ids
         self._rehearsal.drop()
+        self._rest = None
         check(settings)
         self._rehearsal.wanted = settings.tables.rehearse
         limit = self.loaded.info.context_tokens - 1
@@ -242,12 +264,18 @@ class Engine:
             raise PromptTooLongError(len(prompt), limit)
         try:
             plan = self._plan(len(prompt), settings)
-            means = Means(self._why_no_gaps, lambda required: self._scoring_draft(required, settings, plan))
-            answer = Answer(self.loaded, self.ledger, text, means, plan, cancelled, request, started)
+            means = Means(self._why_no_gaps, lambda required: self._scoring(required, plan))
+            whole = bool(why_whole(settings.prefill, text.asked))
+            ledger = self._kept.take(text.ids, whole=whole)
+            answer = Answer(self.loaded, ledger, text, means, plan, cancelled, request, started)
             try:
                 yield from answer.events()
             finally:
                 self._memory.learned(plan.settings)
+                self._kept.fit(settings.prefill.memory_mib << 20)
+            if ledger.skipped and settings.prefill.finish_reading:
+                chunk_tokens = settings.prefill.chunk_tokens
+                self._rest = read_rest(self.loaded.model, self._kept, ledger, chunk_tokens=chunk_tokens)
         except (MemoryError, RuntimeError) as error:
             if is_exhausted(error):
                 self.forget()
@@ -312,7 +340,7 @@ class Engine:
             trees = not why_not
             if why_not:
                 changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
-        proposer = self._draft_model(settings.draft_model.model) if spec.needs_proposer else None
+        proposer = self._drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
         frozen = self._frozen_table(settings.cacheback) if spec.takes_frozen else None
         return Resources(
             info.context_tokens,
@@ -358,57 +386,10 @@ class Engine:
             )
         return self._why_no_trees
 
-    def _draft_model(self, reference: str) -> ModelProposer:
-        """The draft model that drafts. Raises `DraftModelError`, `ModelError`."""
-        if not reference:
-            raise DraftModelError(
-                "The drafter “draft-model” needs a second model, and none was chosen.",
-                "Set draft_model.model to a folder or hub name, or choose another drafter.",
-            )
-        draft = self._draft_of_family(reference)
-        if self._proposer is None or self._proposer.loaded is not draft:
-            proposer = ModelProposer(draft)
-            if not proposer.ledger.keeps_all:
-                raise DraftModelError(
-                    f"{draft.info.name} cannot take back guesses, so it cannot draft.",
-                    "Choose a draft model with plain full attention.",
-                )
-            self._proposer = proposer
-        return self._proposer
-
-    def _scoring_draft(self, required: bool, settings: Settings, plan: Plan) -> ScoringDraft | None:
-        """The draft model that scores passages; None if none is loaded and none is `required`.
-
-        It reads into its drafting ledger if it also drafts, else into one that is dropped.
-        Raises `DraftModelError`, `ModelError`.
-        """
-        reference = settings.draft_model.model
-        if required and not reference:
-            raise DraftModelError(
-                "The scorer “draft-model” needs a second model, and none was chosen.",
-                "Set draft_model.model to a folder or hub name, or choose another scorer.",
-            )
-        if not required and (self._draft is None or self._draft[0] != reference):
-            return None
-        draft = self._draft_of_family(reference)
-        drafts = plan.proposer is not None and plan.proposer.loaded is draft
-        return ScoringDraft(
-            draft, plan.proposer.ledger if plan.proposer and drafts else Ledger(draft.new_cache)
-        )
-
-    def _draft_of_family(self, reference: str) -> LoadedModel:
-        """The draft model, loaded at first use. Raises `DraftModelError`, `ModelError`."""
-        if self._draft is not None and self._draft[0] == reference:
-            return self._draft[1]
-        draft, target = load(reference), self.loaded.info
-        if draft.info.family != target.family:
-            raise DraftModelError(
-                f"{draft.info.name} ({draft.info.family_name}) and {target.name} ({target.family_name})"
-                " have different tokenizers.",
-                f"Choose a draft model of the {target.family_name} family.",
-            )
-        self._draft, self._proposer = (reference, draft), None
-        return draft
+    def _scoring(self, required: bool, plan: Plan) -> ScoringDraft | None:
+        """The draft model that scores passages, if one is loaded or it is `required`."""
+        reference = plan.settings.draft_model.model
+        return self._drafts.scoring(reference, required=required, drafts=plan.proposer is not None)
 
     def _why_no_gaps(self, tokens: int) -> str:
         """Why a prompt of that length cannot be read with gaps; tried once for each doubling of it."""

@@ -74,6 +74,10 @@ def summary(stats: Stats, effective: Effective) -> str:
         f"TTFT {stats.ttft_s:.2f} s",
         f"{stats.tokens:,} tokens",
     ]
+    if stats.skipped_tokens:
+        held = stats.prompt_tokens - stats.skipped_tokens
+        chosen = f" ({effective.scorer})" if effective.scorer else ""
+        parts.append(f"read {held:,} of {stats.prompt_tokens:,} tokens{chosen}")
     if stats.tested:
         parts.append(f"{stats.accepted}/{stats.tested} drafts accepted ({stats.acceptance:.0%})")
     parts += [f"mean {stats.mean_per_step:.1f}/step", effective.drafter]

@@ -70,3 +70,10 @@ class Columns:
         if self._places:
             self.count = min(self.count, self._firsts[-1] + position - self._places[-1])
         self.jump(position)
+
+    def fork(self, position: int) -> Columns:
+        """A copy, cut at `position`."""
+        other = Columns()
+        other.count, other._firsts, other._places = self.count, self._firsts[:], self._places[:]
+        other.cut(position)
+        return other

@@ -16,12 +16,16 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from mlx.utils import tree_map
 from mlx_lm.models.cache import CacheList
 
 from core.errors import InternalError
 from core.kv.columns import Columns
 from core.kv.entries import columns_of, keeps_all, kind_of, leaves, why_no_rollback
+from core.kv.marks import Mark, go_back, mark
 from core.kv.positioned import Positioned
+
+_MARKS = 6
 
 
 class Ledger:
@@ -32,6 +36,7 @@ class Ledger:
         self.cache = new_cache()
         self.tokens: list[int] = []
         self.columns = Columns()
+        self._marks: list[Mark] = []
         self.why_no_rollback = why_no_rollback(self.cache)
         self.keeps_all = keeps_all(self.cache)
 
@@ -42,8 +47,9 @@ class Ledger:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the cache's arrays."""
-        return sum(int(entry.nbytes) for entry in leaves(self.cache) if not entry.empty())
+        """Memory of the cache's arrays and of what was put aside."""
+        held = sum(int(entry.nbytes) for entry in leaves(self.cache) if not entry.empty())
+        return held + sum(mark.nbytes for mark in self._marks)
 
     def shared(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Length of the prefix of `prompt` that `reuse` would keep; see there."""
@@ -52,14 +58,16 @@ class Ledger:
             limit = min(limit, self.columns.whole)
         held = min(limit, len(self.tokens))
         shared = next((i for i in range(held) if self.tokens[i] != prompt[i]), held)
-        return shared if shared == len(self.tokens) or self.keeps_all else 0
+        if shared == len(self.tokens) or self.keeps_all:
+            return shared
+        return max((mark.length for mark in self._marks if mark.length <= shared), default=0)
 
     def reuse(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Keep the longest prefix shared with `prompt`, drop the rest; returns its length.
 
         At most len(prompt) − 1: the last token is always run, because its logits are needed.
         With `whole` no further than to the first token that was skipped. A cache that does not
-        keep all positions is reused only if it is itself such a prefix.
+        keep all positions is reused as a whole or up to a mark.
         """
         shared = self.shared(prompt, whole=whole)
         if not shared:
@@ -94,13 +102,41 @@ class Ledger:
         self._stand()
 
     def truncate(self, length: int) -> None:
-        """Take back everything from position `length` on. Only where `keeps_all`."""
+        """Take back everything from position `length` on. Only where `keeps_all` or at a mark."""
+        self._marks = [mark for mark in self._marks if mark.length <= length]
+        if not self.keeps_all:
+            go_back(self.cache, next(mark for mark in self._marks if mark.length == length))
         self.columns.cut(length)
         for entry in leaves(self.cache):
+            if kind_of(entry) != "appending":
+                continue
             excess = columns_of(entry) - self.columns.count
             if excess and entry.trim(excess) != excess:
                 raise InternalError(f"A {type(entry).__name__} did not take back {excess} tokens.")
         del self.tokens[length:]
+
+    def mark(self) -> None:
+        """Make it possible to come back to here. Does nothing where any prefix can be gone back to."""
+        here = len(self.tokens)
+        if self.keeps_all or self.why_no_rollback or not here:
+            return
+        others = [mark for mark in self._marks if mark.length != here]
+        # The first is what chats share; of the others the latest are likely to be wanted again.
+        self._marks = [*others[:1], *others[1:][2 - _MARKS :], mark(self.cache, here)]
+
+    def fork(self, length: int) -> Ledger:
+        """A new ledger of the first `length` tokens; this one stays. Where `truncate` could."""
+        other = Ledger(self._new_cache)
+        other.tokens, other.columns = self.tokens[:length], self.columns.fork(length)
+        other._marks = [mark for mark in self._marks if mark.length <= length]
+        if not self.keeps_all:
+            go_back(other.cache, next(mark for mark in self._marks if mark.length == length))
+        for new, entry in zip(leaves(other.cache), leaves(self.cache), strict=True):
+            if kind_of(entry) == "appending":
+                _copy_head(new, entry, other.columns.count)
+        if other.columns.whole is not None:
+            other.cache = [other._positioned(entry) for entry in other.cache]
+        return other
 
     def settle(self) -> None:
         """Wait until the cache's arrays are computed."""
@@ -111,6 +147,7 @@ class Ledger:
         self.cache = self._new_cache()
         self.tokens = []
         self.columns = Columns()
+        self._marks = []
         mx.clear_cache()
 
     def _stand(self) -> None:
@@ -135,3 +172,11 @@ def _stand(window: Any, position: int) -> None:
         window.values = window._temporal_order(window.values)
         window._idx = window.keys.shape[2]
     window.offset = position
+
+
+def _copy_head(new: Any, entry: Any, columns: int) -> None:
+    """`new`, an empty appending entry, holds the first `columns` of `entry`, in arrays of its own."""
+    if columns_of(entry):
+        held = (entry.keys, entry.values)
+        new.keys, new.values = tree_map(lambda part: part[..., :columns, :], held)
+    new.offset = columns

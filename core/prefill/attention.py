@@ -22,6 +22,8 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.base import scaled_dot_product_attention
 
+from core.kv.entries import kind_of
+
 _DOOR = "scaled_dot_product_attention"
 _SIGNATURE = inspect.signature(scaled_dot_product_attention)
 _POOL = 13
@@ -83,7 +85,12 @@ class Attended:
     def add(self, seen: Seen) -> None:
         """Take one layer into account."""
         keys = seen.keys
-        if not isinstance(keys, mx.array) or keys.shape[-2] != self._tokens:
+        # A window may still hold the whole of a short prompt, and yet not look at it.
+        if (
+            kind_of(seen.entry) == "window"
+            or not isinstance(keys, mx.array)
+            or keys.shape[-2] != self._tokens
+        ):
             return
         rows, heads, groups = len(self._rows), seen.queries.shape[1], keys.shape[1]
         queries = mx.take(seen.queries[0], self._rows, axis=-2) * seen.scale

@@ -35,6 +35,13 @@ class Layout(Struct, frozen=True):
     first_char: np.ndarray[Any, Any]
     last_char: np.ndarray[Any, Any]
 
+    @property
+    def borders(self) -> list[int]:
+        """Positions where another chat may go on differently: after the fixed head, at the question."""
+        tokens = len(self.protected)
+        begins = (int(np.argmin(self.protected)), int(np.argmax(self.question)))
+        return [at for at in begins if 0 < at < tokens]
+
 
 def unknown_layout(tokens: int) -> Layout:
     """Of a prompt that is known only as ids."""

@@ -40,21 +40,30 @@ class Progress(Struct, frozen=True):
 
 
 def read_prompt(
-    model: Callable[..., Any], ledger: Ledger, prompt: Sequence[int], *, chunk_tokens: int
+    model: Callable[..., Any],
+    ledger: Ledger,
+    prompt: Sequence[int],
+    *,
+    chunk_tokens: int,
+    marks: Sequence[int] = (),
 ) -> Iterator[Progress]:
     """Bring `ledger` from a prefix of `prompt` to all of it but the last token.
 
-    Yields before the first chunk and after each.
+    Yields before the first chunk and after each. A chunk ends at each of `marks`, which the
+    ledger can then come back to.
     """
     clock = _Clock(len(prompt) - 1 - ledger.skipped, ledger.columns.count)
     yield clock.progress(ledger.columns.count)
     while len(ledger.tokens) < len(prompt) - 1:
         at = len(ledger.tokens)
-        chunk = list(prompt[at : min(at + chunk_tokens, len(prompt) - 1)])
+        ends = [mark for mark in marks if at < mark] + [len(prompt) - 1]
+        chunk = list(prompt[at : min(at + chunk_tokens, *ends)])
         # Nobody asks for these logits, so MLX never computes the output projection.
         model(mx.array(chunk)[None], cache=ledger.cache)
         ledger.settle()
         ledger.append(chunk)
+        if len(ledger.tokens) in marks:
+            ledger.mark()
         mx.clear_cache()
         yield clock.progress(ledger.columns.count)
 

@@ -3,7 +3,7 @@
 `plan` first, then `events` once. Whatever goes wrong with skipping, everything is read instead
 and `outcome` says why; only requests that cannot be met and exhausted memory are raised. A
 sparse reading that does not come to its end (cancel, error) leaves the ledger as it was after
-`plan`, or empty where it cannot go back: nothing half-written. Worker's main thread.
+`plan`: nothing half-written. Worker's main thread.
 """
 
 from __future__ import annotations
@@ -106,9 +106,10 @@ class Reading:
                 False, why_not, refused(settings, f"{self._loaded.info.name} cannot: {why_not}")
             )
         scorer = self._choose() if decision.sparse else ""
+        skipped = self._ledger.skipped
         self.outcome = Outcome(
             decision.sparse,
-            decision.reason,
+            f"{decision.reason}; {skipped:,} earlier ones stay skipped" if skipped else decision.reason,
             scorer,
             self._ledger.columns.count,
             changes=(decision.change,) if decision.change else (),
@@ -138,9 +139,13 @@ class Reading:
         return "draft-model" if wanted == "draft-model" or ratio <= _SMALL_ENOUGH else "early-layers"
 
     def _whole(self) -> Iterator[PrefillProgress]:
+        # Only caches that forget need marks; the others go back to any length.
+        ledger, ids = self._ledger, self._text.ids
+        marks = [] if ledger.keeps_all else [*self._text.layout().borders, len(ids) - 1]
         chunk = self._settings.chunk_tokens
-        steps = read_prompt(self._loaded.model, self._ledger, self._text.ids, chunk_tokens=chunk)
-        yield from self._followed(steps)
+        yield from self._followed(
+            read_prompt(self._loaded.model, ledger, ids, chunk_tokens=chunk, marks=marks)
+        )
 
     def _sparse(self) -> Generator[PrefillProgress | ReadingMap, None, bool]:
         """Returns False if there is nothing to skip."""
@@ -152,8 +157,10 @@ class Reading:
             self._fall_back(reason, refused(self._settings, reason) if self._settings.mode == "on" else None)
             return False
         finished = False
+        self._ledger.mark()
         try:
             yield from self._read(chosen, layout)
+            self._ledger.mark()
             finished = True
         finally:
             if not finished:
@@ -256,7 +263,7 @@ class Reading:
         )
 
     def _take_back(self) -> None:
-        if self._ledger.keeps_all:
+        if self._from:
             self._ledger.truncate(self._from)
         else:
             self._ledger.clear()

@@ -118,7 +118,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             description="What was read stays in memory up to this much, so that it need not be read again.",
             extra={"unit": "MiB"},
         ),
-    ] = 1024
+    ] = 2048
     finish_reading: Annotated[
         bool,
         Meta(

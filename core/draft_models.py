@@ -1,0 +1,76 @@
+"""DraftModels: the second model, for drafting and for scoring passages; loaded at first use.
+
+One is held at a time. It must be of the target's tokenizer family; to draft it must also be able
+to take back guesses. Worker's main thread.
+"""
+
+from __future__ import annotations
+
+from core.decoding.proposer import ModelProposer
+from core.errors import DraftModelError
+from core.events import ModelInfo
+from core.kv.ledger import Ledger
+from core.models.loader import LoadedModel, load
+from core.prefill.reading import ScoringDraft
+
+
+class DraftModels:
+    """`target` describes the model they help."""
+
+    def __init__(self, target: ModelInfo) -> None:
+        self._target = target
+        self._held: tuple[str, LoadedModel] | None = None
+        self.proposer: ModelProposer | None = None
+
+    def drafting(self, reference: str) -> ModelProposer:
+        """The draft model that drafts. Raises `DraftModelError`, `ModelError`."""
+        if not reference:
+            raise DraftModelError(
+                "The drafter “draft-model” needs a second model, and none was chosen.",
+                "Set draft_model.model to a folder or hub name, or choose another drafter.",
+            )
+        draft = self._of_family(reference)
+        if self.proposer is None:
+            proposer = ModelProposer(draft)
+            if not proposer.ledger.keeps_all:
+                raise DraftModelError(
+                    f"{draft.info.name} cannot take back guesses, so it cannot draft.",
+                    "Choose a draft model with plain full attention.",
+                )
+            self.proposer = proposer
+        return self.proposer
+
+    def scoring(self, reference: str, *, required: bool, drafts: bool) -> ScoringDraft | None:
+        """The draft model that scores; None if it is not loaded and not `required`.
+
+        If it also `drafts` in this answer it reads into the ledger that drafting needs anyway,
+        else into one that is dropped. Raises `DraftModelError`, `ModelError`.
+        """
+        if required and not reference:
+            raise DraftModelError(
+                "The scorer “draft-model” needs a second model, and none was chosen.",
+                "Set draft_model.model to a folder or hub name, or choose another scorer.",
+            )
+        if not required and (self._held is None or self._held[0] != reference):
+            return None
+        draft = self._of_family(reference)
+        ledger = self.proposer.ledger if drafts and self.proposer else Ledger(draft.new_cache)
+        return ScoringDraft(draft, ledger)
+
+    def forget(self) -> None:
+        """Drop what the draft model has read."""
+        if self.proposer is not None:
+            self.proposer.ledger.clear()
+
+    def _of_family(self, reference: str) -> LoadedModel:
+        if self._held is not None and self._held[0] == reference:
+            return self._held[1]
+        draft, target = load(reference), self._target
+        if draft.info.family != target.family:
+            raise DraftModelError(
+                f"{draft.info.name} ({draft.info.family_name}) and {target.name} ({target.family_name})"
+                " have different tokenizers.",
+                f"Choose a draft model of the {target.family_name} family.",
+            )
+        self._held, self.proposer = (reference, draft), None
+        return draft
