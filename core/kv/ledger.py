@@ -127,6 +127,8 @@ class Ledger:
     def fork(self, length: int) -> Ledger:
         """A new ledger of the first `length` tokens; this one stays. Where `truncate` could."""
         other = Ledger(self._new_cache)
+        if not length:
+            return other
         other.tokens, other.columns = self.tokens[:length], self.columns.fork(length)
         other._marks = [mark for mark in self._marks if mark.length <= length]
         if not self.keeps_all:

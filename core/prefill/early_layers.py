@@ -15,13 +15,16 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from mlx_lm.models.cache import KVCache
 
 from core.errors import InternalError
-from core.kv.entries import kind_of, leaves
+from core.kv.entries import leaves
 from core.models.loader import LoadedModel
 from core.prefill.attention import Attended, Seen, watched
+from core.prefill.recent import Recent
 
 ROWS = 64
+_SPAN_TOKENS = 512
 
 
 class _Enough(Exception):
@@ -36,20 +39,20 @@ def early_scores(
     `asking` are the rows that count, among the last `ROWS` of `ids`. More than `layers` run if
     none of these sees the whole prompt. Raises `InternalError` if none at all does.
     """
-    cache = loaded.new_cache()
+    cache = [Recent(_SPAN_TOKENS) if type(entry) is KVCache else entry for entry in loaded.new_cache()]
     index = {id(leaf): at for at, entry in enumerate(cache) for leaf in leaves([entry])}
-    spanning = [
-        at for at, entry in enumerate(cache) if any(kind_of(e) == "appending" for e in leaves([entry]))
-    ]
-    if not spanning:
+    first = next((index[id(leaf)] for leaf in leaves(cache) if isinstance(leaf, KVCache)), None)
+    if first is None:
         raise InternalError("No layer of this model looks at the whole prompt.")
-    last = max(layers - 1, spanning[0])
+    last = max(layers - 1, first)
     done = 0
     seen_all = Attended([], 1)
     while done < len(ids):
         left = len(ids) - done
         width = left if left <= ROWS else min(chunk_tokens, left - ROWS)
         rows = [row - done for row in asking if row >= done] if width == left else []
+        if rows:
+            _show_all(cache)
         seen_all = Attended(rows, len(ids))
         reached = _run(loaded, ids[done : done + width], cache, index, last, seen_all if rows else None)
         done += width
@@ -60,6 +63,12 @@ def early_scores(
     if found is None:
         raise InternalError("The attention of this model cannot be seen.")
     return np.array(found)
+
+
+def _show_all(cache: list[Any]) -> None:
+    for entry in cache:
+        if isinstance(entry, Recent):
+            entry.span = None
 
 
 def _run(

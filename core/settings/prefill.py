@@ -78,7 +78,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             description="How many of the model's layers judge passages. More judge better and slower.",
             extra={"unit": "layers"},
         ),
-    ] = 4
+    ] = 8
     lookahead_tokens: Annotated[
         int,
         Meta(

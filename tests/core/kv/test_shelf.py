@@ -14,7 +14,6 @@ from core.prefill.read import read_prompt
 from core.prefill.rest import read_rest
 from tests.core.architectures import ARCHITECTURES, tiny
 from tests.core.prefill.gaps import (
-    arrays,
     difference,
     ledger_of,
     logits,
@@ -113,8 +112,6 @@ def test_caches_that_forget_go_back_to_marks(name: str) -> None:
     again, reused = go_on(model, shelf, one)
     assert reused == len(one) - 1
     fresh = read(model, ledger_of(model), one)
-    for got, wanted in zip(arrays(again.cache), arrays(fresh.cache), strict=True):
-        assert difference(got, wanted) < 1e-4
     assert difference(logits(model, again, one[-1:]), logits(model, fresh, one[-1:])) < 1e-4
 
 
