@@ -1,0 +1,92 @@
+"""draft-model: queries of the prompt's last token and of the look-ahead, over all of the prompt's keys."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx_lm.models.cache import make_prompt_cache
+
+import core.prefill.draft_scorer as module
+from core.prefill.attention import Attended, watched
+from core.prefill.draft_scorer import draft_scores
+from tests.core.architectures import tiny
+from tests.core.prefill.gaps import ledger_of, prompt_of
+
+TOKENS = 120
+
+
+def finished(scoring: Generator[int, None, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    while True:
+        try:
+            next(scoring)
+        except StopIteration as end:
+            return np.asarray(end.value)
+
+
+class Loaded:
+    """As much of a loaded model as scoring needs."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+
+def by_stock(model: Any, ids: list[int], lookahead: int) -> np.ndarray[Any, Any]:
+    """From one whole forward for each of the rows that count, nothing cached before it."""
+    rows, tokens = [], list(ids)
+    for _ in range(1 + lookahead):
+        attended = Attended([len(tokens) - 1], len(tokens), len(ids))
+        with watched(model, attended.add):
+            logits = model(mx.array(tokens)[None], cache=make_prompt_cache(model))[0, -1]
+        tokens.append(int(mx.argmax(logits).item()))
+        assert attended.result is not None
+        rows.append(np.array(attended.result))
+    return np.asarray(np.mean(rows, axis=0))
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3", "qwen3_5", "nemotron_h", "gemma3_text"])
+@pytest.mark.parametrize("lookahead", [0, 8])
+def test_scores_are_the_mean_over_the_last_token_and_the_look_ahead(name: str, lookahead: int) -> None:
+    model, ids = tiny(name), prompt_of(random.Random(name), TOKENS)
+    loaded: Any = Loaded(model)
+    found = finished(
+        draft_scores(loaded, ledger_of(model), ids, lookahead_tokens=lookahead, chunk_tokens=TOKENS)
+    )
+    assert found.shape == (TOKENS,)
+    assert np.allclose(found, by_stock(model, ids, lookahead), atol=1e-5)
+
+
+def test_what_was_read_on_trial_is_taken_back() -> None:
+    model, ids = tiny("llama"), prompt_of(random.Random(0), TOKENS)
+    loaded: Any = Loaded(model)
+    ledger = ledger_of(model)
+    finished(draft_scores(loaded, ledger, ids, lookahead_tokens=8, chunk_tokens=50))
+    assert ledger.tokens == ids[:-1]
+    assert [entry.offset for entry in ledger.cache] == [TOKENS - 1] * 2
+
+
+def test_keys_are_never_repeated_and_nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Public ports repeated grouped keys and fetched a number for each chunk."""
+    model, ids = tiny("llama"), prompt_of(random.Random(0), TOKENS)
+    loaded: Any = Loaded(model)
+    waits = 0
+    settle = module.Ledger.settle
+
+    def counted(self: Any) -> None:
+        nonlocal waits
+        waits += 1
+        settle(self)
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("not while scoring")
+
+    monkeypatch.setattr(module.Ledger, "settle", counted)
+    for name in ("repeat", "tile"):
+        monkeypatch.setattr(mx, name, refuse)
+    scoring = draft_scores(loaded, ledger_of(model), ids, lookahead_tokens=8, chunk_tokens=40)
+    assert finished(scoring).shape == (TOKENS,)
+    assert waits == 3  # one a chunk that was read; none for the nine steps after them
