@@ -103,7 +103,7 @@ class Reading:
         decision = decide(settings, whole, len(ids) - self._from)
         if decision.sparse and (why_not := self._means.why_no_gaps(len(ids))):
             decision = Decision(
-                False, why_not, refused(settings, f"{self._loaded.info.name} cannot: {why_not}")
+                False, why_not, refused(settings, f"{self._loaded.info.name} cannot skip: {why_not}")
             )
         scorer = self._choose() if decision.sparse else ""
         skipped = self._ledger.skipped

@@ -34,8 +34,10 @@ class Recent(KVCache):  # type: ignore[misc]
         )
         return first, second
 
-    def make_mask(self, width: int, **options: Any) -> Any:
-        return create_attention_mask(width, offset=self._shown, **options)
+    def make_mask(self, width: int, window_size: int | None = None, return_array: bool = False) -> Any:
+        return create_attention_mask(
+            width, offset=self._shown, return_array=return_array, window_size=window_size
+        )
 
     @property
     def _shown(self) -> int:
