@@ -5,6 +5,7 @@ from __future__ import annotations
 import plistlib
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,12 @@ CONTEXT = {
     "min_os_version": MINIMUM_MACOS,
     "category": CATEGORY,
 }
-ICON = write_icns({size: render(size) for size in {16, 32, 64, 128, 256, 512, 1024}})
+
+
+@cache
+def icon() -> bytes:
+    """Drawn when a test runs: drawing makes an application, which collecting tests must not do."""
+    return write_icns({size: render(size) for size in {16, 32, 64, 128, 256, 512, 1024}})
 
 
 def filled(text: str) -> str:
@@ -56,7 +62,7 @@ def bundle(tmp_path: Path) -> Bundle:
     template = TEMPLATE / "{{ cookiecutter.formal_name }}.app" / "Contents" / "Info.plist"
     (found.contents / "Info.plist").write_text(filled(template.read_text("utf-8")), "utf-8")
     (tmp_path / "Entitlements.plist").write_bytes((TEMPLATE / "Entitlements.plist").read_bytes())
-    (found.resources / "draftlight.icns").write_bytes(ICON)
+    (found.resources / "draftlight.icns").write_bytes(icon())
     (found.resources / "app" / "draftlight" / "__main__.py").write_text("")
     (packages / "mlx" / "core.cpython-311-darwin.so").write_bytes(core_module())
     (packages / "mlx" / "lib" / "libmlx.dylib").write_bytes(
@@ -105,7 +111,7 @@ def take_over_files(bundle: Bundle) -> None:
 
 
 def shrink_icon(bundle: Bundle) -> None:
-    (bundle.resources / "draftlight.icns").write_bytes(ICON.replace(b"ic10", b"ic99"))
+    (bundle.resources / "draftlight.icns").write_bytes(icon().replace(b"ic10", b"ic99"))
 
 
 def add(name: str, content: bytes) -> Callable[[Bundle], None]:
