@@ -89,6 +89,15 @@ class Columns(QWidget):
         """How it stands."""
         return self._arrangement
 
+    @property
+    def wants(self) -> Wants:
+        """What the person wants, whether there is room for it or not."""
+        return self._wants
+
+    def set_wants(self, sidebar: bool, inspector: bool) -> None:
+        """Which panels stand beside the content where there is room."""
+        self._want(Wants(sidebar, inspector))
+
     def show_sidebar(self, shown: bool) -> None:
         """As the person asks, beside or over the content."""
         if self.width() >= SIDEBAR_BESIDE_FROM_PX:

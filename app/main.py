@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from app.display import display_problem
+from core.paths import data_dir
 
 if TYPE_CHECKING:
     from app.theme.theme import Scheme
@@ -19,4 +20,4 @@ def run(model: str = "starter", scheme: Scheme = "system") -> int:
         return 1
     from app.opening import open_window, until_closed
 
-    return open_window(model, until_closed, scheme=scheme)
+    return open_window(model, until_closed, scheme=scheme, folder=data_dir())

@@ -10,12 +10,14 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QApplication
 from qasync import QEventLoop
 
 from app import strings
+from app.store.home import Home
 from app.system.application import Application
 from app.system.host import Host
 from app.theme.fonts import ui_font
@@ -31,10 +33,12 @@ def open_window(
     *,
     scheme: Scheme = "system",
     command: Sequence[str] | None = None,
+    folder: Path | None = None,
 ) -> int:
     """Open the window, run `scenario` in it, close it; the scenario's result is the exit status.
 
-    Closing waits for the worker, so no process and no thread is left when this returns.
+    Chats and preferences are kept in `folder`; without one they last for this run only. Closing
+    waits for the worker, so no process and no thread is left when this returns.
     """
     application = _application()
     theme = Theme(scheme)
@@ -44,7 +48,8 @@ def open_window(
     asyncio.set_event_loop(loop)
     try:
         with loop:
-            return int(loop.run_until_complete(_live(application, loop, theme, model, scenario, command)))
+            live = _live(application, loop, theme, model, scenario, command, Home(folder))
+            return int(loop.run_until_complete(live))
     finally:
         asyncio.set_event_loop(None)
 
@@ -62,8 +67,9 @@ async def _live(
     model: str,
     scenario: Scenario,
     command: Sequence[str] | None,
+    home: Home,
 ) -> int:
-    window = MainWindow(theme, model, command)
+    window = MainWindow(theme, model, command, home=home)
     host = Host(application, window, theme)
     if sys.platform != "win32":
         for number in (signal.SIGINT, signal.SIGTERM):

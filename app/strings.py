@@ -131,6 +131,7 @@ def context_spoken(used_tokens: int, limit_tokens: int, skipped_tokens: int = 0)
 
 RESTART_WORKER = "Restart worker"
 TRY_AGAIN = "Try again"
+REPAIR_CHATS = "Start a new database with them"
 DETAILS = "Details"
 HIDE_DETAILS = "Hide details"
 CLOSE_BANNER = "Dismiss"
@@ -171,6 +172,47 @@ def silent_for(seconds: float) -> str:
     return f"Nothing was heard from it for {seconds:.0f} s. You can wait, or restart it; the chat is kept."
 
 
+# ---- chats in files
+
+EXPORT_TITLE = "Export"
+IMPORT_TITLE = "Import chats"
+IMPORT_FILTER = "Chats (*.json *.md *.markdown *.txt)"
+ALL_CHATS_FILE = "Draftlight chats"
+
+
+def export_filter(ending: str) -> str:
+    return "JSON (*.json)" if ending == "json" else "Markdown (*.md)"
+
+
+# ---- chats on disk
+
+NOT_SAVED_TITLE = "The chats cannot be saved."
+NOTHING_SAVED = "What you write now is kept until you close this window."
+LOST_AT_THE_END = "Some chats could not be saved before the window closed."
+PREFERENCES_TITLE = "Your preferences could not be read."
+EDITING = "You are editing a message. Sending it asks again from there."
+EDITING_EARLIER = "You are editing an earlier message. Sending it goes on in a new chat."
+CANCEL = "Cancel"
+
+
+def not_saved_text(reason: str) -> str:
+    return f"{reason} Everything is kept in memory and saving is tried again every few seconds."
+
+
+def preferences_lost(reason: str) -> str:
+    return f"Draftlight starts with its own settings; the file was set aside. The reason: {reason}."
+
+
+def damaged_text(readable: int, lost: int, copy: str) -> str:
+    chats = "1 chat can be read and is" if readable == 1 else f"{readable:,} chats can be read and are"
+    gone = "" if not lost else f" {lost:,} pieces are lost." if lost > 1 else " One piece is lost."
+    return f"{chats} shown.{gone} A copy of the file is kept: {copy}. {NOTHING_SAVED}"
+
+
+def branch_title(title: str, number: int) -> str:
+    return f"{title} ({number})"
+
+
 # ---- sidebar footer
 
 STARTING = "Starting"
@@ -204,6 +246,15 @@ ACTION_NEW_CHAT = "New chat"
 ACTION_ATTACH = "Attach file…"
 ACTION_STOP = "Stop answering"
 ACTION_REGENERATE = "Answer again"
+ACTION_SEARCH = "Search chats"
+ACTION_EDIT_LAST = "Edit last message"
+ACTION_RENAME = "Rename chat…"
+ACTION_PIN = "Pin or unpin chat"
+ACTION_DELETE = "Delete chat"
+ACTION_UNDO_DELETE = "Undo delete"
+ACTION_EXPORT_MARKDOWN = "Export as Markdown…"
+ACTION_EXPORT_JSON = "Export as JSON…"
+ACTION_IMPORT = "Import chats…"
 ACTION_CLOSE = "Close window"
 ACTION_FIND = "Find in chat"
 ACTION_FIND_NEXT = "Find next"

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.chat.banner import Banner
 from app.chat.composer import Composer
+from app.chat.editing_bar import EditingBar
 from app.chat.first_page import FirstPage
 from app.chat.legend import Legend
 from app.chat.transcript import Transcript
 from app.controls.text_label import TextLabel
 from app.gauges.strip import InstrumentStrip
 from app.header import Header
-from app.panels.chat_row import ChatRow
 from app.panels.document_tab import DocumentTab
 from app.panels.inspector import Inspector
 from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
-from app.session.shelf import Summary
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,7 @@ class Views:
     pages: QStackedWidget
     first_page: FirstPage
     transcript: Transcript
+    editing_bar: EditingBar
     composer: Composer
     legend: Legend
     hint: TextLabel
@@ -61,11 +60,6 @@ class Views:
         """Under the composer, instead of the legend; empty brings the legend back."""
         self.hint.setText(text)
         self._show_foot()
-
-    def show_chats(self, chats: Sequence[Summary], selected: str) -> None:
-        """The sidebar's list."""
-        rows = [ChatRow(chat.id, chat.title, chat.when, chat.pinned) for chat in chats]
-        self.sidebar.set_chats(rows, selected)
 
     def _show_foot(self) -> None:
         hinting = bool(self.hint.text())

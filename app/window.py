@@ -8,16 +8,18 @@ and then closes for real; `shut_down()` waits for that.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
+from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtGui import QAction, QCloseEvent, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from app import strings
 from app.chat.banner import Banner
 from app.chat.composer import Composer
+from app.chat.editing_bar import EditingBar
 from app.chat.first_page import FirstPage
 from app.chat.legend import Legend
 from app.chat.transcript import Transcript
@@ -30,9 +32,12 @@ from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
 from app.session.intents import Close
 from app.session.link import WorkerLink
+from app.store.home import Home
+from app.store.preferences import WindowPlace
 from app.theme.theme import Theme
 from app.views import Views
 
+_LOG = logging.getLogger("draftlight.window")
 START_SIZE = QSize(1440, 900)
 MINIMUM_SIZE = QSize(980, 640)
 _FOOT_PX = 34
@@ -42,7 +47,7 @@ _SIDEBAR_KEYS = "Ctrl+Meta+S" if sys.platform == "darwin" else "Ctrl+Alt+S"
 
 
 class MainWindow(QMainWindow):
-    """`command` starts the worker (None: the usual one)."""
+    """`command` starts the worker (None: the usual one). `home` keeps the chats; None forgets them."""
 
     def __init__(
         self,
@@ -51,6 +56,7 @@ class MainWindow(QMainWindow):
         command: Sequence[str] | None = None,
         *,
         silence_s: float = 15.0,
+        home: Home | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -65,10 +71,10 @@ class MainWindow(QMainWindow):
         self.columns = Columns(theme, self.views.sidebar, content, self.views.side, self)
         self.setCentralWidget(self.columns)
         self.worker = WorkerLink(self._hear, command, silence_s=silence_s)
-        self.desk = Desk(self.views, model, self.worker.send, self.worker.restart, self)
+        self.desk = Desk(self.views, model, self.worker.send, self.worker.restart, home, self)
         self._make_actions()
         self._wire()
-        self.resize(START_SIZE)
+        self._restore()
         self._show_arrangement(self.columns.arrangement)
         self.views.composer.edit.setFocus()
 
@@ -91,6 +97,7 @@ class MainWindow(QMainWindow):
             return
         event.ignore()
         if self._closing is None:
+            self._remember()
             self.hide()
             self.desk.take(Close())
             self._closing = asyncio.ensure_future(self._close_down())
@@ -99,6 +106,8 @@ class MainWindow(QMainWindow):
 
     async def _close_down(self) -> None:
         await self.worker.close()
+        if not self.desk.home.close():
+            _LOG.error("%s", strings.LOST_AT_THE_END)
         self._closed.set()
         self.close()
 
@@ -120,6 +129,7 @@ class MainWindow(QMainWindow):
             pages=pages,
             first_page=first_page,
             transcript=transcript,
+            editing_bar=EditingBar(theme),
             composer=Composer(theme),
             legend=Legend(theme),
             hint=hint,
@@ -136,6 +146,7 @@ class MainWindow(QMainWindow):
         column.addWidget(views.strip)
         column.addLayout(_centred(views.banner, 0))
         column.addWidget(views.pages, 1)
+        column.addLayout(_centred(views.editing_bar, 6))
         column.addLayout(_centred(views.composer, 10))
         column.addWidget(views.legend)
         column.addWidget(views.hint)
@@ -148,6 +159,15 @@ class MainWindow(QMainWindow):
             self._action(strings.ACTION_ATTACH, ["Ctrl+O"], self.views.composer.choose_files),
             self._action(strings.ACTION_STOP, ["Esc", "Ctrl+."], desk.stop),
             self._action(strings.ACTION_REGENERATE, ["Ctrl+R"], desk.regenerate),
+            self._action(strings.ACTION_EDIT_LAST, [], desk.edit),
+            self._action(strings.ACTION_SEARCH, ["Ctrl+K"], self._search),
+            self._action(strings.ACTION_RENAME, [], self._rename),
+            self._action(strings.ACTION_PIN, [], self._pin),
+            self._action(strings.ACTION_DELETE, [], lambda: desk.listing.delete(desk.chats.open.id)),
+            self._action(strings.ACTION_UNDO_DELETE, [], desk.listing.undo),
+            self._action(strings.ACTION_EXPORT_MARKDOWN, [], lambda: self._export("markdown")),
+            self._action(strings.ACTION_EXPORT_JSON, [], lambda: self._export("json")),
+            self._action(strings.ACTION_IMPORT, [], desk.transfer.import_files),
             self._action(strings.ACTION_RESTART, [], desk.restart),
             self._action(strings.ACTION_CLOSE, ["Ctrl+W", "Ctrl+Q"], self.close),
         )
@@ -175,6 +195,59 @@ class MainWindow(QMainWindow):
         action.triggered.connect(lambda checked: slot())
         self.addAction(action)
         return action
+
+    # ---- chats by menu
+
+    def _search(self) -> None:
+        self.columns.show_sidebar(True)
+        self.views.sidebar.focus_search()
+
+    def _rename(self) -> None:
+        if self.desk.chats.open.turns:
+            self.columns.show_sidebar(True)
+            self.views.sidebar.search.clear()
+            self.views.sidebar.list.rename(self.desk.chats.open.id)
+
+    def _pin(self) -> None:
+        chat = self.desk.chats.open
+        if chat.turns:
+            self.desk.listing.pin(chat.id, not chat.pinned)
+
+    def _export(self, kind: str) -> None:
+        if self.desk.chats.open.turns:
+            self.desk.transfer.export(self.desk.chats.open.id, kind)
+
+    # ---- where it was
+
+    def _restore(self) -> None:
+        """As it was left, as far as there is a screen there now."""
+        preferences = self.desk.home.preferences.now
+        place = preferences.window
+        self.resize(START_SIZE)
+        self.views.header.tint.set_value(preferences.tint)
+        if place is None:
+            return
+        self.resize(max(place.width, MINIMUM_SIZE.width()), max(place.height, MINIMUM_SIZE.height()))
+        corner = QPoint(place.x, place.y)
+        if any(screen.availableGeometry().contains(corner) for screen in QGuiApplication.screens()):
+            self.move(corner)
+        self.columns.set_wants(place.sidebar, place.inspector)
+        if place.maximized:
+            self.setWindowState(self.windowState() | Qt.WindowState.WindowMaximized)
+
+    def _remember(self) -> None:
+        self.desk.leave()
+        box, wants = self.normalGeometry(), self.columns.wants
+        place = WindowPlace(
+            box.x(),
+            box.y(),
+            box.width(),
+            box.height(),
+            self.isMaximized(),
+            wants.sidebar,
+            wants.inspector,
+        )
+        self.desk.home.preferences.change(window=place, tint=self.views.header.tint.value)
 
     def _wire(self) -> None:
         views = self.views

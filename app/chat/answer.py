@@ -43,6 +43,7 @@ class Answer(QWidget):
     everything_requested = Signal()
     stop_requested = Signal()
     place_chosen = Signal(object)  # events.Passage
+    branch_requested = Signal()
 
     def __init__(self, theme: Theme, reply: Reply, parent: QWidget | None = None) -> None:
         """Shows nothing of `reply` until `ready_some` has said that it is ready."""
@@ -66,6 +67,7 @@ class Answer(QWidget):
         self.footer.strip.token_pointed.connect(self._strip_pointed)
         self.footer.regenerate_requested.connect(self.regenerate_requested)
         self.footer.everything_requested.connect(self.everything_requested)
+        self.footer.branch_requested.connect(self.branch_requested)
         self.footer.copy_requested.connect(self._copy)
 
     # ---- getting ready
@@ -151,7 +153,11 @@ class Answer(QWidget):
             parts = stats_line.finished_parts(finished)
             notes = [stats_line.change_text(change) for change in finished.effective.changes] + notes
         else:
-            parts = stats_line.cut_off_parts(self.body.table)
+            parts = (
+                stats_line.imported_parts()
+                if self._reply.imported
+                else stats_line.cut_off_parts(self.body.table)
+            )
         self.footer.finish(parts, notes)
         if finished and finished.effective.reading == "sparse":
             stats = finished.stats

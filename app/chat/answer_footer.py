@@ -38,6 +38,7 @@ class AnswerFooter(QWidget):
     copy_requested = Signal()
     regenerate_requested = Signal()
     everything_requested = Signal()
+    branch_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -51,18 +52,20 @@ class AnswerFooter(QWidget):
         self._estimate = TextLabel(theme, "", 11, 16, "text2", tabular=True, parent=self)
         self.everything_button.hide()
         self._estimate.hide()
+        self._branch = ActionButton(theme, "branch", strings.BRANCH, self)
         self._finished = False
         self.everything_button.clicked.connect(self.everything_requested)
         self._copy.clicked.connect(self.copy_requested)
         self._copy.clicked.connect(self._copy.show_done)
         self._again.clicked.connect(self.regenerate_requested)
+        self._branch.clicked.connect(self.branch_requested)
         for button in self.buttons:
             button.hide()
 
     @property
     def buttons(self) -> tuple[ActionButton, ...]:
         """From left to right."""
-        return (self._copy, self._again)
+        return (self._copy, self._again, self._branch)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -26,13 +26,17 @@ _LOG_LINES = 9
 _LOG_GAP_PX = 8
 # Kept free above the box, and only while the banner is shown.
 _ABOVE_PX = 12
-_REMEDIES = {"restart": strings.RESTART_WORKER, "load": strings.TRY_AGAIN}
+_REMEDIES = {
+    "restart": strings.RESTART_WORKER,
+    "load": strings.TRY_AGAIN,
+    "repair": strings.REPAIR_CHATS,
+}
 
 
 class Banner(QWidget):
     """Hidden until `show_trouble()`."""
 
-    remedy_requested = Signal(str)  # "restart" or "load"
+    remedy_requested = Signal(str)  # trouble.Remedy
     dismissed = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:

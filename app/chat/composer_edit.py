@@ -46,6 +46,7 @@ class ComposerEdit(QTextEdit):
 
     send_requested = Signal()
     stop_requested = Signal()
+    edit_last_requested = Signal()  # Up in an empty field
     long_pasted = Signal(str)  # a text that may be a document
     files_dropped = Signal(object)  # list[Path]
     focus_changed = Signal(bool)  # has it now
@@ -110,6 +111,9 @@ class ComposerEdit(QTextEdit):
             event.accept()
         elif event.key() == Qt.Key.Key_Escape:
             self.stop_requested.emit()
+            event.accept()
+        elif event.key() == Qt.Key.Key_Up and not event.modifiers() and not self.text:
+            self.edit_last_requested.emit()
             event.accept()
         elif _is_raw_paste(event):
             self.textCursor().insertText(QGuiApplication.clipboard().text())

@@ -67,6 +67,7 @@ class Reply:
     over: bool = False
     reading: ReadingMap | None = None  # while it is read
     labels: tuple[tuple[float, str], ...] = ()  # along the map: place from 0 to 1, words
+    imported: bool = False  # words from elsewhere, without figures
     height_px: int | None = None
     guess_px: int | None = None
     unfolded: set[int] = field(default_factory=set)  # source offsets of the thoughts that are open

@@ -64,6 +64,11 @@ def cut_off_parts(table: TokenTable) -> tuple[Part, ...]:
     return (*live_parts(table), Part(strings.STOPPED_EARLY, "danger"))
 
 
+def imported_parts() -> tuple[Part, ...]:
+    """The line of an answer that came from a file of words."""
+    return (Part(strings.IMPORTED),)
+
+
 def change_text(change: Change) -> str:
     """One thing that was not done as asked, as a sentence."""
     title = next((setting.title for setting in declared() if setting.key == change.setting), change.setting)

@@ -57,6 +57,8 @@ class Transcript(QScrollArea):
     stop_requested = Signal()
     attachment_opened = Signal(str, int)  # turn id, the attachment's number in its message
     place_chosen = Signal(object)  # events.Passage, on the map that is read
+    branch_requested = Signal(str)  # turn id
+    edit_requested = Signal(str)  # turn id
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -120,7 +122,7 @@ class Transcript(QScrollArea):
             self._entries.append(Question(turn.id, turn.user))
             answer = turn.answer
             reply = Reply(turn.id, drafter, list(answer.tokens), None, answer.finished, answer.note)
-            reply.over = answer.over
+            reply.over, reply.imported = answer.over, answer.status == "imported"
             reply.reading = None if answer.over else answer.reading
             self._entries.append(reply)
             self._replies[turn.id] = reply
@@ -253,6 +255,7 @@ class Transcript(QScrollArea):
             for number, passages in entry.passages.items():
                 item.show_passages(number, passages)
             item.attachment_opened.connect(lambda number: self.attachment_opened.emit(entry.turn_id, number))
+            item.edit_requested.connect(lambda: self.edit_requested.emit(entry.turn_id))
         else:
             item = Answer(self._theme, entry, self._column)
             item.set_mode(self._mode)
@@ -264,6 +267,7 @@ class Transcript(QScrollArea):
             item.everything_requested.connect(lambda: self.everything_requested.emit(entry.turn_id))
             item.stop_requested.connect(self.stop_requested)
             item.place_chosen.connect(self.place_chosen)
+            item.branch_requested.connect(lambda: self.branch_requested.emit(entry.turn_id))
         item.hide()  # until it is ready
         item.selection_started.connect(self._clear_other_selections)
         item.body.drag_moved.connect(lambda at, body=item.body: self._drag.drag(body, at))

@@ -36,6 +36,7 @@ class UserMessage(QWidget):
     OUTDENT_PX = MARGIN_PX
     selection_started = Signal(object)  # self
     attachment_opened = Signal(int)  # its number in the message
+    edit_requested = Signal()
 
     def __init__(self, theme: Theme, message: Message, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,6 +55,10 @@ class UserMessage(QWidget):
         self._copy.set_revealed(False)
         self._copy.clicked.connect(self._copy_text)
         self._copy.setVisible(bool(message.content))
+        self._edit = ActionButton(theme, "edit", strings.EDIT_MESSAGE, self)
+        self._edit.set_revealed(False)
+        self._edit.clicked.connect(self.edit_requested)
+        self._edit.setVisible(bool(message.content))
         theme.changed.connect(self.update)
 
     @property
@@ -80,6 +85,11 @@ class UserMessage(QWidget):
         """The button left of the bubble."""
         return self._copy
 
+    @property
+    def edit_button(self) -> ActionButton:
+        """The button left of the copy button."""
+        return self._edit
+
     def height_for(self, width: int) -> int:
         """The height when the reading column is `width` wide."""
         height = len(self._message.attachments) * (_CHIP_PX + _GAP_PX)
@@ -95,12 +105,10 @@ class UserMessage(QWidget):
         height = self.body.height_for(self._room(self._column))
         self.body.setGeometry(left, round(bubble.top()) + _PAD_Y_PX, text_width + 2 * MARGIN_PX, height)
         size = action_button.SIZE
-        self._copy.setGeometry(
-            round(bubble.left()) - _COPY_GAP_PX - size.width(),
-            round(bubble.center().y() - size.height() / 2),
-            size.width(),
-            size.height(),
-        )
+        top = round(bubble.center().y() - size.height() / 2)
+        for place, button in enumerate((self._copy, self._edit)):
+            left = round(bubble.left()) - _COPY_GAP_PX - (place + 1) * size.width()
+            button.setGeometry(left, top, size.width(), size.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -141,7 +149,11 @@ class UserMessage(QWidget):
         self.selection_started.emit(self)
 
     def enterEvent(self, event: QEnterEvent) -> None:
-        self._copy.set_revealed(True)
+        self._reveal(True)
 
     def leaveEvent(self, event: QEvent) -> None:
-        self._copy.set_revealed(False)
+        self._reveal(False)
+
+    def _reveal(self, revealed: bool) -> None:
+        for button in (self._copy, self._edit):
+            button.set_revealed(revealed)

@@ -1,11 +1,12 @@
-"""ChatPage: the open chat on the screen: transcript, draft, figures, names. Leaving one, showing another.
+"""ChatPage: the open chat on the screen: transcript, draft, figures, title. Leaving one, showing another.
 
-What is shown is always made from the record; nothing is remembered here but texts not sent yet.
+What is shown is always made from the record. What is written and not sent goes into the record a
+moment after the last key, so that it is there in any chat and after any end.
 """
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app import strings
 from app.chat.reading_map import of_source
@@ -16,12 +17,15 @@ from app.session.reading import documents
 from app.views import Views
 from core.events import Message
 
+_DRAFT_AFTER_MS = 300
+
 
 class ChatPage(QObject):
     """Of the chat that `chats` has open."""
 
     chat_shown = Signal()  # another chat, or the same one anew
     turn_added = Signal()
+    names_changed = Signal()  # titles, or which chats there are
 
     def __init__(
         self, views: Views, chats: Chats, meter: ContextMeter, parent: QObject | None = None
@@ -30,18 +34,32 @@ class ChatPage(QObject):
         self._views = views
         self._chats = chats
         self._meter = meter
-        self._drafts: dict[str, Message] = {}
+        self._drafting = True
+        self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
+        self._draft_timer.timeout.connect(self.keep_draft)
+        views.composer.draft_changed.connect(self._draft_timer.start)
 
     def leave(self) -> None:
-        """Keep what is written in the composer for when the chat is shown again."""
-        composer = self._views.composer
-        self._drafts[self._chats.open.id] = Message("user", composer.text, composer.attachments)
+        """Another chat is about to be opened, or the window closed."""
+        self.keep_draft()
+
+    def keep_draft(self) -> None:
+        """Put what is written in the composer on record, if it is a draft of this chat."""
+        self._draft_timer.stop()
+        composer, chat = self._views.composer, self._chats.open
+        draft = Message("user", composer.text, composer.attachments)
+        if self._drafting and draft != chat.draft:
+            self._chats.keep(chat.with_draft(draft))
+
+    def set_drafting(self, drafting: bool) -> None:
+        """Whether what the composer holds is the chat's draft, or something sent long ago."""
+        self._drafting = drafting
 
     def show(self) -> None:
         """Everything of the open chat."""
         chat = self._chats.open
         self.show_transcript()
-        self._views.composer.set_message(self._drafts.pop(chat.id, Message("user", "")))
+        self._views.composer.set_message(chat.draft)
         self._views.strip.reset()
         last = chat.turns[-1].answer if chat.turns else None
         if last and last.finished:
@@ -79,6 +97,6 @@ class ChatPage(QObject):
         self._views.composer.set_placeholder(strings.ASK_FIRST if empty else strings.ASK_NEXT)
 
     def show_names(self) -> None:
-        """The title above and the list beside it."""
+        """The title above; whoever lists chats hears of it."""
         self._views.header.set_title(self._chats.open.title or strings.NEW_CHAT)
-        self._views.show_chats(self._chats.listed(), self._chats.open.id)
+        self.names_changed.emit()

@@ -2,27 +2,36 @@
 
 All goes through `take()`: the pure machine answers with the next state and effects, and each
 effect belongs to one room: `Answering` the running answer, `WorkerBoard` what is known of the
-worker, `TroubleBoard` what went wrong. `ChatPage` shows the open chat. The desk owns the chats
-and no process: commands leave by `send`, a new worker is asked for by `restart`.
+worker, `TroubleBoard` what went wrong. `ChatPage` shows the open chat, `Listing` all of them,
+`ChatSettings` what holds in it, `Saving` how they are kept. The desk owns the chats and no
+process: commands leave by `send`, a new worker is asked for by `restart`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 from PySide6.QtCore import QObject, Signal
 
+from app import strings
 from app.context_meter import ContextMeter
 from app.desk.answering import Answering, Running
 from app.desk.chat_page import ChatPage
+from app.desk.chat_settings import ChatSettings
+from app.desk.editing import Editing
+from app.desk.listing import Listing
 from app.desk.reading_room import ReadingRoom
+from app.desk.saving import Saving
+from app.desk.transfer import Transfer
 from app.desk.trouble_board import TroubleBoard
 from app.desk.worker_board import WorkerBoard
 from app.session import effects as fx
 from app.session.chats import Chats
-from app.session.conversation import Conversation
+from app.session.conversation import NOTHING_WRITTEN, Conversation
 from app.session.intents import Count, Load, Restart, Stop, Submit
 from app.session.turn import Input, Link, Phase, advance
+from app.store.home import Home
 from app.views import Views
 from core.events import Command, Message
 from core.settings import Settings, assign
@@ -41,24 +50,31 @@ class Desk(QObject):
         model: str,
         send: Callable[[Command], None],
         restart: Callable[[], None],
+        home: Home | None = None,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
+        self.home = home or Home()
         self._views = views
         self._send = send
         self._restart = restart
         self._link = Link(model)
-        self.chats = Chats()
+        self.chats = Chats(shelf=self.home.shelf, open_id=self.home.preferences.now.open_chat)
         self._meter = ContextMeter(views.composer, self._count, self)
         self._page = ChatPage(views, self.chats, self._meter, self)
         self._answering = Answering(views, self.chats, self._page, self._meter, self)
         self._reading = ReadingRoom(views, self.chats, self._page, self._answering, self)
         self._worker = WorkerBoard(views, self._meter)
         self._trouble = TroubleBoard(views.banner)
+        self._settings = ChatSettings(views.inspector, self.chats, self.home.preferences, self)
+        self._editing = Editing(views, self.chats, self._page, self)
+        self.listing = Listing(views, self.chats, self._page, self._answering, self)
+        self.transfer = Transfer(views.sidebar, self.chats, self)
+        self._saving = Saving(views.banner, self.chats, self.home, self)
         # In this order each is asked whether an effect is its own.
         self._rooms = (self._answering, self._worker, self._trouble)
         self._wire()
-        self._page.show()
+        self._show_chat()
 
     @property
     def link(self) -> Link:
@@ -79,10 +95,15 @@ class Desk(QObject):
     # ---- what the person wants of the model
 
     def submit(self, message: Message) -> None:
-        """Ask `message` in the open chat."""
-        if self._link.phase is Phase.READY:
-            turn_id = self.chats.new_turn_id()
-            self._ask(self.chats.open.ask(turn_id, message), Running(self.chats.open.id, turn_id))
+        """Ask `message` in the open chat, or instead of the message that is being edited."""
+        if self._link.phase is not Phase.READY:
+            return
+        if edited := self._editing.take():
+            self._ask_again(edited, message)
+            return
+        turn_id, chat = self.chats.new_turn_id(), self.chats.open
+        asked = chat.ask(turn_id, message, self.chats.now()).with_draft(NOTHING_WRITTEN)
+        self._ask(asked, Running(chat.id, turn_id))
 
     def regenerate(self, turn_id: str = "", settings: Settings | None = None) -> None:
         """Answer a question of the open chat again: the last one if `turn_id` is empty.
@@ -90,15 +111,21 @@ class Desk(QObject):
         An earlier one continues in a new chat, so that what came after it is not lost.
         `settings` are those in force if None.
         """
+        if self._link.phase is Phase.READY and self.chats.open.turns:
+            self._ask_again(turn_id or self.chats.open.turns[-1].id, None, settings)
+
+    def edit(self, turn_id: str = "") -> None:
+        """Put a message of the open chat, the last one if `turn_id` is empty, into the composer."""
         chat = self.chats.open
-        if self._link.phase is not Phase.READY or not chat.turns:
-            return
-        if turn_id and turn_id != chat.turns[-1].id:
-            self._page.leave()
-            chat = self.chats.start(chat.upto(turn_id))
-            self._page.show()
-        new_id = self.chats.new_turn_id()
-        self._ask(chat.ask_again(new_id), Running(chat.id, new_id, chat.turns), settings)
+        if chat.turns and not (self._answering.running and not self._answering.elsewhere):
+            self._editing.begin(turn_id or chat.turns[-1].id)
+
+    def branch(self, turn_id: str) -> None:
+        """Go on in a new chat from an answer of the open one."""
+        self._page.leave()
+        self.chats.branch(turn_id, self._branch_name())
+        self._show_chat()
+        self._views.composer.edit.setFocus()
 
     def read_everything(self, turn_id: str) -> None:
         """Answer again, and read all of the prompt for it; at once if it is just being read."""
@@ -123,6 +150,8 @@ class Desk(QObject):
         """What the banner offers."""
         if name == "restart":
             self.restart()
+        elif name == "repair":
+            self._saving.repair()
         elif name == "load" and self._link.phase in (Phase.READY, Phase.NO_MODEL):
             self._views.banner.clear()
             self.take(Load(self._link.model))
@@ -133,7 +162,7 @@ class Desk(QObject):
         """Open an empty chat."""
         self._page.leave()
         self.chats.start()
-        self._page.show()
+        self._show_chat()
         self._views.composer.edit.setFocus()
 
     def move_to_new_chat(self) -> None:
@@ -149,7 +178,12 @@ class Desk(QObject):
         if chat_id != self.chats.open.id:
             self._page.leave()
             self.chats.select(chat_id)
-            self._page.show()
+            self._show_chat()
+
+    def leave(self) -> None:
+        """The window closes: what is written and what is open are remembered."""
+        self._page.leave()
+        self.home.preferences.change(open_chat=self.chats.open.id)
 
     # ---- inside
 
@@ -170,8 +204,40 @@ class Desk(QObject):
         self.chats.keep(chat)
         self._answering.start(running)
         self._views.banner.clear()
+        self._saving.remind()
         settings = settings or self._views.inspector.settings
         self.take(Submit(running.turn_id, chat.messages_for_request(), settings))
+
+    def _ask_again(self, turn_id: str, message: Message | None, settings: Settings | None = None) -> None:
+        """Ask an earlier question anew, in other words if there are any."""
+        chat = self.chats.open
+        if turn_id != chat.turns[-1].id:
+            self._page.leave()
+            chat = self.chats.branch(turn_id, self._branch_name())
+            self._show_chat()
+        new_id = self.chats.new_turn_id()
+        asked = chat.ask_again(new_id, message, self.chats.now())
+        self._ask(asked, Running(chat.id, new_id, chat.turns), settings)
+
+    def _branch_name(self) -> str:
+        """The open chat's title with the first number that is free."""
+        title, taken = self.chats.open.title, {each.title for each in self.chats.listed()}
+        return next(name for number in count(2) if (name := strings.branch_title(title, number)) not in taken)
+
+    def _show_chat(self) -> None:
+        self._settings.show()  # before the page, which asks which drafter writes
+        self._page.show()
+
+    def _open(self, chat_id: str) -> None:
+        """What the sidebar's room asks for: a chat, or a new one."""
+        if chat_id:
+            self.select_chat(chat_id)
+        else:
+            self.new_chat()
+
+    def _chats_changed(self) -> None:
+        """Some are gone or came back; the open one stays."""
+        self._show_chat()
 
     def _show_link(self) -> None:
         self._worker.show(self._link, self._answering.elsewhere)
@@ -196,9 +262,24 @@ class Desk(QObject):
         views.sidebar.chat_selected.connect(self.select_chat)
         views.header.new_chat_requested.connect(self.new_chat)
         views.first_page.example_chosen.connect(self._take_example)
+        views.composer.edit.edit_last_requested.connect(self._edit_last_by_key)
+        views.transcript.edit_requested.connect(self.edit)
+        views.transcript.branch_requested.connect(self.branch)
+        views.sidebar.export_requested.connect(self.transfer.export)
+        views.sidebar.import_requested.connect(self.transfer.import_files)
+        self.transfer.imported.connect(self.select_chat)
+        self.listing.open_requested.connect(self._open)
+        self.listing.stop_requested.connect(self.stop)
+        for room in (self.listing, self.transfer):
+            room.failed.connect(lambda error: self._trouble.show_request_error(error, "chats"))
+        self._saving.chats_changed.connect(self._chats_changed)
         self._answering.answer_finished.connect(self.answer_finished)
         self._reading.panel_requested.connect(self.document_requested)
         self._page.chat_shown.connect(self._show_link)
+
+    def _edit_last_by_key(self) -> None:
+        if not self._views.composer.attachments and not self._editing.turn_id:
+            self.edit()
 
     def _take_example(self, text: str) -> None:
         self._views.composer.set_text(text)

@@ -1,7 +1,8 @@
-"""ChatList: the chats in groups, one selected. Arrow keys, Home and End move the selection.
+"""ChatList: the chats in groups or as search results, one selected, renamed in place.
 
-Group titles are rows that cannot be selected. `chat_selected` tells what a person chose;
-`set_chats` is silent.
+Arrow keys, Home and End move the selection over the titles of groups, which cannot be selected.
+F2 renames, Delete deletes, the menu key and the three dots of a row open its menu.
+`chat_selected` tells what a person chose; `set_chats` is silent.
 """
 
 from __future__ import annotations
@@ -9,98 +10,112 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from PySide6.QtCore import (
-    QItemSelection,
-    QItemSelectionModel,
-    QModelIndex,
-    QPersistentModelIndex,
-    QRectF,
-    QSize,
-    Qt,
-    Signal,
-)
-from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QFrame,
-    QListView,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QWidget,
-)
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QListView, QWidget
 
-from app.controls.focus_ring import RING_PX
 from app.controls.scroll_bar import OverlayScrollBar
-from app.controls.shapes import draw_box, draw_text
 from app.panels import strings
-from app.panels.chat_row import ChatRow, grouped, time_label
-from app.theme.fonts import ui_font
+from app.panels.chat_delegate import ChatDelegate, dots_rect
+from app.panels.chat_row import ChatRow
+from app.panels.chat_rows import ROW, ChatRows
 from app.theme.theme import Theme
-
-_ID = Qt.ItemDataRole.UserRole
-_TIME = Qt.ItemDataRole.UserRole + 1
-_ROW_PX = 30
-_GROUP_PX = 30  # 12 above, a line of 14, 4 below
-_INSET_PX = 8
-_GROUP_LEFT_PX = 20
 
 
 class ChatList(QListView):
-    """Rows 30 high, inset 8, radius 6."""
+    """Rows 30 high, inset 8, radius 6; results with a passage 48."""
 
     chat_selected = Signal(str)  # the chat's id
+    rename_requested = Signal(str, str)  # chat id, the title as typed
+    delete_requested = Signal(str)  # chat id
+    menu_requested = Signal(str, QPoint)  # chat id (empty: none), where on the screen
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._rows = QStandardItemModel(self)
+        self._rows = ChatRows(self)
         self._silent = False
         self.setModel(self._rows)
-        self.setItemDelegate(_Row(theme, self))
+        self.setItemDelegate(ChatDelegate(theme, self))
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         OverlayScrollBar(theme, self)
         self.setMouseTracking(True)
         self.setAccessibleName(strings.CHATS)
         self.viewport().setAutoFillBackground(False)
+        self._rows.renamed.connect(self.rename_requested)
         theme.changed.connect(self.viewport().update)
 
     @property
     def selected(self) -> str:
         """The selected chat's id; empty if none is."""
         chosen = self.selectedIndexes()
-        return str(chosen[0].data(_ID)) if chosen else ""
+        return _id(chosen[0]) if chosen else ""
 
     def set_chats(self, chats: Sequence[ChatRow], selected: str, now: datetime) -> None:
         """Show `chats`, with the one whose id is `selected` marked (none if it is not there)."""
-        self._silent = True
-        self._rows.clear()
-        chosen: QStandardItem | None = None
-        for title, members in grouped(chats, now):
-            heading = QStandardItem(title)
-            heading.setFlags(Qt.ItemFlag.NoItemFlags)
-            self._rows.appendRow(heading)
-            for chat in members:
-                item = QStandardItem(chat.title or strings.UNTITLED)
-                item.setData(chat.id, _ID)
-                item.setData(time_label(chat.when, now), _TIME)
-                item.setToolTip(chat.title)
-                self._rows.appendRow(item)
-                if chat.id == selected:
-                    chosen = item
-        if chosen is not None:
-            index = chosen.index()
-            self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
-        self._silent = False
+        self._show(lambda: self._rows.show_chats(chats, now), selected, even=True)
+
+    def set_results(self, title: str, results: Sequence[ChatRow], selected: str, now: datetime) -> None:
+        """Show what a search found, as found."""
+        self._show(lambda: self._rows.show_results(title, results, now), selected, even=False)
+
+    def row(self, chat_id: str) -> ChatRow | None:
+        """What is shown of a chat; None if it is not."""
+        index = self._rows.index_of(chat_id)
+        found = index.data(ROW) if index.isValid() else None
+        return found if isinstance(found, ChatRow) else None
+
+    def rename(self, chat_id: str) -> None:
+        """Let the person type another title where the title is."""
+        index = self._rows.index_of(chat_id)
+        if index.isValid():
+            self.scrollTo(index)
+            self.edit(index)
+
+    def select_first(self) -> None:
+        """Move the selection to the first chat, as an arrow key would."""
+        for place in range(self._rows.rowCount()):
+            index = self._rows.index(place)
+            if _id(index):
+                self.setFocus(Qt.FocusReason.ShortcutFocusReason)
+                self.setCurrentIndex(index)
+                return
+
+    # ---- keys and mouse
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace) and self.selected:
+            self.delete_requested.emit(self.selected)
+            event.accept()
+        else:
+            super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        index = self.indexAt(event.position().toPoint())
+        if event.button() == Qt.MouseButton.LeftButton and _id(index):
+            dots = dots_rect(self.visualRect(index))
+            if dots.contains(event.position().toPoint()):
+                self.menu_requested.emit(_id(index), self.viewport().mapToGlobal(dots.bottomLeft()))
+                return
+        if event.button() == Qt.MouseButton.LeftButton:  # the right one asks for a menu and opens nothing
+            super().mousePressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        if event.reason() == QContextMenuEvent.Reason.Keyboard:
+            chosen = self.selectedIndexes()
+            place = self.visualRect(chosen[0]).bottomLeft() if chosen else QPoint(0, 0)
+            self.menu_requested.emit(self.selected, self.viewport().mapToGlobal(place))
+        else:
+            self.menu_requested.emit(_id(self.indexAt(event.pos())), event.globalPos())
 
     def moveCursor(
         self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
     ) -> QModelIndex:
         # Qt's Home and Page Up land on a group title and then do not move at all.
         index = super().moveCursor(action, modifiers)
-        return index if not index.isValid() or index.data(_ID) else index.siblingAtRow(index.row() + 1)
+        return index if not index.isValid() or _id(index) else index.siblingAtRow(index.row() + 1)
 
     def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
         # Not `currentChanged`: a list without a selection gets a current row by mere focus.
@@ -108,49 +123,22 @@ class ChatList(QListView):
         if selected.indexes() and not self._silent:
             self.chat_selected.emit(self.selected)
 
+    def _show(self, fill: object, selected: str, *, even: bool) -> None:
+        assert callable(fill)
+        self._silent = True
+        scrolled = self.verticalScrollBar().value()
+        self.setUniformItemSizes(even)
+        fill()
+        index = self._rows.index_of(selected)
+        if index.isValid():
+            self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+        self._silent = False
+        if even:
+            self.verticalScrollBar().setValue(scrolled)
+        if index.isValid():
+            self.scrollTo(index)
 
-class _Row(QStyledItemDelegate):
-    """Paints group titles and chats."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._theme = theme
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
-        return QSize(0, _ROW_PX if index.data(_ID) else _GROUP_PX)
-
-    def paint(
-        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> None:
-        color = self._theme.color
-        box = QRectF(option.rect)
-        left = Qt.AlignmentFlag.AlignLeft
-        title = str(index.data(Qt.ItemDataRole.DisplayRole))
-        painter.save()
-        if not index.data(_ID):
-            line = QRectF(_GROUP_LEFT_PX, box.top() + 12, box.width() - _GROUP_LEFT_PX, 14)
-            draw_text(painter, line, title, ui_font(11, 600), color("text2"), left)
-            painter.restore()
-            return
-        selected = bool(option.state & QStyle.StateFlag.State_Selected)
-        hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
-        pill = box.adjusted(_INSET_PX, 0, -_INSET_PX, 0)
-        if selected or hovered:
-            fill = color("sel")
-            fill.setAlphaF(1.0 if selected else 0.45)
-            draw_box(painter, pill, 6, fill)
-        focus = QStyle.StateFlag.State_HasFocus, QStyle.StateFlag.State_KeyboardFocusChange
-        if all(option.state & flag for flag in focus):
-            half = RING_PX / 2
-            painter.setPen(QPen(color("accent_mid"), RING_PX))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.drawRoundedRect(pill.adjusted(half, half, -half, -half), 6 - half, 6 - half)
-        when = str(index.data(_TIME))
-        when_font = ui_font(11, tabular=True)
-        when_px = QFontMetricsF(when_font).horizontalAdvance(when)
-        inside = pill.adjusted(12, 0, -10, 0)
-        name_box = inside.adjusted(0, 0, -when_px - 8, 0)
-        draw_text(painter, name_box, title, ui_font(13, 500 if selected else 400), color("text"), left)
-        draw_text(painter, inside, when, when_font, color("text2"), Qt.AlignmentFlag.AlignRight)
-        painter.restore()
+def _id(index: QModelIndex) -> str:
+    row = index.data(ROW) if index.isValid() else None
+    return row.id if isinstance(row, ChatRow) else ""

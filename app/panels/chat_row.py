@@ -11,12 +11,19 @@ from app.panels import strings
 
 @dataclass(frozen=True)
 class ChatRow:
-    """`when` is the last change; without a timezone it is taken as local time."""
+    """`when` is the last change; without a timezone it is taken as local time.
+
+    `passage` is what a search found in it, `marks` the end-exclusive spans that match, `turn_id`
+    where.
+    """
 
     id: str
     title: str
     when: datetime
     pinned: bool = False
+    passage: str = ""
+    marks: tuple[tuple[int, int], ...] = ()
+    turn_id: str = ""
 
 
 def group_title(when: datetime, now: datetime) -> str:

@@ -17,8 +17,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVB
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_label import TextLabel
 from app.panels import strings
-from app.panels.inspector_groups import DRAFTER_KEY, Group, groups, summary
+from app.panels.inspector_groups import DRAFTER_KEY, Group, differs, groups, merged, summary
 from app.panels.model_card import ModelCard
+from app.panels.own_settings import OwnSettings
 from app.panels.section import PADDING_PX, Section
 from app.panels.setting_field import SettingField
 from app.theme.theme import Theme
@@ -35,14 +36,16 @@ class Inspector(QWidget):
     """`settings_changed` tells a person's change; `set_settings` is silent."""
 
     settings_changed = Signal(object)  # Settings, valid
+    defaults_changed = Signal(object)  # Settings, valid: what all chats shall start with
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._settings = Settings()
+        self._settings = self._defaults = Settings()
         self._refused: dict[str, Any] = {}
         self._fields: dict[str, SettingField] = {}
         self._drafter_boxes: dict[str, QWidget] = {}
+        self._own: dict[str, OwnSettings] = {}
         self.setFixedWidth(WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(strings.SETTINGS)
@@ -63,9 +66,18 @@ class Inspector(QWidget):
         """The settings in force: the last valid ones."""
         return self._settings
 
-    def set_settings(self, settings: Settings) -> None:
-        """Show `settings`; refused changes are forgotten. Emits nothing."""
+    @property
+    def defaults(self) -> Settings:
+        """What sections are reset to."""
+        return self._defaults
+
+    def set_settings(self, settings: Settings, defaults: Settings | None = None) -> None:
+        """Show `settings`, marked where they are not `defaults`; refused changes are forgotten.
+
+        Without `defaults` those from before hold. Emits nothing.
+        """
         self._settings = settings
+        self._defaults = defaults or self._defaults
         self._refused.clear()
         self._show_all()
 
@@ -137,6 +149,11 @@ class Inspector(QWidget):
                 fields.addWidget(self._keep(SettingField(self._theme, setting)))
             section.body.addWidget(box)
             self._drafter_boxes[drafter] = box
+        own = OwnSettings(self._theme, group.title)
+        own.reset_requested.connect(lambda: self._reset(group))
+        own.default_requested.connect(lambda: self._make_default(group))
+        section.body.addWidget(own)
+        self._own[group.name] = own
         return section
 
     def _keep(self, field: SettingField) -> SettingField:
@@ -161,6 +178,20 @@ class Inspector(QWidget):
         self._retry_refused()
         self._show_summaries()
         self.settings_changed.emit(self._settings)
+
+    def _reset(self, group: Group) -> None:
+        """Back to the defaults in one section."""
+        self._settings = merged(self._settings, self._defaults, group)
+        for setting in group.all_settings:
+            self._refused.pop(setting.key, None)
+        self._show_all()
+        self.settings_changed.emit(self._settings)
+
+    def _make_default(self, group: Group) -> None:
+        """What one section shows is what chats start with from now on."""
+        self._defaults = merged(self._defaults, self._settings, group)
+        self._show_summaries()
+        self.defaults_changed.emit(self._defaults)
 
     def _retry_refused(self) -> None:
         """Take over what was refused before and is right by now; renew the other reasons."""
@@ -191,7 +222,10 @@ class Inspector(QWidget):
 
     def _show_summaries(self) -> None:
         for group in self._groups:
-            self._sections[group.name].set_summary(summary(group, self._settings))
+            section, own = self._sections[group.name], differs(group, self._settings, self._defaults)
+            section.set_summary(summary(group, self._settings))
+            section.set_own(own)
+            self._own[group.name].setVisible(own)
 
 
 def _bar(label: TextLabel, height_px: int) -> QWidget:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.panels import strings
-from core.settings import Setting, Settings, declared, read
+from core.settings import Setting, Settings, assign_all, declared, read
 
 DRAFTER_KEY = "drafting.drafter"
 _QUOTE_CHARACTERS = 24
@@ -25,6 +25,11 @@ class Group:
     title: str
     settings: tuple[Setting, ...]
     drafters: dict[str, tuple[Setting, ...]]
+
+    @property
+    def all_settings(self) -> tuple[Setting, ...]:
+        """Those of every drafter included."""
+        return (*self.settings, *(setting for members in self.drafters.values() for setting in members))
 
 
 def groups(settings: Sequence[Setting] | None = None) -> tuple[Group, ...]:
@@ -48,6 +53,16 @@ def groups(settings: Sequence[Setting] | None = None) -> tuple[Group, ...]:
         for name, members in by_name.items()
         if name not in drafter_groups
     )
+
+
+def differs(group: Group, settings: Settings, defaults: Settings) -> bool:
+    """Whether anything in the section is not as the defaults have it."""
+    return any(read(settings, each.key) != read(defaults, each.key) for each in group.all_settings)
+
+
+def merged(settings: Settings, source: Settings, group: Group) -> Settings:
+    """`settings` with one section as in `source`. Raises `SettingError` if the two do not go together."""
+    return assign_all(settings, [(each.key, read(source, each.key)) for each in group.all_settings])
 
 
 def summary(group: Group, settings: Settings) -> str:

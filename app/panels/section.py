@@ -11,7 +11,7 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.focus_ring import FocusRing
-from app.controls.shapes import draw_text
+from app.controls.shapes import draw_box, draw_text
 from app.panels import strings
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -21,6 +21,7 @@ PADDING_PX = 16
 _HEADER_PX = 38
 _CHEVRON_PX = 14
 _SUMMARY_MAX_PX = 180
+_DOT_PX = 6
 
 
 class Section(QWidget):
@@ -63,6 +64,15 @@ class Section(QWidget):
         """What the closed section says at the right."""
         self.header.set_summary(summary)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is marked."""
+        return self.header.is_own
+
+    def set_own(self, own: bool) -> None:
+        """Mark that something in it holds for this chat only."""
+        self.header.set_own(own)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), self._theme.color("hair"))
@@ -75,6 +85,7 @@ class _Header(QAbstractButton):
         super().__init__()
         self._theme = theme
         self._summary = ""
+        self._own = False
         self.setText(title)
         self.setAccessibleName(title)
         self.setCheckable(True)
@@ -93,6 +104,16 @@ class _Header(QAbstractButton):
 
     def set_summary(self, summary: str) -> None:
         self._summary = summary
+        self._describe()
+        self.update()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the dot is there."""
+        return self._own
+
+    def set_own(self, own: bool) -> None:
+        self._own = own
         self._describe()
         self.update()
 
@@ -121,8 +142,13 @@ class _Header(QAbstractButton):
         title_left = PADDING_PX - 3 + _CHEVRON_PX + 6
         box = QRectF(title_left, 0, self.width() - title_left - PADDING_PX, self.height())
         draw_text(painter, box, self.text(), font, color("text"), left)
+        title_px = QFontMetricsF(font).horizontalAdvance(self.text())
+        if self._own:
+            dot = QRectF(title_left + title_px + 8, (self.height() - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
+            draw_box(painter, dot, _DOT_PX / 2, color("accent"))
+            title_px += 8 + _DOT_PX
         if self._summary and not self.isChecked():
-            room = box.width() - QFontMetricsF(font).horizontalAdvance(self.text()) - 12
+            room = box.width() - title_px - 12
             width = min(_SUMMARY_MAX_PX, room)
             summary_box = QRectF(box.right() - width, 0, width, self.height())
             summary_font = ui_font(11.5, tabular=True)
@@ -131,4 +157,6 @@ class _Header(QAbstractButton):
     def _describe(self) -> None:
         state = strings.OPEN_SECTION if self.isChecked() else strings.CLOSED_SECTION
         summary = "" if self.isChecked() else self._summary
-        self.setAccessibleDescription(", ".join(filter(None, (state, summary))))
+        own = strings.OWN_SETTINGS if self._own else ""
+        self.setAccessibleDescription(", ".join(filter(None, (state, own, summary))))
+        self.setToolTip(own)

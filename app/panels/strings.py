@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 # ---- inspector
 
 SETTINGS = "Settings"
@@ -16,6 +18,11 @@ MODEL_PRECISION = "Precision"
 MODEL_PRECISION_FROM = "{dtype}, from {quantisation}"
 SPECULATES = "Drafts are checked by the model and undone exactly."
 SPECULATES_NOT = "Drafts are not used: {why}"
+OWN_SETTINGS = "Set for this chat only"
+RESET_SECTION = "Reset to defaults"
+MAKE_DEFAULT = "Make default"
+RESET_NAME = "{section}: reset to defaults"
+MAKE_DEFAULT_NAME = "{section}: make default for all chats"
 OPEN_SECTION = "Open"
 CLOSED_SECTION = "Closed"
 SYSTEM_PROMPT_EMPTY = "The model’s own"
@@ -54,6 +61,21 @@ OFF = "off"
 CHATS = "Chats"
 NEW_CHAT = "New chat"
 HIDE_SIDEBAR = "Hide sidebar"
+MORE = "Export and import"
+SEARCH_CHATS = "Search chats"
+CLEAR_SEARCH = "Clear search"
+NOT_FOUND = "Nothing found for “{query}”."
+CHAT_TITLE = "Title"
+RENAME = "Rename…"
+PIN = "Pin to the top"
+UNPIN = "Unpin"
+DELETE = "Delete"
+UNDO = "Undo"
+EXPORT_MARKDOWN = "Export as Markdown…"
+EXPORT_JSON = "Export as JSON…"
+EXPORT_ALL_MARKDOWN = "Export all as Markdown…"
+EXPORT_ALL_JSON = "Export all as JSON…"
+IMPORT = "Import chats…"
 NO_CHATS = "Your chats will be listed here."
 UNTITLED = "New chat"
 PINNED = "Pinned"
@@ -79,3 +101,11 @@ NEXT_PASSAGE = "Next kept passage"
 DOCUMENT_NOTE = "{size} · {kept:,} of {passages:,} passages kept"
 NO_DOCUMENT = "No document in this chat yet. Paste or drop one into the message to see it here."
 PASSAGE_OF = "Kept passage {number} of {count}: {text}"
+
+
+def results(count: int) -> str:
+    return "1 chat found" if count == 1 else f"{count:,} chats found"
+
+
+def deleted(titles: Sequence[str]) -> str:
+    return f"“{titles[0]}” deleted" if len(titles) == 1 else f"{len(titles):,} chats deleted"

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from app.session.conversation import Conversation, Turn
+from app.session.conversation import Conversation
 from app.session.shelf import Hit, MemoryShelf, Shelf, Summary, summary_of
 from app.strings import UNFINISHED_NOTE
 
@@ -84,19 +84,35 @@ class Chats:
         self._let_go()
         return chat
 
-    def start(self, turns: tuple[Turn, ...] = ()) -> Conversation:
-        """Open a new chat, which begins with `turns`. An unused one is used again."""
-        unused = next(
-            (each.id for each in self._summaries.values() if not each.turns and not each.deleted), ""
-        )
-        if not unused:
-            unused = next(
-                (chat.id for chat in self._held.values() if not chat.turns and not chat.deleted), ""
-            )
-        chat = self.get(unused) if unused else Conversation(uuid4().hex, self.now())
+    def start(self) -> Conversation:
+        """Open a new chat. An unused one, with what is written in it, is used again."""
+        unused = [each.id for each in self._summaries.values() if not each.turns and not each.deleted]
+        unused += [chat.id for chat in self._held.values() if not chat.turns and not chat.deleted]
+        chat = self.get(unused[0]) if unused else Conversation(uuid4().hex, self.now())
         self._open_id = chat.id
-        self.keep(replace(chat, created=self.now(), turns=turns, context_used_tokens=0))
+        self.keep(replace(chat, created=self.now(), turns=(), context_used_tokens=0))
         return self.open
+
+    def branch(self, turn_id: str, name: str = "") -> Conversation:
+        """Open a new chat that begins as the open one did, up to and including `turn_id`.
+
+        It has the same settings of its own. Raises `KeyError` if there is no such turn.
+        """
+        chat = self.open
+        turns = chat.upto(turn_id)
+        finished = turns[-1].answer.finished
+        used_tokens = finished.stats.context_used_tokens if finished else 0
+        branch = Conversation(
+            uuid4().hex, self.now(), turns, used_tokens, name=name, overrides=chat.overrides
+        )
+        self._open_id = branch.id
+        self.keep(branch)
+        return branch
+
+    def refresh(self) -> None:
+        """Ask the shelf anew which chats there are: it found damage, or was repaired."""
+        held = {chat_id: summary_of(chat) for chat_id, chat in self._held.items() if not chat.is_blank}
+        self._summaries = {each.id: each for each in self._shelf.summaries()} | held
 
     def add(self, chat: Conversation) -> Conversation:
         """Take in a chat from elsewhere. If its id is taken by another chat it gets a new one."""

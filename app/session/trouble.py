@@ -13,8 +13,8 @@ from app import strings
 from app.session.effects import WorkerDied, WorkerStuck
 from core.events import Failed
 
-# What the banner's main button does: a new worker, loading once more, or there is none.
-Remedy = Literal["", "restart", "load"]
+# What the banner's main button does: a new worker, loading once more, a new chat database, or nothing.
+Remedy = Literal["", "restart", "load", "repair"]
 
 
 class Trouble(Struct, frozen=True):

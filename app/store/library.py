@@ -125,6 +125,10 @@ class Library:
 
     # ---- its life
 
+    def listen(self, tell: Callable[[Exception | None], None]) -> None:
+        """Tell `tell` from now on."""
+        self._tell = tell
+
     def flush(self) -> bool:
         """Wait until all is on disk; False if it is not."""
         return self._writer.flush() if self._writer else not self._memory.summaries()
@@ -213,7 +217,7 @@ class Library:
             reader.close()
             raise
         self._reader = reader
-        self._writer = Writer(self._open_for_writing, self._tell)
+        self._writer = Writer(self._open_for_writing, lambda error: self._tell(error))
         self.condition = Condition()
 
     def _open_for_writing(self) -> ChatStore:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -143,6 +143,8 @@ def forgiving(raw: Any, wanted: type[Any]) -> Any:
 
 def _pruned(raw: Any, wanted: Any) -> Any:
     """`raw` with only what can be converted; structs are pruned from the inside."""
+    if get_origin(wanted) is tuple and isinstance(raw, list | tuple):
+        return [_pruned(each, get_args(wanted)[0]) for each in raw]
     struct = _struct_of(wanted)
     if struct is None or not isinstance(raw, dict):
         return raw

@@ -26,3 +26,36 @@ ELSEWHERE_HINT = (
 )
 UNUSABLE = "The chat database cannot be opened."
 NOT_REPAIRED = "The chats could not be brought over to a new database."
+
+# ---- files
+
+YOU = "You"
+ANSWER = "Answer"
+NOT_JSON = "This file is not JSON."
+NOT_OURS = "This JSON file holds no chats of Draftlight."
+NOT_OURS_HINT = "Chats can be taken in from files that Draftlight exported, and from Markdown files."
+NEWER_FILE = "This file was written by a newer Draftlight."
+DAMAGED_FILE = "The chats in this file are damaged."
+NOT_TEXT = "it is no UTF-8 text"
+NO_TURNS = "No question was found in this file."
+NO_TURNS_HINT = "Headings such as “## You” and “## Assistant” say who speaks."
+
+
+def newer_file_hint(found: int, known: int) -> str:
+    return f"Its format is version {found}, this Draftlight knows up to {known}. Update Draftlight first."
+
+
+def attached(name: str) -> str:
+    return f"Attached: {name}"
+
+
+def not_written(path: str, reason: str) -> str:
+    return f"The file {path} could not be written: {reason}."
+
+
+def not_read(path: str, reason: str) -> str:
+    return f"The file {path} could not be read: {reason}."
+
+
+def in_file(path: str, message: str) -> str:
+    return f"{path}: {message}"

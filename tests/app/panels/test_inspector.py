@@ -221,7 +221,10 @@ def test_closed_sections_sum_up(inspector: Inspector) -> None:
     slider = inspector.field("sampling.temperature").control.editor
     assert isinstance(slider, Slider)
     slider.set_value(0.7)
-    assert section.header.accessibleDescription() == "Closed, temp 0.7 · top-p 1 · seed 42"
+    assert (
+        section.header.accessibleDescription()
+        == "Closed, Set for this chat only, temp 0.7 · top-p 1 · seed 42"
+    )
 
 
 def test_the_model_is_described(inspector: Inspector) -> None:

@@ -105,6 +105,8 @@ def test_the_keyboard_shows_where_it_is(sidebar: Sidebar, theme: Theme, qtbot: Q
     assert ring not in colors(sidebar)
     _button(sidebar, strings.NEW_CHAT).setFocus()
     qtbot.keyClick(_button(sidebar, strings.NEW_CHAT), Qt.Key.Key_Tab)
+    assert sidebar.search.hasFocus()
+    qtbot.keyClick(sidebar.search, Qt.Key.Key_Tab)
     assert _list(sidebar).hasFocus()
     assert ring in colors(_list(sidebar))
 

@@ -50,8 +50,7 @@ def test_a_branch_begins_with_turns() -> None:
     chats = Chats(lambda: NOON)
     asked(chats, "One")
     asked(chats, "Two")
-    turns = chats.open.turns
-    branch = chats.start(turns[:1])
+    branch = chats.branch(chats.open.turns[0].id)
     assert chats.open.id == branch.id
     assert [turn.user.content for turn in branch.turns] == ["One"]
     assert len(chats.listed()) == 2

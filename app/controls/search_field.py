@@ -1,0 +1,90 @@
+"""SearchField: one line to search by, 28 high, with a magnifier and, once there is text, a cross.
+
+Escape empties it; Return and Down are told, so that whoever lists results can take them.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QLineEdit, QSizePolicy, QWidget
+
+from app.controls.focus_ring import FocusRing
+from app.controls.icon_button import IconButton
+from app.controls.shapes import draw_box
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+
+HEIGHT_PX = 28
+_ICON_PX = 14
+_CLEAR_PX = 20
+
+
+class SearchField(QLineEdit):
+    """`name` is the placeholder and the accessible name."""
+
+    results_wanted = Signal()  # Return or Down: the person goes on to the results
+    emptied = Signal()  # Escape in an empty field
+
+    def __init__(self, theme: Theme, name: str, clear_name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setPlaceholderText(name)
+        self.setAccessibleName(name)
+        self.setFrame(False)
+        self.setFont(ui_font(12.5))
+        self.setFixedHeight(HEIGHT_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setTextMargins(27, 0, _CLEAR_PX + 6, 0)
+        self._clear = IconButton(theme, "x", clear_name, False, self, size=QSize(_CLEAR_PX, _CLEAR_PX))
+        self._clear.clicked.connect(self.clear)
+        self._clear.hide()
+        self.textChanged.connect(lambda text: self._clear.setVisible(bool(text)))
+        self._ring = FocusRing(self, theme, 6, with_mouse=True)
+        theme.changed.connect(self._recolour)
+        self._recolour()
+
+    @property
+    def clear_button(self) -> IconButton:
+        """The cross at the right."""
+        return self._clear
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, HEIGHT_PX)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            if self.text():
+                self.clear()
+            else:
+                self.emptied.emit()
+        elif event.key() in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.results_wanted.emit()
+        else:
+            super().keyPressEvent(event)
+            return
+        event.accept()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._clear.move(self.width() - _CLEAR_PX - 4, (self.height() - _CLEAR_PX) // 2)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        draw_box(painter, QRectF(self.rect()), 6, self._theme.color("sel"))
+        icon = icon_pixmap("search", self._theme.color("text2"), _ICON_PX, self.devicePixelRatioF())
+        painter.drawPixmap(9, (self.height() - _ICON_PX) // 2, icon)
+        painter.end()
+        super().paintEvent(event)
+
+    def _recolour(self) -> None:
+        palette = self.palette()
+        role = QPalette.ColorRole
+        palette.setColor(role.Base, Qt.GlobalColor.transparent)
+        palette.setColor(role.Text, self._theme.color("text"))
+        palette.setColor(role.PlaceholderText, self._theme.color("text2"))
+        palette.setColor(role.Highlight, self._theme.color("accent_fill"))
+        palette.setColor(role.HighlightedText, self._theme.color("on_accent"))
+        self.setPalette(palette)
+        self.update()

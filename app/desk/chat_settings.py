@@ -1,0 +1,45 @@
+"""ChatSettings: which settings the inspector shows: the defaults, with what the open chat wants otherwise.
+
+A change in the inspector is the chat's own. “Make default” turns what a section shows into what
+every chat starts with.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from app.panels.inspector import Inspector
+from app.session.chats import Chats
+from app.session.overrides import apply, differences
+from app.store.preferences import PreferencesFile
+from core.settings import Settings
+
+
+class ChatSettings(QObject):
+    """`show()` whenever another chat is open."""
+
+    def __init__(
+        self, inspector: Inspector, chats: Chats, preferences: PreferencesFile, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._inspector = inspector
+        self._chats = chats
+        self._preferences = preferences
+        inspector.settings_changed.connect(self._keep)
+        inspector.defaults_changed.connect(self._keep_defaults)
+
+    def show(self) -> None:
+        """The open chat's settings. What of its own is not allowed any more is left out."""
+        defaults = self._preferences.defaults
+        settings, _ = apply(defaults, self._chats.open.overrides)
+        self._inspector.set_settings(settings, defaults)
+
+    def _keep(self, settings: Settings) -> None:
+        chat = self._chats.open
+        overrides = differences(settings, self._inspector.defaults)
+        if overrides != chat.overrides:
+            self._chats.keep(chat.with_overrides(overrides))
+
+    def _keep_defaults(self, defaults: Settings) -> None:
+        self._preferences.set_defaults(defaults)
+        self._keep(self._inspector.settings)

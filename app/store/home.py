@@ -1,0 +1,22 @@
+"""Home: where one window keeps its chats and preferences: a folder, or nowhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.session.shelf import MemoryShelf, Shelf
+from app.store.library import Library
+from app.store.preferences import PreferencesFile
+
+
+class Home:
+    """Without a `folder` everything lasts for this run only: smoke tests and pictures leave no trace."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.library = Library(folder) if folder else None
+        self.shelf: Shelf = self.library or MemoryShelf()
+        self.preferences = PreferencesFile(folder)
+
+    def close(self) -> bool:
+        """Save what waits. False if something could not be saved."""
+        return self.library.close() if self.library else True

@@ -1,0 +1,94 @@
+"""Chats as a JSON file: everything there is, to be taken in again exactly.
+
+`{"draftlight_chats": 1, "chats": [{"chat": …, "turns": [{"text": …, "tokens": […], …}]}]}`.
+`text` is the answer in one piece, for other programs; reading goes by the tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.session.conversation import Answer, Conversation, Turn
+from app.store import strings
+from app.store.faults import TransferError
+from app.store.packing import TokenColumns, columns_of, forgiving, tokens_of
+from core.events import Message
+
+FORMAT = 1
+
+
+class FileTurn(Struct, frozen=True):
+    """One question and its answer, the tokens apart."""
+
+    id: str
+    question: Message
+    answer: Answer
+    tokens: TokenColumns
+    text: str = ""
+    asked: datetime | None = None
+
+
+class FileChat(Struct, frozen=True):
+    """A chat, its turns apart."""
+
+    chat: Conversation
+    turns: tuple[FileTurn, ...] = ()
+
+
+class ChatFile(Struct, frozen=True):
+    """The whole file."""
+
+    draftlight_chats: int
+    chats: tuple[FileChat, ...] = ()
+
+
+def to_json(chats: Iterable[Conversation]) -> bytes:
+    """All of `chats`."""
+    return msgspec.json.encode(ChatFile(FORMAT, tuple(_packed(chat) for chat in chats)))
+
+
+def from_json(data: bytes) -> tuple[Conversation, ...]:
+    """The chats of a file. Raises `TransferError`."""
+    try:
+        raw: Any = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise TransferError(strings.NOT_JSON, str(error)) from None
+    found = raw.get("draftlight_chats") if isinstance(raw, dict) else None
+    if not isinstance(found, int):
+        raise TransferError(strings.NOT_OURS, strings.NOT_OURS_HINT)
+    if found > FORMAT:
+        raise TransferError(strings.NEWER_FILE, strings.newer_file_hint(found, FORMAT))
+    try:
+        file: ChatFile = forgiving(raw, ChatFile)
+        return tuple(_unpacked(each) for each in file.chats)
+    except ValueError as error:
+        raise TransferError(strings.DAMAGED_FILE, str(error)) from None
+
+
+def _packed(chat: Conversation) -> FileChat:
+    turns = tuple(
+        FileTurn(
+            turn.id,
+            turn.user,
+            replace(turn.answer, tokens=()),
+            columns_of(turn.answer.tokens),
+            turn.answer.text,
+            turn.asked,
+        )
+        for turn in chat.turns
+    )
+    return FileChat(replace(chat, turns=()), turns)
+
+
+def _unpacked(file: FileChat) -> Conversation:
+    turns = tuple(
+        Turn(turn.id, turn.question, replace(turn.answer, tokens=tokens_of(turn.tokens)), turn.asked)
+        for turn in file.turns
+    )
+    return replace(file.chat, turns=turns)

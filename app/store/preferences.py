@@ -1,0 +1,105 @@
+"""Preferences: what the window remembers between runs, in one JSON file beside the chats.
+
+Written whole to a temporary file and renamed, so it is the old one or the new one. A file that
+cannot be read is set aside under another name and the defaults hold; what is in it that this
+Draftlight does not know, or does not allow any more, is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.session.overrides import Override, apply, differences
+from app.store.packing import forgiving
+from core.settings import Settings
+
+_FILE = "preferences.json"
+
+
+class WindowPlace(Struct, frozen=True):
+    """Where the window was, in px of the desktop, and which panels stood beside the chat."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+    maximized: bool = False
+    sidebar: bool = True
+    inspector: bool = True
+
+
+class Preferences(Struct, frozen=True):
+    """`defaults` are the settings that differ from Draftlight's own; chats start with them."""
+
+    version: int = 1
+    open_chat: str = ""
+    defaults: tuple[Override, ...] = ()
+    tint: str = "always"
+    window: WindowPlace | None = None
+
+
+class PreferencesFile:
+    """The preferences of `folder`; without one they last for this run only.
+
+    `problem` says why the file could not be read or written, empty if nothing is wrong.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._path = folder / _FILE if folder else None
+        self._now = Preferences()
+        self.problem = ""
+        if self._path and self._path.exists():
+            self._read(self._path)
+
+    @property
+    def now(self) -> Preferences:
+        """As they stand."""
+        return self._now
+
+    @property
+    def defaults(self) -> Settings:
+        """The settings that a chat has unless it says otherwise."""
+        return apply(Settings(), self._now.defaults)[0]
+
+    def set_defaults(self, settings: Settings) -> None:
+        """Let chats start with `settings`."""
+        self.change(defaults=differences(settings, Settings()))
+
+    def change(self, **fields: Any) -> None:
+        """Take over other values of some fields and write them, if anything is different."""
+        changed = replace(self._now, **fields)
+        if changed != self._now:
+            self._now = changed
+            self._write()
+
+    def _read(self, path: Path) -> None:
+        try:
+            self._now = forgiving(msgspec.json.decode(path.read_bytes()), Preferences)
+        except (OSError, ValueError) as error:
+            self.problem = str(error)
+            with contextlib.suppress(OSError):
+                os.replace(path, path.with_name("preferences-damaged.json"))
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        fresh = self._path.with_name(f"{_FILE}.{os.getpid()}")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with fresh.open("wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(self._now)))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(fresh, self._path)
+            self.problem = ""
+        except OSError as error:
+            self.problem = str(error)
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
