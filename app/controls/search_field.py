@@ -5,7 +5,7 @@ Escape empties it; Return and Down are told, so that whoever lists results can t
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QSizePolicy, QWidget
 
@@ -25,7 +25,6 @@ class SearchField(QLineEdit):
     """`name` is the placeholder and the accessible name."""
 
     results_wanted = Signal()  # Return or Down: the person goes on to the results
-    emptied = Signal()  # Escape in an empty field
 
     def __init__(self, theme: Theme, name: str, clear_name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -53,12 +52,21 @@ class SearchField(QLineEdit):
     def sizeHint(self) -> QSize:
         return QSize(200, HEIGHT_PX)
 
+    def event(self, event: QEvent) -> bool:
+        # The window may own Escape too; in a field with text it empties the field.
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and event.key() == Qt.Key.Key_Escape
+            and self.text()
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
-            if self.text():
-                self.clear()
-            else:
-                self.emptied.emit()
+            self.clear()
         elif event.key() in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.results_wanted.emit()
         else:

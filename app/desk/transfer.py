@@ -66,7 +66,8 @@ class Transfer(QObject):
         for path in paths:
             try:
                 for chat in _read(path):
-                    first = first or self._chats.add(chat).id
+                    added = self._chats.add(chat)
+                    first = first or added.id
             except StoreError as error:
                 self.failed.emit(error)
         if first:

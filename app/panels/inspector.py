@@ -98,6 +98,10 @@ class Inspector(QWidget):
         """The section of the group `name`; `model` is the model's."""
         return self._model_section if name == "model" else self._sections[name]
 
+    def own_settings(self, name: str) -> OwnSettings:
+        """The foot of the section of the group `name`."""
+        return self._own[name]
+
     def sizeHint(self) -> QSize:
         return QSize(WIDTH_PX, 640)
 

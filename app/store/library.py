@@ -66,6 +66,11 @@ class Library:
         """Whether searching is by words of a full-text index, or slower by pieces."""
         return isinstance(self._reader, ChatStore) and self._reader.full_text
 
+    @property
+    def writer(self) -> Writer | None:
+        """Who saves; None where nothing is saved."""
+        return self._writer
+
     # ---- the shelf
 
     def summaries(self) -> Sequence[Summary]:

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
@@ -18,6 +19,7 @@ from qasync import QEventLoop
 
 from app.session.conversation import Answer
 from app.session.turn import Phase
+from app.store.home import Home
 from app.theme.theme import Theme
 from app.window import MainWindow
 
@@ -32,8 +34,12 @@ def play(
     command: Sequence[str] = FAKE,
     silence_s: float = 15.0,
     model: str = "starter",
+    folder: Path | None = None,
 ) -> None:
-    """Open the window, play `scene`, close it, and look for what is left."""
+    """Open the window, play `scene`, close it, and look for what is left.
+
+    Chats are kept in `folder`; without one they are forgotten.
+    """
     errors: list[str] = []
     loop = QEventLoop(application)
     loop.set_exception_handler(
@@ -42,7 +48,7 @@ def play(
     asyncio.set_event_loop(loop)
 
     async def whole() -> None:
-        window = MainWindow(Theme("light"), model, command, silence_s=silence_s)
+        window = MainWindow(Theme("light"), model, command, silence_s=silence_s, home=Home(folder))
         window.show()
         window.start()
         try:
