@@ -24,7 +24,7 @@ from app.session.conversation import Conversation, Turn
 from app.session.reading import documents
 from app.session.trouble import of_failure
 from app.views import Views
-from core.events import PrefillProgress
+from core.events import Message, PrefillProgress
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Answering(QObject):
         self._instead = None
         ended, chat, shown = self._end()
         undone = effect.tokens == 0 and self._undo(ended, chat, shown)
-        back = undone and ended.replaced is None
+        back = undone and (ended.replaced is None or self._is_back(chat.turn(ended.turn_id).user))
         if not undone:
             self._chats.keep(chat.fail(ended.turn_id, failed.message))
             if shown:
@@ -221,6 +221,10 @@ class Answering(QObject):
             self._chats.keep(chat.with_turns(ended.replaced))
             if shown:
                 self._page.show()
+                message = chat.turn(ended.turn_id).user
+                # An edited message: the old one is in the chat again, the new one in the composer.
+                if message != ended.replaced[-1].user and not (composer.text or composer.attachments):
+                    composer.set_message(message)
             return True
         if not shown or composer.text or composer.attachments:
             return False
@@ -229,6 +233,10 @@ class Answering(QObject):
         self._page.show()
         composer.set_message(message)
         return True
+
+    def _is_back(self, message: Message) -> bool:
+        """Whether the composer holds what was sent."""
+        return self._views.composer.message() == message
 
     def _is_shown(self) -> bool:
         return self._running is not None and self._running.chat_id == self._chats.open.id
