@@ -35,17 +35,17 @@ class FileTurn(Struct, frozen=True):
 
 
 class FileChat(Struct, frozen=True):
-    """A chat, its turns apart."""
+    """A chat, its turns apart. Without a default, one that cannot be read is never left out silently."""
 
     chat: Conversation
-    turns: tuple[FileTurn, ...] = ()
+    turns: tuple[FileTurn, ...]
 
 
 class ChatFile(Struct, frozen=True):
     """The whole file."""
 
     draftlight_chats: int
-    chats: tuple[FileChat, ...] = ()
+    chats: tuple[FileChat, ...]
 
 
 def to_json(chats: Iterable[Conversation]) -> bytes:

@@ -33,7 +33,7 @@ _MARK = re.compile(r"<!-- draftlight: (question|attachment|answer) ?(.*?) ?-->\s
 _ESCAPED = re.compile(r"\\+<!-- draftlight: ")
 _ASKS = ("you", "user", "human", "question", "me")
 _ANSWERS = ("assistant", "answer", "ai", "model", "bot", "draftlight")
-_HEADING = re.compile(r"#{1,6}\s+\**([\w ]+?)\**:?\s*$")
+_HEADING = re.compile(r"#{1,6}\s+\**([\w ]+?)[:*]*\s*$")
 
 
 class _Part(Struct):
@@ -58,9 +58,9 @@ def to_markdown(chat: Conversation) -> str:
         )
         for attachment in turn.user.attachments:
             name = msgspec.json.encode(attachment.name).decode()
+            heading = strings.attached(" ".join(attachment.name.split()))
             parts.append(
-                f"<!-- draftlight: attachment {name} -->\n### {strings.attached(attachment.name)}\n\n"
-                f"{_guarded(attachment.text)}\n"
+                f"<!-- draftlight: attachment {name} -->\n### {heading}\n\n{_guarded(attachment.text)}\n"
             )
         if turn.answer.tokens:
             parts.append(

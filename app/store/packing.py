@@ -152,8 +152,8 @@ def _pruned(raw: Any, wanted: Any) -> Any:
     for item in fields(struct):
         if item.encode_name not in raw:
             continue
-        value = _pruned(raw[item.encode_name], item.type)
         try:
+            value = _pruned(raw[item.encode_name], item.type)
             msgspec.convert(value, item.type)
         except msgspec.ValidationError:
             if item.required:

@@ -1,0 +1,92 @@
+"""What the window remembers: whole or not at all, patient with other versions."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.session.overrides import Override, apply, differences
+from app.store.preferences import Preferences, PreferencesFile, WindowPlace
+from core.settings import Settings, assign
+
+
+def test_they_come_back(tmp_path: Path) -> None:
+    file = PreferencesFile(tmp_path)
+    assert file.now == Preferences()
+    file.change(open_chat="c1", window=WindowPlace(1, 2, 1300, 800, True, False, True))
+    file.set_defaults(assign(Settings(), "sampling.temperature", 0.7))
+    again = PreferencesFile(tmp_path)
+    assert again.now == file.now
+    assert again.defaults.sampling.temperature == 0.7
+    assert again.now.defaults == (Override("sampling.temperature", 0.7),)
+    assert [path.name for path in tmp_path.iterdir()] == ["preferences.json"]
+
+
+def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    PreferencesFile().change(open_chat="c1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "preferences.json").write_text('{"open_chat": "c')
+    file = PreferencesFile(tmp_path)
+    assert file.now == Preferences()
+    assert file.problem
+    assert (tmp_path / "preferences-damaged.json").read_text() == '{"open_chat": "c'
+    file.change(open_chat="c2")
+    assert PreferencesFile(tmp_path).now.open_chat == "c2"
+
+
+def test_what_is_not_known_or_allowed_is_left_out(tmp_path: Path) -> None:
+    raw = {"version": 4, "mood": 1, "open_chat": "c1", "tint": 3, "window": {"x": "far"}}
+    raw["defaults"] = [
+        {"key": "sampling.temperature", "value": 0.5},
+        {"key": "sampling.gone", "value": 1},
+        {"key": "sampling.top_p", "value": "much"},
+    ]
+    (tmp_path / "preferences.json").write_bytes(msgspec.json.encode(raw))
+    file = PreferencesFile(tmp_path)
+    assert file.now.open_chat == "c1"
+    assert file.now.tint == "always"
+    assert file.now.window is None
+    assert file.defaults == assign(Settings(), "sampling.temperature", 0.5)
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_what_cannot_be_written_is_known(tmp_path: Path) -> None:
+    file = PreferencesFile(tmp_path)
+    tmp_path.chmod(0o500)
+    try:
+        file.change(open_chat="c1")
+        assert file.problem
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_file_in_the_way_is_a_problem_and_no_end(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("a file")
+    file = PreferencesFile(tmp_path / "folder")
+    file.change(open_chat="c1")
+    assert file.problem
+    assert file.now.open_chat == "c1"
+
+
+def test_overrides_are_the_differences() -> None:
+    defaults = assign(Settings(), "sampling.temperature", 0.7)
+    settings = assign(defaults, "ngram_simple.k", 5)
+    overrides = differences(settings, defaults)
+    assert overrides == (Override("ngram_simple.k", 5),)
+    assert apply(defaults, overrides) == (settings, ())
+    warmer = assign(defaults, "sampling.temperature", 0.9)
+    assert apply(warmer, overrides)[0].sampling.temperature == 0.9
+
+
+def test_an_override_that_is_wrong_by_now_spoils_no_other() -> None:
+    wrong = Override("sampling.temperature", "warm")
+    settings, refused = apply(Settings(), (Override("ngram_simple.k", 5), wrong, Override("a.b", 1)))
+    assert settings == assign(Settings(), "ngram_simple.k", 5)
+    assert refused == (wrong, Override("a.b", 1))
