@@ -446,6 +446,14 @@ class Transcript(QScrollArea):
         self._go_to_end()
         self._fill()
 
+    def show_turn(self, turn_id: str) -> None:
+        """Go to the question of that turn. Nothing happens if there is none."""
+        for place, entry in enumerate(self._entries):
+            if entry.turn_id == turn_id:
+                for _ in range(2):  # what comes into view is measured, and may move it
+                    self.verticalScrollBar().setValue(round(self._shelf.tops[place]) - _TOP_PX)
+                return
+
     def _go_to_end(self) -> None:
         self._placing = True
         bar = self.verticalScrollBar()

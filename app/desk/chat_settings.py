@@ -6,17 +6,21 @@ every chat starts with.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
+from app import strings
 from app.panels.inspector import Inspector
 from app.session.chats import Chats
 from app.session.overrides import apply, differences
 from app.store.preferences import PreferencesFile
+from core.errors import RequestError
 from core.settings import Settings
 
 
 class ChatSettings(QObject):
     """`show()` whenever another chat is open."""
+
+    failed = Signal(object)  # RequestError: the defaults hold, but only for this run
 
     def __init__(
         self, inspector: Inspector, chats: Chats, preferences: PreferencesFile, parent: QObject | None = None
@@ -42,4 +46,6 @@ class ChatSettings(QObject):
 
     def _keep_defaults(self, defaults: Settings) -> None:
         self._preferences.set_defaults(defaults)
+        if self._preferences.problem:
+            self.failed.emit(RequestError(strings.DEFAULTS_NOT_SAVED, self._preferences.problem))
         self._keep(self._inspector.settings)

@@ -71,6 +71,8 @@ class Desk(QObject):
         self.listing = Listing(views, self.chats, self._page, self._answering, self)
         self.transfer = Transfer(views.sidebar, self.chats, self)
         self._saving = Saving(views.banner, self.chats, self.home, self)
+        if self.home.library and not self.home.library.full_text:
+            views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
         # In this order each is asked whether an effect is its own.
         self._rooms = (self._answering, self._worker, self._trouble)
         self._wire()
@@ -228,6 +230,13 @@ class Desk(QObject):
         self._settings.show()  # before the page, which asks which drafter writes
         self._page.show()
 
+    def _choose(self, chat_id: str) -> None:
+        """A row of the sidebar; one that a search found leads to where the words are."""
+        self.select_chat(chat_id)
+        row = self._views.sidebar.list.row(chat_id)
+        if row and row.turn_id:
+            self._views.transcript.show_turn(row.turn_id)
+
     def _open(self, chat_id: str) -> None:
         """What the sidebar's room asks for: a chat, or a new one."""
         if chat_id:
@@ -259,7 +268,7 @@ class Desk(QObject):
         views.inspector.settings_changed.connect(lambda settings: self._show_link())
         views.inspector.settings_changed.connect(lambda settings: self._meter.set_reading(settings.prefill))
         views.sidebar.new_chat_requested.connect(self.new_chat)
-        views.sidebar.chat_selected.connect(self.select_chat)
+        views.sidebar.chat_selected.connect(self._choose)
         views.header.new_chat_requested.connect(self.new_chat)
         views.first_page.example_chosen.connect(self._take_example)
         views.composer.edit.edit_last_requested.connect(self._edit_last_by_key)
@@ -270,7 +279,7 @@ class Desk(QObject):
         self.transfer.imported.connect(self.select_chat)
         self.listing.open_requested.connect(self._open)
         self.listing.stop_requested.connect(self.stop)
-        for room in (self.listing, self.transfer):
+        for room in (self.listing, self.transfer, self._settings):
             room.failed.connect(lambda error: self._trouble.show_request_error(error, "chats"))
         self._saving.chats_changed.connect(self._chats_changed)
         self._answering.answer_finished.connect(self.answer_finished)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
@@ -17,7 +18,7 @@ from app.scenario import ask
 from app.session.conversation import Conversation
 from app.store.library import Library
 from app.window import MainWindow
-from core.events import Attachment
+from core.events import Attachment, Message
 from core.settings import read
 from tests.app.stage import click, last, play, press, ready, shown, until
 from tests.app.store.chats import chat_of
@@ -137,6 +138,28 @@ def test_searching_by_key_and_opening_what_is_found(qapp: QApplication, tmp_path
         await press(window, Qt.Key.Key_Escape)
         assert sidebar.search.text() == ""
         assert len(titles(window)) == 7
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_a_found_passage_is_gone_to(qapp: QApplication, tmp_path: Path) -> None:
+    chat = chat_of(1, 30, 200)
+    turn = replace(chat.turns[9], user=Message("user", "Where do the herons nest?"))
+    filled(tmp_path, replace(chat, turns=(*chat.turns[:9], turn, *chat.turns[10:])))
+
+    async def scene(window: MainWindow) -> None:
+        transcript = window.views.transcript
+        window.views.sidebar.search.setText("herons")
+        await press(window, Qt.Key.Key_K, CTRL)
+        await press(window, Qt.Key.Key_Return)
+        assert window.desk.chats.open.id == "c1"
+        assert not transcript.is_following
+        seen = [
+            message.body.accessibleDescription()
+            for message in transcript.findChildren(UserMessage)
+            if not message.visibleRegion().isEmpty()
+        ]
+        assert seen[0] == "Where do the herons nest?"
 
     play(qapp, scene, folder=tmp_path)
 

@@ -104,3 +104,42 @@ def test_without_and_upto() -> None:
 def test_an_unknown_turn_is_refused_by_name() -> None:
     with pytest.raises(KeyError, match="t9"):
         NEW.write("t9", (token(0),))
+
+
+def test_a_given_name_is_the_title_until_it_is_taken_back() -> None:
+    chat = NEW.ask("t1", user("Why?")).renamed("  Two \n words ")
+    assert chat.title == "Two words"
+    assert chat.renamed("").title == "Why?"
+
+
+def test_asking_in_other_words_replaces_the_question() -> None:
+    chat = NEW.ask("t1", user("One")).ask("t2", user("Two")).ask_again("t3", user("Three"))
+    assert [turn.user.content for turn in chat.turns] == ["One", "Three"]
+
+
+def test_a_chat_is_changed_by_its_last_question() -> None:
+    later = NEW.created.replace(year=NEW.created.year + 1)
+    assert NEW.changed == NEW.created
+    assert NEW.ask("t1", user("Why?")).changed == NEW.created
+    assert NEW.ask("t1", user("Why?"), later).changed == later
+
+
+def test_settled_cuts_off_what_nobody_writes_and_leaves_the_rest_as_it_is() -> None:
+    chat = NEW.ask("t1", user("One")).write("t1", (token(0),)).finish("t1", finished("t1", 1))
+    assert chat.settled("closed") is chat
+    settled = chat.ask("t2", user("Two")).write("t2", (token(0),)).settled("closed")
+    assert settled.turns[0] is chat.turns[0]
+    assert (settled.turns[1].answer.status, settled.turns[1].answer.note) == ("cut_off", "closed")
+    assert len(settled.turns[1].answer.tokens) == 1
+
+
+def test_what_does_not_change_stays_the_same_object() -> None:
+    chat = NEW.ask("t1", user("One")).ask("t2", user("Two"))
+    assert chat.write("t2", (token(0),)).turns[0] is chat.turns[0]
+    assert chat.with_draft(user("Three")).turns is chat.turns
+
+
+def test_a_blank_chat_has_nothing_to_lose() -> None:
+    assert NEW.is_blank
+    assert not NEW.with_draft(user("half a")).is_blank
+    assert not NEW.ask("t1", user("One")).is_blank
