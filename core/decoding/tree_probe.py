@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -59,6 +59,16 @@ def why_no_trees(model: nn.Module, cache: Sequence[Any]) -> str:
     `cache` is only looked at. A yes costs one forward of 59 tokens and 15 of 8, a second or so
     for SmolLM2-135M on two CPU cores; worth remembering for a model.
     """
+    trials = try_trees(model, cache)
+    while True:
+        try:
+            next(trials)
+        except StopIteration as done:
+            return str(done.value)
+
+
+def try_trees(model: nn.Module, cache: Sequence[Any]) -> Generator[None, None, str]:
+    """The same in pieces, a few forwards a `next()`."""
     if reason := why_no_tree_masks(cache):
         return reason
     try:
@@ -67,6 +77,7 @@ def why_no_trees(model: nn.Module, cache: Sequence[Any]) -> str:
         if not any(probe.near_agrees(seed) for seed in range(_TRIALS)):
             return "its answers to a tree differ from its answers to the tree's branches"
         for tokens in _FAR_TOKENS:
+            yield
             if not any(probe.far_agrees(seed, tokens) for seed in range(_TRIALS)):
                 return f"near {tokens:,} tokens it goes by a token's index in the block, not its position"
     except Exception as error:  # Whatever a model's code raises: it has no trees, and we say why.

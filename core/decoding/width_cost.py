@@ -1,8 +1,7 @@
 """T(w): what a verify block of w tokens costs here, in plain steps; measured, cached, kept honest.
 
 `measure` finds out whether trees are exact and times blocks of several widths at two context
-lengths. It is a generator that does one forward at a time (the trial trees are one piece of a
-second or so), so that the worker can run it between two commands, and takes a few seconds in
+lengths. It is a generator that does a forward or a few at a time, so that the worker can run it between two commands, and takes a few seconds in
 all for a small model. The result is cached by (model, dtype, machine, mlx version).
 
 `LiveCost` is T while an answer is written: the profile (or a guess where there is none yet) as a
@@ -28,7 +27,7 @@ import msgspec
 from msgspec import Struct
 
 from core.decoding.exactness import machine_key
-from core.decoding.tree_probe import why_no_trees
+from core.decoding.tree_probe import try_trees
 from core.drafting.gate import default_cost
 from core.events import ModelInfo
 from core.paths import cache_dir
@@ -126,8 +125,7 @@ def measure(
     contexts: Sequence[int] = CONTEXTS,
 ) -> Generator[None, None, CostProfile]:
     """One forward a `next()`; returns the profile. Contexts longer than the model's are left out."""
-    refused = why_no_trees(model, new_cache())
-    yield
+    refused = yield from try_trees(model, new_cache())
     rng = random.Random(0)
     found = []
     for context in contexts:

@@ -46,7 +46,7 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
                 },
             },
         ),
-    ] = "ngram-simple"
+    ] = "auto"
 
 
 class Auto(Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,6 +18,7 @@ from core.settings import Setting, Settings, assign, declared, read
 from tests.app.controls.painting import PaintCounter, colors
 from tests.app.controls.windows import activate
 
+SIMPLE = assign(Settings(), "drafting.drafter", "ngram-simple")
 KEYS = [setting.key for setting in declared()]
 MODEL = ModelInfo(
     name="SmolLM2 135M Instruct",
@@ -136,6 +137,7 @@ def test_every_setting_is_shown_as_given(
 
 
 def test_only_the_chosen_drafters_settings_show(inspector: Inspector, qtbot: QtBot) -> None:
+    inspector.set_settings(SIMPLE)
     assert _spin(inspector, "ngram_simple.k").isVisible()
     popup = inspector.field("drafting.drafter").control.editor
     assert isinstance(popup, Popup)
@@ -144,18 +146,23 @@ def test_only_the_chosen_drafters_settings_show(inspector: Inspector, qtbot: QtB
     assert inspector.settings.drafting.drafter == "off"
     assert not _spin(inspector, "ngram_simple.k").isVisible()
     assert inspector.field("drafting.drafter").note == "Plain decoding, one token at a time."
-    inspector.set_settings(Settings())
+    inspector.set_settings(SIMPLE)
     assert _spin(inspector, "ngram_simple.k").isVisible()
+    inspector.set_settings(Settings())
+    assert not _spin(inspector, "ngram_simple.k").isVisible()
+    assert _spin(inspector, "auto.most_tokens").isVisible()
 
 
 def test_a_refused_value_is_explained_and_the_valid_ones_stay(
     inspector: Inspector, told: list[Settings], theme: Theme, qtbot: QtBot
 ) -> None:
+    inspector.set_settings(SIMPLE)
+    told.clear()
     _type(inspector, "ngram_simple.n_min", "9", qtbot)
     field = inspector.field("ngram_simple.n_min")
     assert field.error == "The shortest match (9) is longer than the longest match (4)."
     assert _spin(inspector, "ngram_simple.n_min").value == 9
-    assert inspector.settings == Settings()
+    assert inspector.settings == SIMPLE
     assert told == []
     error = next(each for each in field.findChildren(TextLabel) if each.text() == field.error)
     assert error.isVisible()

@@ -27,7 +27,7 @@ def test_every_phase_has_words(phase: Phase) -> None:
 
 
 def test_subtitle_names_model_and_drafter() -> None:
-    assert status(Phase.READY).subtitle == "Toy 1M, drafting with N-gram simple"
+    assert status(Phase.READY).subtitle == "Toy 1M, drafting with Auto"
     off = assign(SETTINGS, "drafting.drafter", "off")
     assert status_of(Link("starter", Phase.READY, INFO), off).subtitle == "Toy 1M, drafting is off"
     plain = replace(INFO, speculates=False, why_not="It cannot roll back.")
