@@ -1,8 +1,9 @@
 """T(w): what a verify block of w tokens costs here, in plain steps; measured, cached, kept honest.
 
 `measure` finds out whether trees are exact and times blocks of several widths at two context
-lengths. It is a generator that does a forward or a few at a time, so that the worker can run it between two commands, and takes a few seconds in
-all for a small model. The result is cached by (model, dtype, machine, mlx version).
+lengths. It is a generator that does a forward or a few at a time, so that the worker can run it
+between two commands, and takes a few seconds in all for a small model. The result is
+cached by (model, dtype, machine, mlx version).
 
 `LiveCost` is T while an answer is written: the profile (or a guess where there is none yet) as a
 prior, corrected by the times of the steps themselves, each width by its own.
