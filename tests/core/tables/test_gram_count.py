@@ -108,3 +108,9 @@ def test_a_table_is_as_small_as_asked() -> None:
 
 def test_nothing_counted_is_an_empty_table() -> None:
     assert len(GramCounter(3).table(EVERYTHING)) == 0
+
+
+def test_no_context_reaches_before_the_text() -> None:
+    counter = GramCounter(3)
+    counter.add([], [1, 2])
+    assert [len(level.keys) for level in counter.table(EVERYTHING).levels] == [1, 1, 0, 0]
