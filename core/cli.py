@@ -196,7 +196,7 @@ def _add_scoring(parser: argparse.ArgumentParser) -> None:
         "--score-layers", type=int, default=0, help="of early-layers (default: the setting's)"
     )
     parser.add_argument("--draft-model", default="", help="for draft-model (default: a cut-down copy)")
-    parser.add_argument("--draft-layers", type=int, default=6, help="layers of the cut-down copy (default 6)")
+    parser.add_argument("--draft-layers", type=int, default=8, help="layers of the cut-down copy (default 8)")
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:

@@ -296,9 +296,10 @@ def write_report(results: PrefillResults) -> str:
         )
     lines += [
         "",
-        f"“Met” asks for the target where there is one, and for {TARGET_OF_MODEL:.0%} of the model. The"
-        " protected parts (template, first passage, last 512 tokens) are read on top of what the score"
-        " chose or count towards it, so k is what was really read.",
+        f"“Met” asks for the target where there is one, and for {TARGET_OF_MODEL:.0%} of the model. What is"
+        " always read (template, question, first passage, last 512 tokens) is part of k. The model takes"
+        " reading to grow with the length; attention grows with its square, so a measured ratio can be far"
+        " above it where attention is slow.",
         "",
         "## Memory at its peak",
         "",

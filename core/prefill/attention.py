@@ -6,7 +6,8 @@ and rotation, and without a rotation where a model has none; extracting them aga
 weights is where ports went wrong (FACTS). While watched, that name leads past a `see` first.
 
 Scores (seed 002): softmax over the prompt's keys, mean over 13 neighbouring tokens, largest over
-layers and heads. Grouped keys are never repeated; one key head's scores are held at a time.
+layers, heads and the rows of one forward: mostly one word of a question finds its place, and a
+mean over the others drowns it (notes/prefill.md). Grouped keys are never repeated; one key head's scores are held at a time.
 Worker's main thread.
 """
 
@@ -64,7 +65,7 @@ def watched(model: nn.Module, see: Callable[[Seen], None]) -> Iterator[None]:
 
 
 class Attended:
-    """The largest, over layers and heads, of what each chosen row attends to; lazy.
+    """The largest, over layers, heads and the chosen rows, of what is attended to; lazy.
 
     `rows` are indices into the forward's rows; `tokens` is the length that keys must have, so
     that layers which do not span the prompt are left out. With `prompt_tokens` only so many keys
@@ -79,8 +80,8 @@ class Attended:
 
     @property
     def result(self) -> mx.array | None:
-        """float32 [prompt_tokens], mean over the rows; None if no layer spanned the prompt."""
-        return None if self._largest is None else mx.mean(self._largest, axis=0)
+        """float32 [prompt_tokens]; None if no layer spanned the prompt."""
+        return None if self._largest is None else mx.max(self._largest, axis=0)
 
     def add(self, seen: Seen) -> None:
         """Take one layer into account."""

@@ -30,7 +30,7 @@ from core.prefill.lexical import lexical_scores
 from core.prefill.plan import Decision, decide, refused, why_whole
 from core.prefill.read import Progress, read_kept, read_prompt
 from core.prefill.reading_map import passages
-from core.prefill.select import Selection, select
+from core.prefill.select import Selection, carried, select
 from core.settings.prefill import Prefill
 
 # Above this ratio of parameters scoring eats what skipping saves (seed 002, r > 0.15).
@@ -221,6 +221,8 @@ class Reading:
         start, settings = self._from, self._settings
         if not np.isfinite(scores).all():
             raise ValueError("the scores are not numbers")
+        if self.outcome.scorer != "lexical":  # which hands on by itself
+            scores = carried(scores, settings.passage_tokens)
         protected = layout.protected | layout.question
         return select(
             scores,

@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Struct
 
 TAIL_TOKENS = 512
+_CARRIED = 0.5
 
 
 class Selection(Struct, frozen=True):
@@ -36,6 +37,19 @@ class Selection(Struct, frozen=True):
             np.arange(a, b, dtype=np.int32) for a, b in zip(self.starts[self.kept], self.ends[self.kept])
         ]
         return np.concatenate(chosen)[:-1]
+
+
+def carried(scores: np.ndarray[Any, Any], passage_tokens: int) -> np.ndarray[Any, Any]:
+    """Scores by attention, one a token, with half of each passage's handed on to the next one.
+
+    Attention rests on where the answer begins; what it says may go on past the passage's end
+    (an id of 36 tokens always does). Each passage has one score for all its tokens afterwards.
+    """
+    firsts = np.arange(0, len(scores), passage_tokens)
+    lengths = np.diff(np.append(firsts, len(scores)))
+    means = np.add.reduceat(scores, firsts) / lengths
+    handed = np.append(0.0, _CARRIED * means[:-1])
+    return np.repeat(np.maximum(means, handed), lengths).astype(np.float32)
 
 
 def select(
