@@ -7,8 +7,8 @@ weights is where ports went wrong (FACTS). While watched, that name leads past a
 
 Scores (seed 002): softmax over the prompt's keys, mean over 13 neighbouring tokens, largest over
 layers, heads and the rows of one forward: mostly one word of a question finds its place, and a
-mean over the others drowns it (notes/prefill.md). Grouped keys are never repeated; one key head's scores are held at a time.
-Worker's main thread.
+mean over the others drowns it (notes/prefill.md). Grouped keys are never repeated; one key head's
+scores are held at a time. Worker's main thread.
 """
 
 from __future__ import annotations
