@@ -160,6 +160,19 @@ def _parser() -> argparse.ArgumentParser:
     quality.add_argument("--quick", action="store_true", help="3 prompts a task, 1 document a kind")
     quality.add_argument("--out", type=Path, required=True, metavar="DIR", help="goes on where it stopped")
     quality.set_defaults(run=_bench_quality)
+    tables_bench = benches.add_parser("tables", help="what tables give, how large, how safe, how quick")
+    _add_model(tables_bench)
+    tables_bench.add_argument("--streams", type=Path, metavar="F.jsonl.gz", help="for the replayed parts")
+    tables_bench.add_argument(
+        "--parts",
+        default="conversation,timing",
+        help="comma-separated: conversation,"
+        " timing, and with --streams sizes, cacheback, poison (default conversation,timing)",
+    )
+    tables_bench.add_argument("--pairs", type=int, default=2, help="cold and warm conversations (default 2)")
+    tables_bench.add_argument("--max-tokens", type=int, default=160)
+    tables_bench.add_argument("--out", type=Path, required=True, metavar="DIR")
+    tables_bench.set_defaults(run=_bench_tables)
 
     replay = benches.add_parser("replay", help="drafters over recorded streams, without a model")
     source = replay.add_mutually_exclusive_group(required=True)
@@ -303,6 +316,12 @@ def _bench_prefill(options: argparse.Namespace) -> int:
 
 def _bench_quality(options: argparse.Namespace) -> int:
     from core.bench.quality import run
+
+    return run(options)
+
+
+def _bench_tables(options: argparse.Namespace) -> int:
+    from core.bench.tables import run
 
     return run(options)
 

@@ -1,0 +1,255 @@
+"""The tables bench without a model: sizes, frozen tables and poison, on recorded streams.
+
+Speed is tokens ÷ Σ T(width) at a named cost table, as in the replay bench, so nothing drifts.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
+
+from core.bench.cost_table import CostTable
+from core.bench.replay import Tally, replay_stream
+from core.bench.streams import Stream
+from core.decoding.planner import Planner
+from core.drafting.calibration import Calibration
+from core.drafting.frozen_table import FrozenTable
+from core.drafting.learned import Seen
+from core.drafting.ngram_table import NgramTable, NgramTables
+from core.drafting.registry import Resources, drafter_spec
+from core.settings import Settings, assign_all
+
+SIZES = tuple(2**bits for bits in range(12, 23))
+# Tokens of other chats between two visits: none, some days of chats, and some months.
+LOADS = (0, 30_000, 300_000)
+LEADERS, FOLLOWERS = (1, 2, 3, 4), (1, 2, 3, 4, 5)
+_FAMILY = "replay"
+_CONTEXT = 1 << 17
+# No recorded answer holds an id this large, so such a guess is always wrong.
+_WRONG = 1 << 20
+
+
+class SizeRow(Struct, frozen=True):
+    """One table size. `first` and `again` are speeds: of the first visit, and of the return.
+
+    Between them so many tokens of other chats went into the table. Acceptance, occupancy (a share)
+    and overwrites are those of the return, and after it.
+    """
+
+    slots: int
+    other_tokens: int
+    first: float
+    again: float
+    acceptance: float
+    occupancy: float
+    overwrites: int
+
+
+def table_sizes(streams: Sequence[Stream], cost: CostTable) -> Iterator[SizeRow]:
+    """Every size with every load; each answer is given, others come between, and is given again."""
+    for other_tokens in LOADS:
+        for slots in SIZES:
+            settings = _settings("ngram-mod", **{"ngram_mod.slots": slots})
+            tables = NgramTables()
+            first = _replay(streams, settings, cost, tables)
+            table = tables.table(_FAMILY, settings.ngram_mod.n, slots)
+            fill(table, other_tokens, random.Random(slots))
+            again = _replay(streams, settings, cost, tables)
+            figures = table.figures()
+            yield SizeRow(
+                slots,
+                other_tokens,
+                first.speed,
+                again.speed,
+                again.accepted / again.tested if again.tested else 0.0,
+                figures.used / slots,
+                figures.overwrites,
+            )
+
+
+def fill(table: NgramTable, count: int, rng: random.Random, token: int = _WRONG) -> None:
+    """As if so many tokens of chats that never come back were said."""
+    table.insert_all((rng.getrandbits(64), token) for _ in range(count))
+
+
+# ---- cacheback
+
+
+class FrozenRow(Struct, frozen=True):
+    """Cacheback with one choice of tables, or one LL and FL. MAT counts at any width; speeds do not."""
+
+    mode: str
+    leader_tokens: int
+    follower_tokens: int
+    tree_tokens: int
+    mean_per_step: float
+    speeds: dict[str, float]
+
+
+def frozen_modes(streams: Sequence[Stream], costs: Sequence[CostTable]) -> Iterator[FrozenRow]:
+    """Both tables, this chat's alone, the frozen one alone; with the paper's tree and a small one."""
+    for tree_tokens in (96, 16):
+        for mode in ("dual", "dynamic", "frozen"):
+            yield _frozen(streams, costs, mode, 1, 3, tree_tokens)
+
+
+def frozen_lengths(streams: Sequence[Stream], costs: Sequence[CostTable]) -> Iterator[FrozenRow]:
+    """LL × FL with both tables, as in the paper's figure 4."""
+    for leader in LEADERS:
+        for follower in FOLLOWERS:
+            yield _frozen(streams, costs, "dual", leader, follower, 96)
+
+
+def _frozen(
+    streams: Sequence[Stream],
+    costs: Sequence[CostTable],
+    mode: str,
+    leader: int,
+    follower: int,
+    tree_tokens: int,
+) -> FrozenRow:
+    """The frozen table of each half is counted from the answers of the other half."""
+    settings = _settings(
+        "cacheback",
+        **{
+            "cacheback.mode": mode,
+            "cacheback.leader_tokens": leader,
+            "cacheback.follower_tokens": follower,
+            "cacheback.tree_tokens": tree_tokens,
+            "cacheback.reserved_tokens": tree_tokens // 6,
+            "gate.mode": "always",
+        },
+    )
+    tallies = {cost.name: Tally() for cost in costs}
+    for half in (0, 1):
+        frozen = FrozenTable.build(
+            [stream.out for stream in streams[1 - half :: 2]],
+            leader_tokens=leader,
+            follower_tokens=follower,
+            leader_capacity=settings.cacheback.leader_capacity,
+            follower_capacity=settings.cacheback.follower_capacity,
+        )
+        for cost in costs:
+            tally = _replay(streams[half::2], settings, cost, NgramTables(), frozen=frozen)
+            tallies[cost.name].add(tally)
+    some = next(iter(tallies.values()))
+    speeds = {name: tally.speed for name, tally in tallies.items()}
+    return FrozenRow(mode, leader, follower, tree_tokens, some.tokens / some.steps, speeds)
+
+
+# ---- poison
+
+
+class PoisonRow(Struct, frozen=True):
+    """One drafter with something learned that is always wrong. Speeds over plain decoding.
+
+    `each` starts every answer with all of the poison; `once` lets it heal from one to the next.
+    """
+
+    drafter: str
+    poison: str
+    cost: str
+    clean: float
+    each: float
+    once: float
+
+
+class _WrongContinuations:
+    """A learned table that is sure of what never comes."""
+
+    def look(self, context: Sequence[int]) -> Sequence[Seen]:
+        return [
+            Seen(order, 1000.0, ((_WRONG + order, 0.9),)) for order in range(min(4, len(context)), -1, -1)
+        ]
+
+
+Parts = dict[str, object]
+
+
+def poison(streams: Sequence[Stream], costs: Sequence[CostTable]) -> Iterator[PoisonRow]:
+    """Each drafter that something outlives: with nothing learned, and with all of it wrong."""
+    mod, auto = _settings("ngram-mod"), _settings("auto")
+    full = NgramTable(mod.ngram_mod.n, mod.ngram_mod.slots)
+    full.decay_at = 2.0
+    fill(full, 12 * full.slots, random.Random(1))
+
+    def table() -> Parts:
+        tables = NgramTables()
+        tables.table(_FAMILY, full.n, full.slots).restore(full.entries())
+        return {"tables": tables}
+
+    poisons: tuple[tuple[Settings, str, Callable[[], Parts]], ...] = (
+        (mod, "every slot of its table", table),
+        (auto, "every slot of the n-gram table", table),
+        (auto, "a calibration that trusts everything", _trusting),
+        (auto, "a learned table that is sure of what never comes", _wrong_continuations),
+    )
+    for cost in costs:
+        for settings, name, given in poisons:
+            yield PoisonRow(
+                settings.drafting.drafter,
+                name,
+                cost.name,
+                _all(streams, settings, cost, dict),
+                _all(streams, settings, cost, given),
+                _all(streams, settings, cost, given, once=True),
+            )
+
+
+def _trusting() -> Parts:
+    """A calibration that saw every guess come, expected or not."""
+    calibration = Calibration()
+    state = calibration.state()
+    state[:-1:3], state[1:-1:3], state[2:-1:3] = 60.0, 1.0, 60.0
+    calibration.restore(state)
+    return {"calibration": calibration}
+
+
+def _wrong_continuations() -> Parts:
+    return {"continuations": _WrongContinuations()}
+
+
+def _all(
+    streams: Sequence[Stream],
+    settings: Settings,
+    cost: CostTable,
+    given: Callable[[], Parts],
+    *,
+    once: bool = False,
+) -> float:
+    """The speed over all streams, with what is given to each, or to the first and kept."""
+    total, kept = Tally(), given()
+    for stream in streams:
+        parts = kept if once else given()
+        total.add(_one(stream, settings, cost, **{"tables": NgramTables(), **parts}))
+    return total.speed
+
+
+# ---- inside
+
+
+def _settings(drafter: str, **values: object) -> Settings:
+    return assign_all(Settings(), [("drafting.drafter", drafter), *values.items()])
+
+
+def _replay(
+    streams: Sequence[Stream],
+    settings: Settings,
+    cost: CostTable,
+    tables: NgramTables,
+    frozen: FrozenTable | None = None,
+) -> Tally:
+    """Every stream as one request, with shared tables."""
+    total = Tally()
+    for stream in streams:
+        total.add(_one(stream, settings, cost, tables=tables, frozen=frozen))
+    return total
+
+
+def _one(stream: Stream, settings: Settings, cost: CostTable, **parts: object) -> Tally:
+    spec = drafter_spec(settings.drafting.drafter)
+    resources = Resources(_CONTEXT, _FAMILY, trees=spec.trees, **parts)  # type: ignore[arg-type]
+    planner = Planner(cost.cost) if spec.planned else None
+    return replay_stream(spec.build(settings, resources), stream, cost.cost, settings.gate, planner)
