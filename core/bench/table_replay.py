@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 from msgspec import Struct
 
 from core.bench.cost_table import CostTable
@@ -16,15 +17,15 @@ from core.bench.streams import Stream
 from core.decoding.planner import Planner
 from core.drafting.calibration import Calibration
 from core.drafting.frozen_table import FrozenTable
-from core.drafting.learned import Seen
-from core.drafting.ngram_table import NgramTable, NgramTables
+from core.drafting.gram_table import Seen
+from core.drafting.ngram_table import Entries, NgramTable, NgramTables
 from core.drafting.registry import Resources, drafter_spec
 from core.settings import Settings, assign_all
 
 SIZES = tuple(2**bits for bits in range(12, 23))
 # Tokens of other chats between two visits: none, some days of chats, and some months.
 LOADS = (0, 30_000, 300_000)
-LEADERS, FOLLOWERS = (1, 2, 3, 4), (1, 2, 3, 4, 5)
+LEADERS, FOLLOWERS = (1, 2, 3), (1, 2, 3, 4)
 _FAMILY = "replay"
 _CONTEXT = 1 << 17
 # No recorded answer holds an id this large, so such a guess is always wrong.
@@ -171,13 +172,12 @@ Parts = dict[str, object]
 def poison(streams: Sequence[Stream], costs: Sequence[CostTable]) -> Iterator[PoisonRow]:
     """Each drafter that something outlives: with nothing learned, and with all of it wrong."""
     mod, auto = _settings("ngram-mod"), _settings("auto")
-    full = NgramTable(mod.ngram_mod.n, mod.ngram_mod.slots)
-    full.decay_at = 2.0
-    fill(full, 12 * full.slots, random.Random(1))
+    slots = np.arange(mod.ngram_mod.slots, dtype=np.uint32)
+    full = Entries(slots, np.full_like(slots, _WRONG), np.zeros(slots.size, np.uint8))
 
     def table() -> Parts:
         tables = NgramTables()
-        tables.table(_FAMILY, full.n, full.slots).restore(full.entries())
+        tables.table(_FAMILY, mod.ngram_mod.n, mod.ngram_mod.slots).restore(full)
         return {"tables": tables}
 
     poisons: tuple[tuple[Settings, str, Callable[[], Parts]], ...] = (

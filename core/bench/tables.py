@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         tuple(_conversation(options)) if "conversation" in parts else (),
         tuple(table_sizes(streams, costs[0])) if "sizes" in parts else (),
         tuple(frozen_modes(streams, costs)) if "cacheback" in parts else (),
-        tuple(frozen_lengths(streams, costs)) if "cacheback" in parts else (),
+        tuple(frozen_lengths(streams, costs[:1])) if "cacheback" in parts else (),
         tuple(poison(streams, costs)) if "poison" in parts else (),
         tuple(_timing(slots) for slots in (2**18, 2**20, NgramMod().slots)) if "timing" in parts else (),
     )
