@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from core.bench.cost_table import CostTable
 from core.bench.replay import Tally, replay_stream
-from core.bench.streams import Stream
 from core.decoding.planner import Planner
 from core.drafting.calibration import Calibration
 from core.drafting.frozen_table import FrozenTable
 from core.drafting.gram_table import Seen
 from core.drafting.ngram_table import Entries, NgramTable, NgramTables
 from core.drafting.registry import Resources, drafter_spec
+from core.rehearsal.streams import Stream
 from core.settings import Settings, assign_all
 
 SIZES = tuple(2**bits for bits in range(12, 23))

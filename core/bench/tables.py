@@ -21,7 +21,6 @@ from msgspec import Struct
 
 from core.bench.cost_table import cost_table
 from core.bench.environment import Environment, describe
-from core.bench.streams import read_streams
 from core.bench.table_conversation import WarmRow, cold_and_warm, read_edits
 from core.bench.table_replay import (
     FrozenRow,
@@ -34,6 +33,7 @@ from core.bench.table_replay import (
     table_sizes,
 )
 from core.errors import RequestError
+from core.rehearsal.streams import read_streams
 from core.settings import Settings, assign_all
 from core.settings.drafting import NgramMod
 from core.tables.folder import TableFolder

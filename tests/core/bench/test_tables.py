@@ -11,12 +11,12 @@ import pytest
 
 from core.bench import table_conversation, table_replay, tables
 from core.bench.cost_table import cost_table
-from core.bench.streams import Stream, write_streams
 from core.bench.table_conversation import Edits, read_edits
 from core.bench.tables import TableResults, run
 from core.bench.truncated import without_layers
 from core.errors import RequestError
 from core.models.loader import load
+from core.rehearsal.streams import Stream, write_streams
 
 RNG = random.Random(4)
 STREAMS = [
