@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import mlx.core as mx
 import pytest
 
 import core.prefill.reading as reading_module
+from core.draft_models import DraftModels
 from core.drafting.registry import DRAFTERS
 from core.engine import Engine, never
 from core.errors import DraftModelError, PromptTooLongError, SettingError
@@ -24,6 +26,7 @@ from core.events import (
     ReadingMap,
     Token,
 )
+from core.kv.ledger import Ledger
 from core.models.rope import rotations
 from core.settings import Settings, assign_all
 from tests.core.architectures import VOCABULARY
@@ -348,6 +351,28 @@ def test_the_map_points_into_the_documents(engine: Engine) -> None:
         own = [p for p in found.passages if p.source == source]
         assert own[0].first_char == (2 if source == 0 else 0)
         assert own[-1].last_char == len(texts[source].rstrip())
+
+
+def test_the_draft_model_s_cache_is_gone_before_the_target_reads(
+    engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[weakref.ref[Ledger]] = []
+    scoring = DraftModels.scoring
+
+    def noted(self: DraftModels, reference: str, *, required: bool, drafts: bool) -> Any:
+        draft = scoring(self, reference, required=required, drafts=drafts)
+        assert draft is not None
+        held.append(weakref.ref(draft.ledger))
+        return draft
+
+    monkeypatch.setattr(DraftModels, "scoring", noted)
+    chosen = settings(folder, **{"prefill.scorer": "draft-model"})
+    for event in engine.generate_ids(prompt_of(27), chosen):
+        if isinstance(event, PrefillProgress) and event.phase == "scoring":
+            assert held[0]() is not None
+        if isinstance(event, ReadingMap):
+            assert held[0]() is None
+    assert len(held) == 1
 
 
 # ---- what goes wrong

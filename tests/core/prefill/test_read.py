@@ -75,6 +75,19 @@ def test_keeping_everything_is_the_dense_reading_bit_for_bit(name: str, dtype: m
     assert mx.array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("name", [name for name in SPARSE if name not in EXPERTS])
+def test_gaps_leave_the_dtype_as_it_is(name: str) -> None:
+    """A rotation made by hand in 32 bits once halved the speed of decoding."""
+    model, rng = tiny(name), random.Random(name)
+    model.set_dtype(mx.bfloat16)
+    prompt = prompt_of(rng)
+    dense = read(model, ledger_of(model), prompt)
+    sparse = read(model, ledger_of(model), prompt, some_positions(rng))
+    kinds = [[part.dtype for part in arrays(ledger.cache)] for ledger in (sparse, dense)]
+    assert kinds[0] == kinds[1]
+    assert logits(model, sparse, prompt[-1:]).dtype == mx.bfloat16
+
+
 @pytest.mark.parametrize("name", ATTENTION)
 def test_gaps_equal_a_full_forward_with_the_dropped_positions_masked_out(name: str) -> None:
     """The turn after it too, and the one after that; renumbered positions must be seen to differ."""
