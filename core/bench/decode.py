@@ -29,6 +29,7 @@ from core.bench.runs import Run, draftlight, first_difference, joined, mlx_lm
 from core.drafting.registry import DRAFTERS, drafter_spec
 from core.events import Change, PositionStat
 from core.settings import Settings, assign, assign_all, parse_all
+from core.tables.built import load_built
 
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.engine import Engine
@@ -115,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
         options.max_prompt_tokens,
         options.max_tokens,
         tuple(cells),
-        tuple(draft_times(DRAFTERS.values(), [workload.ids for workload in workloads])),
+        tuple(draft_times(DRAFTERS.values(), [each.ids for each in workloads], load_built(info)[0])),
     )
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from core.drafting.gram_table import GramTable
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DrafterSpec, Resources
 from core.settings import Settings
@@ -32,17 +33,22 @@ class DraftTime(Struct, frozen=True):
     p99_us: float
 
 
-def draft_times(specs: Iterable[DrafterSpec], prompts: Sequence[Sequence[int]]) -> list[DraftTime]:
-    """One row a drafter, trees where it has them; those that need a model are left out."""
+def draft_times(
+    specs: Iterable[DrafterSpec], prompts: Sequence[Sequence[int]], learned: GramTable | None = None
+) -> list[DraftTime]:
+    """One row a drafter, trees where it has them; those that need a model are left out.
+
+    `learned` is the family's table, for the drafter that asks one.
+    """
     rng = random.Random(0)
     history: list[int] = []
     while len(history) < HISTORY_TOKENS + _STEPS * 2:
         history += rng.choice(prompts)
-    return [_measure(spec, history) for spec in specs if spec.drafts and not spec.needs_proposer]
+    return [_measure(spec, history, learned) for spec in specs if spec.drafts and not spec.needs_proposer]
 
 
-def _measure(spec: DrafterSpec, history: Sequence[int]) -> DraftTime:
-    resources = Resources(1 << 17, "bench", NgramTables(), spec.trees)
+def _measure(spec: DrafterSpec, history: Sequence[int], learned: GramTable | None) -> DraftTime:
+    resources = Resources(1 << 17, "bench", NgramTables(), spec.trees, continuations=learned)
     drafter = spec.build(Settings(), resources)
     drafter.begin(history[:HISTORY_TOKENS])
     times, nodes, position = [], [], HISTORY_TOKENS
