@@ -94,7 +94,14 @@ def test_an_answer_is_on_disk_while_it_is_written(qapp: QApplication, tmp_path: 
         await until(lambda: len(last(window).tokens) > 30)
         other = Library(tmp_path)
         assert other.condition.state == "elsewhere"
-        await until(lambda: len(other.load(window.desk.chats.open.id).turns[0].answer.tokens) > 20)
+
+        def saved() -> int:
+            try:
+                return len(other.load(window.desk.chats.open.id).turns[0].answer.tokens)
+            except KeyError:  # not saved for the first time yet
+                return 0
+
+        await until(lambda: saved() > 20)
         other.close()
 
     play(qapp, scene, folder=tmp_path)

@@ -35,7 +35,7 @@ def test_one_question_and_its_answer(qapp: QApplication) -> None:
         assert views.pages.currentWidget() is views.first_page
         assert views.strip.isHidden()
         await ready(window)
-        assert views.header.subtitle == "Fake 1M, drafting with N-gram simple"
+        assert views.header.subtitle == "Fake 1M, drafting with Auto"
         assert views.header.title == "New chat"
         assert views.composer.state == "idle"
         ask(window, "Please write 40 words")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -18,7 +19,8 @@ def theme(qapp: QApplication) -> Theme:
 
 @pytest.fixture
 def transcript(qtbot: QtBot, theme: Theme) -> Transcript:
-    """An empty transcript on the screen."""
+    """An empty transcript on the screen, and no pointer over it."""
+    QCursor.setPos(5000, 5000)
     widget = Transcript(theme)
     qtbot.addWidget(widget)
     widget.resize(800, 600)

@@ -40,7 +40,7 @@ def test_the_footer_has_figures_changes_and_actions(transcript: Transcript, qtbo
     )
     assert answer.footer.stats.text.endswith("read all 9 tokens")
     assert answer.footer.notes == ("Max tokens 512 instead of 1,024: the context ends there.",)
-    copy, again = answer.footer.buttons
+    copy, again, *_ = answer.footer.buttons
     qtbot.mouseClick(copy, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == transcript.answer_text("t")
     with qtbot.waitSignal(transcript.regenerate_requested) as heard:
