@@ -114,9 +114,10 @@ def test_an_impossible_table_size(toy_engine: Engine, slots: int) -> None:
 
 def test_the_gate_says_what_it_decided(toy_engine: Engine) -> None:
     prompt = [(7 * i * i + 3 * i) % 256 + 4 for i in range(60)]
-    _, finished = run(toy_engine, prompt, settings(**{"gate.mode": "auto", "gate.repetition": 1.0}))
+    simple = {"drafting.drafter": "ngram-simple"}
+    _, finished = run(toy_engine, prompt, settings(**simple, **{"gate.mode": "auto", "gate.repetition": 1.0}))
     assert "of the prompt repeats" in finished.effective.gate or "plain speed" in finished.effective.gate
-    _, finished = run(toy_engine, prompt, settings(**{"gate.mode": "always"}))
+    _, finished = run(toy_engine, prompt, settings(**simple, **{"gate.mode": "always"}))
     assert "asked for at every step" in finished.effective.gate
     _, finished = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
     assert finished.effective.gate == ""
