@@ -41,7 +41,7 @@ def test_two_thousand_chats_are_listed_without_waiting(sidebar: Sidebar) -> None
         sidebar.set_chats(many, "c1500")
         sidebar.grab()
         best_s = min(best_s, time.perf_counter() - begun)
-    assert best_s < 0.25  # about 35 ms where it was measured
+    assert best_s < 0.25
     assert sidebar.list.selected == "c1500"
 
 

@@ -69,7 +69,7 @@ def test_an_answer_without_what_it_needs_is_refused() -> None:
 def test_sixty_thousand_tokens_are_records_in_a_moment() -> None:
     blobs = [packing.pack_tokens(chats.written(f"r{n}", 600)) for n in range(100)]
     best_s = min(_timed(blobs) for _ in range(5))
-    assert best_s < 0.15  # 25 ms where it was measured; this only catches another order of cost
+    assert best_s < 0.15  # only another order of cost is caught
 
 
 def _timed(blobs: list[bytes]) -> float:
