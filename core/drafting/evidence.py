@@ -2,8 +2,8 @@
 
 It asks, in this order, what followed the suffixes of the text (longest first, at most
 `_CONTEXTS` of them), where the copy thread points, what the verifier ranked high after the same
-token, and what it passed over lately. Each token is judged by the longest context it was seen in;
-the other sources add to that, or bring it in.
+token, what it passed over lately, and what the family's learned table expects, if there is one. Each
+token is judged by the longest context it was seen in; the other sources add to that, or bring it in.
 
 A *spot* is a place to guess at: the end of the text, or a place after guesses that are assumed
 to have come. Evidence at an assumed place is the same as it will be when the walk gets there,
@@ -49,7 +49,6 @@ _SHORT = kind_of(2, True)
 # The best few are normalised together; those are also what the calibration learns from.
 _NORMALISED = 8
 _LEARNED = 4
-
 
 _second = itemgetter(1)
 
