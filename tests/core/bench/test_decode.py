@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from core.bench.conversation import converse
 from core.bench.prompts import read_prompts
 from core.cli import main
 from core.decoding import loop
 from core.drafting.draft import Draft
+from core.engine import Engine
 from core.errors import RequestError
+from core.settings import Settings, assign
 
 
 @pytest.fixture
@@ -117,3 +120,12 @@ def test_a_line_is_a_prompt_or_a_conversation(line: dict[str, object], tmp_path:
     path.write_text(json.dumps(line))
     with pytest.raises(RequestError, match="line 1"):
         read_prompts(path)
+
+
+def test_a_conversation_goes_on_with_what_it_kept(toy_engine: Engine) -> None:
+    settings = assign(Settings(), "sampling.max_tokens", 8)
+    first, second = converse(toy_engine, ["one two one two", "one two again"], settings)
+    assert first.candidate.stats
+    assert second.candidate.stats
+    assert first.candidate.stats.reused_tokens == 0
+    assert second.candidate.stats.reused_tokens >= first.prompt_tokens - 1
