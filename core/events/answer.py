@@ -1,0 +1,156 @@
+"""An answer as it is written: its tokens, its live figures, and what it came to."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from core.events.reading import ReadingWay, ScorerName
+from core.events.tables import TableFigures
+from core.events.wire import Wire
+from core.settings import Settings
+
+Origin = Literal["accepted", "bonus", "normal"]
+FinishReason = Literal["stop", "length", "cancelled"]
+
+
+class PositionStat(Struct, frozen=True):
+    """Of the drafts that reached this place in the block: how many were tested, how many accepted."""
+
+    tested: int
+    accepted: int
+
+
+class Occupancy(Struct, frozen=True):
+    """How full the drafter's index or table is. `capacity` 0 means it keeps none."""
+
+    used: int = 0
+    capacity: int = 0
+
+
+class Stats(Struct, frozen=True):
+    """Everything measured about one answer.
+
+    Always: tokens = accepted + bonus + normal, steps = bonus + normal. The stop token counts
+    as a token (with empty text). `tested` counts drafted tokens that the walk reached: the
+    accepted ones and the first rejected one of each step; `drafted` counts all proposed;
+    `rechecked` counts close calls that a pass of width 1 decided.
+    `mean_per_step` is MAT: tokens ÷ steps. `tokens_per_s` is decode speed: the tokens after
+    the first, over the time from the first to the last. `read_tokens` is what prefill ran
+    through the model now, `reused_tokens` what the cache already held, `skipped_tokens` what
+    the model has not read, now or in an earlier turn: prompt = reused + read + skipped.
+    Of this answer's sparse reading: `scored_tokens` were scored in `score_s` (part of
+    `prefill_s`), `kept_tokens` of them were chosen to be read; all 0 where all was read.
+    """
+
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    read_tokens: int = 0
+    skipped_tokens: int = 0
+    scored_tokens: int = 0
+    kept_tokens: int = 0
+    tokens: int = 0
+    accepted: int = 0
+    bonus: int = 0
+    normal: int = 0
+    steps: int = 0
+    drafted: int = 0
+    tested: int = 0
+    rechecked: int = 0
+    acceptance: float = 0.0
+    mean_per_step: float = 0.0
+    ttft_s: float = 0.0
+    prefill_s: float = 0.0
+    score_s: float = 0.0
+    decode_s: float = 0.0
+    total_s: float = 0.0
+    tokens_per_s: float = 0.0
+    positions: tuple[PositionStat, ...] = ()
+    occupancy: Occupancy = Occupancy()
+    draft_us_median: float = 0.0
+    draft_us_p99: float = 0.0
+    context_used_tokens: int = 0
+    context_tokens: int = 0
+    memory_bytes: int = 0
+    memory_peak_bytes: int = 0
+
+
+class Change(Struct, frozen=True):
+    """Something that was asked for and did not happen: the setting's key, both values, and why."""
+
+    setting: str
+    asked: str
+    used: str
+    reason: str
+
+
+class Effective(Struct, frozen=True):
+    """What really ran. `changes` is empty when everything was done as asked.
+
+    `gate` says whether drafting went on to the end, and why; empty if nothing drafts.
+    `reading` says how the prompt was read, `reading_reason` why, and `scorer` who chose the
+    passages (empty where all was read).
+    """
+
+    model: str
+    dtype: str
+    drafter: str
+    settings: Settings
+    gate: str = ""
+    changes: tuple[Change, ...] = ()
+    reading: ReadingWay = "dense"
+    reading_reason: str = ""
+    scorer: ScorerName = ""
+
+
+# Of plain values only, and by the ten thousand: the garbage collector need not look at them.
+class Token(Wire, frozen=True, gc=False):
+    """One token of the answer, in order, once its text is certain.
+
+    The concatenated texts are the answer. A token whose bytes are finished by a later one has
+    empty text. `position` counts the answer's tokens from 0, `step` its model steps from 1.
+    `draft_index` (from 1) and `draft_length` say where in its step's draft the token stood;
+    both are 0 for tokens that were not drafted. `time_s` is when its step was done.
+    """
+
+    request: str
+    id: int
+    text: str
+    origin: Origin
+    step: int
+    position: int
+    draft_index: int = 0
+    draft_length: int = 0
+    time_s: float = 0.0
+
+
+class Gauges(Wire, frozen=True):
+    """Live figures while an answer is written, about four times a second.
+
+    `tokens_per_s` is over the last two seconds. `table` is the shared table's, where one is asked.
+    """
+
+    request: str
+    tokens_per_s: float
+    ttft_s: float
+    tokens: int
+    accepted: int
+    tested: int
+    acceptance: float
+    mean_per_step: float
+    positions: tuple[PositionStat, ...]
+    occupancy: Occupancy
+    memory_bytes: int
+    context_used_tokens: int
+    context_tokens: int
+    table: TableFigures | None = None
+
+
+class Finished(Wire, frozen=True):
+    """The end of an answer, whatever ended it."""
+
+    request: str
+    reason: FinishReason
+    stats: Stats
+    effective: Effective

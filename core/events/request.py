@@ -1,0 +1,59 @@
+"""Asking for an answer: the conversation so far, and what to do with it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from core.events.wire import Wire
+from core.settings import Settings
+
+Role = Literal["system", "user", "assistant"]
+
+
+class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
+    """A document that was pasted or dropped beside a message. `text` is the whole of it.
+
+    `tokens` is what a worker counted of it once, for showing; 0 if nobody did.
+    """
+
+    name: str
+    text: str
+    tokens: int = 0
+
+
+class Message(Struct, frozen=True, forbid_unknown_fields=True):
+    """One turn. Attachments are put before `content` when the prompt is rendered."""
+
+    role: Role
+    content: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+class Generate(Wire, frozen=True):
+    """Answer `messages` (the last one is the user's). `request` is any id that is new."""
+
+    request: str
+    messages: tuple[Message, ...]
+    settings: Settings = Settings()
+
+
+class Cancel(Wire, frozen=True):
+    """Stop answering `request` within one step or one prefill chunk. Unknown ids are ignored."""
+
+    request: str
+
+
+class CountTokens(Wire, frozen=True):
+    """Count the tokens of `text` with the loaded model's tokenizer."""
+
+    request: str
+    text: str
+
+
+class TokenCount(Wire, frozen=True):
+    """Answer to `count_tokens`."""
+
+    request: str
+    tokens: int
