@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from core.errors import TableError
-from core.events import TableInfo, TableList, TableStatus
+from core.events import TableInfo, TableStatus
 from core.paths import tables_dir
 
 if TYPE_CHECKING:  # importing it loads numpy, which no other command waits for
@@ -58,9 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> Any:
 
 
 def _list(options: argparse.Namespace) -> int:
-    tables, refused = _memory().listing()
+    from core.tables.listing import table_list
+
+    listed = table_list(_memory(), "cli")
+    tables, refused = listed.tables, listed.set_aside
     if options.json:
-        print(msgspec.json.encode(TableList("cli", str(tables_dir()), tables, refused)).decode())
+        print(msgspec.json.encode(listed).decode())
         return 0
     if not tables:
         print("No tables yet. They grow while you chat with the ngram-mod drafter.")
@@ -71,6 +74,12 @@ def _list(options: argparse.Namespace) -> int:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows if tables else ():
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    for learned in listed.learned:
+        origin = "shipped" if learned.shipped else "built here"
+        print(
+            f"{learned.family_name}, {origin}, for {learned.drafter}: {learned.entries:,} entries"
+            f" from {learned.learned_from}"
+        )
     for name in refused:
         print(f"Cannot be used: {name}")
     return 0

@@ -38,6 +38,7 @@ from core.events.request import Attachment, Cancel, CountTokens, Generate, Messa
 from core.events.tables import (
     ExportTable,
     ImportTable,
+    LearnedTable,
     ListTables,
     LoadTables,
     ResetTable,
@@ -72,6 +73,7 @@ __all__ = [
     "Heartbeat",
     "Hello",
     "ImportTable",
+    "LearnedTable",
     "ListTables",
     "LoadModel",
     "LoadProgress",

@@ -115,6 +115,24 @@ class ImportTable(Wire, frozen=True):
     path: str
 
 
+class LearnedTable(Struct, frozen=True):
+    """A table learned beforehand: of a model's own answers, for the `auto` drafter, or of texts.
+
+    Chats never change it. `shipped` came with Draftlight; the others were built or rehearsed here.
+    `entries` are the contexts it knows a continuation of.
+    """
+
+    file: str
+    family: str
+    family_name: str
+    drafter: Literal["auto", "cacheback"]
+    shipped: bool
+    learned_from: str
+    entries: int
+    size_bytes: int
+    updated_s: float
+
+
 class TableStatus(Wire, frozen=True):
     """What became of the loaded family's tables, unasked.
 
@@ -135,13 +153,15 @@ class TableStatus(Wire, frozen=True):
 class TableList(Wire, frozen=True):
     """Answer to `list_tables`: the loaded family's first, then by name.
 
-    `folder` is where they are kept, `set_aside` the files in it that could not be used.
+    `folder` is where they are kept, `set_aside` the files in it that could not be used. `learned`
+    are those learned beforehand.
     """
 
     request: str
     folder: str
     tables: tuple[TableInfo, ...]
     set_aside: tuple[str, ...] = ()
+    learned: tuple[LearnedTable, ...] = ()
 
 
 class TableDone(Wire, frozen=True):

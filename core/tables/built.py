@@ -1,4 +1,4 @@
-"""The learned tables that are at hand for a tokenizer family: those built here, then those shipped.
+"""The tables learned beforehand that are at hand: those built here, then those shipped.
 
 A file built here is newer evidence than a shipped one, and the newest of several is taken. Files
 of other families are passed over; one of this family that is damaged is reported, and the next
@@ -13,12 +13,15 @@ from pathlib import Path
 
 from core.drafting.gram_table import GramTable
 from core.errors import TableError
-from core.events import ModelInfo
+from core.events import LearnedTable, ModelInfo
 from core.paths import resources_dir, tables_dir
+from core.tables import frozen_file, gram_file
+from core.tables.container import Refused
 from core.tables.gram_file import load_grams
-from core.tables.learned_file import family_of
+from core.tables.learned_file import family_of, look
 
 SUFFIX = ".grams.safetensors"
+_FROZEN_SUFFIX = ".frozen.safetensors"
 
 
 def built_dir() -> Path:
@@ -41,7 +44,7 @@ def load_built(info: ModelInfo) -> tuple[GramTable | None, tuple[str, ...]]:
     """The family's table, if there is one, and what was wrong with those that had to be passed over."""
     troubles: list[str] = []
     for path in _candidates():
-        if family_of(path) not in (info.family, None):
+        if family_of(path, gram_file.FORMAT, gram_file.VERSION) not in (info.family, None):
             continue  # one that does not even say whose it is may be ours, so it is reported
         try:
             table = load_grams(
@@ -54,7 +57,39 @@ def load_built(info: ModelInfo) -> tuple[GramTable | None, tuple[str, ...]]:
     return None, tuple(troubles)
 
 
-def _candidates() -> Iterator[Path]:
+def listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:
+    """Every table learned beforehand, of all families, newest first; and sentences on files that are none."""
+    tables: list[LearnedTable] = []
+    refused: list[str] = []
+    for path in (*_candidates(SUFFIX), *_candidates(_FROZEN_SUFFIX)):
+        try:
+            tables.append(_looked_at(path))
+        except Refused as refusal:
+            refused.append(f"{path.name} {refusal}.")
+        except OSError as error:
+            refused.append(f"{path.name} could not be read: {error.strerror}.")
+    return tuple(tables), tuple(refused)
+
+
+def _looked_at(path: Path) -> LearnedTable:
+    grams = path.name.endswith(SUFFIX)
+    module = gram_file if grams else frozen_file
+    header, arrays, size_bytes = look(path, module.FORMAT, module.VERSION)
+    return LearnedTable(
+        path.name,
+        header.family,
+        header.family_name,
+        "auto" if grams else "cacheback",
+        path.parent == shipped_dir(),
+        header.learned_from,
+        # Contexts, or leaders: what is looked up.
+        len(arrays["keys" if grams else "leaders"]),
+        size_bytes,
+        path.stat().st_mtime,
+    )
+
+
+def _candidates(suffix: str = SUFFIX) -> Iterator[Path]:
     for folder in (built_dir(), shipped_dir()):
         if folder.is_dir():
-            yield from sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True)
+            yield from sorted(folder.glob(f"*{suffix}"), key=lambda path: path.stat().st_mtime, reverse=True)

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from core.drafting.frozen_table import FrozenTable
 from core.tables import learned_file
-from core.tables.learned_file import Parts, refused
+from core.tables.container import Arrays, Refused
 
 FORMAT = "draftlight-frozen"
-VERSION = "1"
+VERSION = 2
+_PARTS = {"leaders", "followers", "counts"}
 _ID_TYPES = (np.uint16, np.int32)
 
 
@@ -33,15 +34,10 @@ def save_frozen(table: FrozenTable, path: Path, *, family: str, family_name: str
     leaders = _narrow(np.array(list(entries), dtype=np.int32))
     followers = _narrow(np.array([gram for held in entries.values() for gram in held], dtype=np.int32))
     counts = np.array([len(held) for held in entries.values()], dtype=np.int32)
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "family": family,
-        "family_name": family_name,
-        "learned_from": learned_from,
-    }
     parts = {"leaders": leaders, "followers": followers, "counts": counts}
-    learned_file.write(path, parts, header)
+    learned_file.write(
+        path, learned_file.make_header(FORMAT, VERSION, family, family_name, learned_from), parts
+    )
 
 
 def load_frozen(path: Path, *, family: str, family_name: str, vocabulary: int) -> FrozenTable:
@@ -49,30 +45,36 @@ def load_frozen(path: Path, *, family: str, family_name: str, vocabulary: int) -
 
     Raises `TableError` that names the file and what is wrong with it; of another family, both.
     """
-    names = ("leaders", "followers", "counts")
-    parts, _ = learned_file.read(
-        path, names, kind=FORMAT, version=VERSION, family=family, family_name=family_name
+    return learned_file.read(
+        path,
+        lambda parts: checked(parts, vocabulary),
+        kind=FORMAT,
+        version=VERSION,
+        family=family,
+        family_name=family_name,
     )
-    return _checked(path, parts, vocabulary)
 
 
-def _checked(path: Path, parts: Parts, vocabulary: int) -> FrozenTable:
+def checked(parts: Arrays, vocabulary: int) -> FrozenTable:
+    """A table of a file's arrays, with ids below `vocabulary`. Raises `Refused`."""
+    if parts.keys() != _PARTS:
+        raise Refused("does not hold the arrays it should")
     leaders, followers, counts = parts["leaders"], parts["followers"], parts["counts"]
     if counts.dtype != np.int32 or any(ids.dtype not in _ID_TYPES for ids in (leaders, followers)):
-        raise refused(path, "its ids are not 16- or 32-bit integers")
+        raise Refused("has ids that are not 16- or 32-bit integers")
     if leaders.ndim != 2 or followers.ndim != 2 or counts.shape != leaders.shape[:1]:
-        raise refused(path, "its parts do not fit together")
+        raise Refused("has parts that do not fit together")
     if counts.size and (int(counts.min()) < 1 or int(counts.sum(dtype=np.int64)) != len(followers)):
-        raise refused(path, "its counts do not add up")
+        raise Refused("has counts that do not add up")
     for ids in (leaders, followers):
         if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= vocabulary):
-            raise refused(path, f"it holds ids outside the model's vocabulary of {vocabulary:,}")
+            raise Refused(f"holds ids outside the model's vocabulary of {vocabulary:,}")
     grams = [tuple(gram) for gram in followers.tolist()]
     ends = np.cumsum(counts).tolist()
     starts = [0, *ends[:-1]] if ends else []
     keys = [tuple(leader) for leader in leaders.tolist()]
     if len(set(keys)) != len(keys):
-        raise refused(path, "a leader occurs twice")
+        raise Refused("has a leader that occurs twice")
     return FrozenTable({key: tuple(grams[a:b]) for key, a, b in zip(keys, starts, ends)})
 
 

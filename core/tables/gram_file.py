@@ -21,10 +21,10 @@ import numpy as np
 
 from core.drafting.gram_table import FULL_SHARE, GramTable, Level
 from core.tables import learned_file
-from core.tables.learned_file import Parts, refused
+from core.tables.container import Arrays, Refused
 
 FORMAT = "draftlight-grams"
-VERSION = "1"
+VERSION = 2
 HIGHEST_ORDER = 8
 _TYPES = {"sizes": "int32", "keys": "uint32", "totals": "uint8", "counts": "uint8", "shares": "uint8"}
 _NAMES = (*_TYPES, "ids")
@@ -43,14 +43,9 @@ def save_grams(table: GramTable, path: Path, *, family: str, family_name: str, l
         "ids": ids.astype(np.uint16) if not ids.size or int(ids.max()) < 2**16 else ids,
         "shares": np.frombuffer(b"".join(level.shares for level in levels), dtype=np.uint8),
     }
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "family": family,
-        "family_name": family_name,
-        "learned_from": learned_from,
-    }
-    learned_file.write(path, parts, header)
+    learned_file.write(
+        path, learned_file.make_header(FORMAT, VERSION, family, family_name, learned_from), parts
+    )
 
 
 def load_grams(path: Path, *, family: str, family_name: str, vocabulary: int) -> GramTable:
@@ -58,10 +53,19 @@ def load_grams(path: Path, *, family: str, family_name: str, vocabulary: int) ->
 
     Raises `TableError` that names the file and what is wrong with it; of another family, both.
     """
-    parts, _ = learned_file.read(
-        path, _NAMES, kind=FORMAT, version=VERSION, family=family, family_name=family_name
+    return learned_file.read(
+        path,
+        lambda parts: checked(parts, vocabulary),
+        kind=FORMAT,
+        version=VERSION,
+        family=family,
+        family_name=family_name,
     )
-    _check(path, parts, vocabulary)
+
+
+def checked(parts: Arrays, vocabulary: int) -> GramTable:
+    """A table of a file's arrays, with ids below `vocabulary`. Raises `Refused`."""
+    _check(parts, vocabulary)
     levels, context, follower = [], 0, 0
     for size in parts["sizes"].tolist():
         counts = parts["counts"][context : context + size].astype(np.int64)
@@ -79,33 +83,35 @@ def load_grams(path: Path, *, family: str, family_name: str, vocabulary: int) ->
     return GramTable(levels)
 
 
-def _check(path: Path, parts: Parts, vocabulary: int) -> None:
+def _check(parts: Arrays, vocabulary: int) -> None:
+    if parts.keys() != set(_NAMES):
+        raise Refused("does not hold the arrays it should")
     if any(parts[name].dtype != dtype for name, dtype in _TYPES.items()) or (
         parts["ids"].dtype not in (np.uint16, np.uint32)
     ):
-        raise refused(path, "its parts have the wrong types")
+        raise Refused("has parts of the wrong types")
     if any(part.ndim != 1 for part in parts.values()) or not 0 < len(parts["sizes"]) <= HIGHEST_ORDER + 1:
-        raise refused(path, "its parts have the wrong shapes")
+        raise Refused("has parts of the wrong shapes")
     sizes, keys, counts = parts["sizes"].astype(np.int64), parts["keys"], parts["counts"].astype(np.int64)
     if int(sizes.min()) < 0 or int(sizes.sum()) != len(keys) or int(sizes[0]) > 1:
-        raise refused(path, "its orders do not add up")
+        raise Refused("has orders that do not add up")
     if not len(keys) == len(counts) == len(parts["totals"]) or len(parts["ids"]) != len(parts["shares"]):
-        raise refused(path, "its parts do not fit together")
+        raise Refused("has parts that do not fit together")
     if (counts == 0).any() or int(counts.sum()) != len(parts["ids"]):
-        raise refused(path, "its counts do not add up")
+        raise Refused("has counts that do not add up")
     if len(parts["ids"]) and int(parts["ids"].max()) >= vocabulary:
-        raise refused(path, f"it holds ids outside the model's vocabulary of {vocabulary:,}")
+        raise Refused(f"holds ids outside the model's vocabulary of {vocabulary:,}")
     order = np.repeat(np.arange(len(sizes)), sizes)
     placed = order << 32 | keys
     if (np.diff(placed) <= 0).any():
-        raise refused(path, "its keys are not in order")
+        raise Refused("has keys that are not in order")
     owner = np.repeat(np.arange(len(keys)), counts)
     shares = parts["shares"].astype(np.int64)
     rising = (np.diff(shares) > 0) & (np.diff(owner) == 0)
     # Each share was rounded, so a context's may sum to a little over one.
     sums = np.bincount(owner, weights=shares, minlength=len(keys))
     if (shares == 0).any() or rising.any() or (sums > FULL_SHARE + counts).any():
-        raise refused(path, "its shares are no probabilities")
+        raise Refused("has shares that are no probabilities")
 
 
 def _packed(values: np.ndarray) -> array[int]:

@@ -1,102 +1,93 @@
-"""What every file of evidence learned beforehand has in common: safetensors, a header, no trust.
+"""What every file of evidence learned beforehand has in common: whose it is, and what it was learned from.
 
-The header says which format and version it is, which tokenizer family its ids belong to, and what
-it was learned from. Files are written whole or not at all. Knows no kind of table.
+Its content is a `container`; it is written whole or not at all, and nothing in it is believed.
+Knows no kind of table: each has its own format, version and arrays.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 from core.errors import TableError
+from core.tables.container import Arrays, Refused, decode, encode
+from core.tables.folder import read_file, write_whole
+from core.tables.table_file import Fingerprint
 
 # The shipped tables are under 3 MB together; nothing sensible is near this.
-_MOST_BYTES = 256 * 1024 * 1024
-Parts = dict[str, NDArray[Any]]
+MOST_BYTES = 256 * 1024 * 1024
+_NAME = 200
+_FROM = 400
+
+T = TypeVar("T")
 
 
-def write(path: Path, parts: Mapping[str, NDArray[Any]], header: Mapping[str, str]) -> None:
-    """Write the file atomically. Raises `TableError` if the place cannot take it."""
-    content = save(dict(parts), metadata={**header, "sha256": _digest(parts, header)})
-    temporary = ""
+class LearnedHeader(Struct, frozen=True, forbid_unknown_fields=True):
+    """`family` is the fingerprint of the tokenizer whose ids the arrays hold."""
+
+    format: str
+    version: int
+    family: Fingerprint
+    family_name: Annotated[str, Meta(max_length=_NAME)]
+    learned_from: Annotated[str, Meta(max_length=_FROM)]
+
+
+def write(path: Path, header: LearnedHeader, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write the file in one rename. Raises `TableError` if the place cannot take it."""
+    content = encode(header, arrays)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        write_whole(path, content)
     except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
         raise TableError(f"{path} cannot be written: {error}.", "Choose a place with room for it.") from error
 
 
+def make_header(kind: str, version: int, family: str, family_name: str, learned_from: str) -> LearnedHeader:
+    """A header with words that are short enough to be read again."""
+    return LearnedHeader(kind, version, family, family_name[:_NAME], learned_from[:_FROM])
+
+
 def read(
-    path: Path, names: Iterable[str], *, kind: str, version: str, family: str, family_name: str
-) -> tuple[Parts, dict[str, str]]:
-    """The arrays and the header of a file of `kind` for `family`.
+    path: Path, make: Callable[[Arrays], T], *, kind: str, version: int, family: str, family_name: str
+) -> T:
+    """What `make` makes of the arrays of a file of `kind` for `family`; it may raise `Refused`.
 
     Raises `TableError` that names the file and what is wrong with it; of another family, both.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise refused(path, f"it is larger than {_MOST_BYTES // 2**20} MiB")
-        with safe_open(str(path), framework="numpy") as file:
-            header = dict(file.metadata() or {})
-            _check(path, header, kind, version, family, family_name)
-            parts = {name: file.get_tensor(name) for name in names}
-    except (OSError, SafetensorError, ValueError, TypeError, KeyError) as error:
-        raise refused(path, f"it cannot be read ({error})") from error
-    if header.pop("sha256", "") != _digest(parts, header):
-        raise refused(path, "it is damaged: its checksum does not match")
-    return parts, header
+        header, arrays = decode(read_file(path, MOST_BYTES), LearnedHeader, kind, version)
+        if header.family == family:
+            return make(arrays)
+    except Refused as refusal:
+        raise _refused(path, str(refusal)) from None
+    except OSError as error:
+        raise _refused(path, f"cannot be read ({error.strerror})") from error
+    raise TableError(
+        f"{path.name} was learned for the {header.family_name or 'nameless'} tokenizer, and the model has"
+        f" the {family_name} one.",
+        f"Choose a table of the {family_name} family, or none.",
+    )
 
 
-def family_of(path: Path) -> str | None:
-    """The family that the file says it was learned for; None if it says nothing that can be read."""
+def look(path: Path, kind: str, version: int) -> tuple[LearnedHeader, Arrays, int]:
+    """Header, arrays and bytes of a file of `kind`, of whatever family. Raises `Refused` and `OSError`."""
+    content = read_file(path, MOST_BYTES)
+    return *decode(content, LearnedHeader, kind, version), len(content)
+
+
+def family_of(path: Path, kind: str, version: int) -> str | None:
+    """The family that a file of `kind` was learned for; None if it is no such file."""
     try:
-        with safe_open(str(path), framework="numpy") as file:
-            return dict(file.metadata() or {}).get("family")
-    except (OSError, SafetensorError, ValueError, TypeError):
+        return look(path, kind, version)[0].family
+    except (Refused, OSError):
         return None
 
 
-def refused(path: Path, why: str) -> TableError:
-    """The error for a file that is not what it should be."""
-    return TableError(f"{path.name} cannot be used as a table: {why}.", "Build it again, or choose another.")
-
-
-def _check(
-    path: Path, header: Mapping[str, str], kind: str, version: str, family: str, family_name: str
-) -> None:
-    if header.get("format") != kind:
-        raise refused(path, f"it is not a {kind.removeprefix('draftlight-')} table")
-    if header.get("version") != version:
-        raise refused(path, f"it has format version {header.get('version')}, this Draftlight reads {version}")
-    if header.get("family") != family:
-        named = header.get("family_name") or "another family"
-        raise TableError(
-            f"{path.name} was learned for the {named} tokenizer, and the model has the {family_name} one.",
-            f"Choose a table of the {family_name} family, or none.",
-        )
-
-
-def _digest(parts: Mapping[str, NDArray[Any]], header: Mapping[str, str]) -> str:
-    """Over everything the file says: the header's words, and each array's name, type, shape and bytes."""
-    digest = hashlib.sha256(repr(sorted(header.items())).encode())
-    for name, part in sorted(parts.items()):
-        digest.update(f"{name} {part.dtype} {part.shape}".encode())
-        digest.update(np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()
+def _refused(path: Path, why: str) -> TableError:
+    return TableError(
+        f"{path.name} cannot be used as a table: it {why}.", "Build it again, or choose another."
+    )

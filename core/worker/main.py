@@ -43,7 +43,6 @@ from core.events import (
     Shutdown,
     TableAction,
     TableDone,
-    TableList,
     Token,
     TokenCount,
     UnloadModel,
@@ -121,8 +120,7 @@ class _Worker:
                 case CountTokens(_, text):
                     self._channel.send(TokenCount(request, self._engine.count_tokens(text)))
                 case ListTables():
-                    tables, set_aside = self._engine.memory.listing()
-                    self._channel.send(TableList(request, str(tables_dir()), tables, set_aside))
+                    self._list_tables(request)
                 case SaveTables():
                     self._done(request, "save", self._engine.memory.save())
                 case LoadTables(_, previous):
@@ -175,6 +173,11 @@ class _Worker:
             if isinstance(event, Token | PrefillProgress):
                 self._moved_at = time.monotonic()
             self._channel.send(event)
+
+    def _list_tables(self, request: str) -> None:
+        from core.tables.listing import table_list
+
+        self._channel.send(table_list(self._engine.memory, request))
 
     def _done(self, request: str, action: TableAction, done: Done) -> None:
         self._channel.send(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from core.drafting.frozen_table import FrozenTable
 from core.errors import TableError
 from core.tables import learned_file
 from core.tables.frozen_file import FORMAT, VERSION, load_frozen, save_frozen
+from core.tables.learned_file import LearnedHeader
 
 FAMILY, NAME, VOCABULARY = "f" * 64, "Toy", 260
 
@@ -68,15 +69,17 @@ def parts(**changes: np.ndarray) -> dict[str, np.ndarray]:
     return {**whole, **changes}
 
 
-HEADER = {"format": FORMAT, "version": VERSION, "family": FAMILY, "family_name": NAME}
+HEADER = learned_file.make_header(FORMAT, VERSION, FAMILY, NAME, "a test")
 
 
 @pytest.mark.parametrize(
     ("arrays", "header", "words"),
     [
-        (parts(), {**HEADER, "format": "something"}, "not a frozen table"),
-        (parts(), {**HEADER, "version": "2"}, "version 2"),
-        (parts(), {}, "not a frozen table"),
+        (parts(), replace(HEADER, format="something"), "not a Draftlight file of this kind"),
+        (parts(), replace(HEADER, version=3), "version 3, and this Draftlight reads 2"),
+        (parts(), replace(HEADER, family="f"), "makes no sense"),
+        ({**parts(), "more": np.zeros(1, np.uint8)}, HEADER, "arrays it should"),
+        ({"counts": parts()["counts"]}, HEADER, "arrays it should"),
         (parts(counts=np.array([2, 2], np.int32)), HEADER, "do not add up"),
         (parts(counts=np.array([4, -1], np.int32)), HEADER, "do not add up"),
         (parts(counts=np.array([3], np.int32)), HEADER, "do not fit together"),
@@ -88,16 +91,16 @@ HEADER = {"format": FORMAT, "version": VERSION, "family": FAMILY, "family_name":
     ],
 )
 def test_lies_are_refused(
-    tmp_path: Path, arrays: dict[str, np.ndarray], header: dict[str, str], words: str
+    tmp_path: Path, arrays: dict[str, np.ndarray], header: LearnedHeader, words: str
 ) -> None:
     target = tmp_path / "liar.frozen"
-    learned_file.write(target, arrays, header)
+    learned_file.write(target, header, arrays)
     with pytest.raises(TableError, match=words):
         load(target)
 
 
-def test_no_damaged_file_loads_or_crashes(path: Path, table: FrozenTable) -> None:
-    """Truncations and flipped bits: an error, or, where only the file's own order changed, the same table."""
+def test_no_damaged_file_loads_or_crashes(path: Path) -> None:
+    """Truncations and flipped bits: every one is noticed."""
     content = path.read_bytes()
     rng = random.Random(1)
     for number in range(400):
@@ -108,12 +111,8 @@ def test_no_damaged_file_loads_or_crashes(path: Path, table: FrozenTable) -> Non
             at = rng.randrange(len(spoilt))
             spoilt[at] ^= 1 << rng.randrange(8)
         path.write_bytes(bytes(spoilt))
-        found: FrozenTable | None = None
-        with contextlib.suppress(TableError):  # anything else is a crash
-            found = load(path)
-        if found is not None:
-            assert number % 2 == 0, "a truncated file was loaded"
-            assert dict(found.entries()) == dict(table.entries())
+        with pytest.raises(TableError):
+            load(path)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from core.models.loader import load_family
 from core.paths import resources_dir
-from core.tables.built import SUFFIX
+from core.tables.built import SUFFIX, built_dir, listing
 from core.tables.frozen_file import load_frozen
 from core.tables.gram_file import load_grams
 
@@ -25,3 +29,25 @@ def test_they_load_for_the_starters_family() -> None:
     assert seen.order >= 2
     assert "The" in said, "answers begin like that"
     assert sum(path.stat().st_size for path in folder.glob("*.safetensors")) <= MOST_BYTES
+
+
+def test_they_are_listed_with_what_they_were_learned_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    tables, refused = listing()
+    assert refused == ()
+    family = load_family("starter").family
+    assert {(table.drafter, table.family, table.shipped) for table in tables} == {
+        ("auto", family, True),
+        ("cacheback", family, True),
+    }
+    for table in tables:
+        assert table.size_bytes == (resources_dir() / "tables" / table.file).stat().st_size
+        assert table.entries > 5_000
+        assert table.learned_from
+    built_dir().mkdir(parents=True)
+    (built_dir() / f"bad{SUFFIX}").write_bytes(b"nothing")
+    tables, refused = listing()
+    assert len(tables) == 2
+    assert refused == (f"bad{SUFFIX} is damaged: it ends too early.",)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,11 +16,16 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from core.drafting.calibration import Calibration
+from core.drafting.frozen_table import FrozenTable
 from core.drafting.ngram_table import ID_END, Entries, NgramTable
 from core.events import TableDay, TableFigures, TableTeacher
-from core.tables import calibration_file, container
+from core.tables import calibration_file, container, frozen_file, gram_file
 from core.tables.calibration_file import decode_calibration, encode_calibration
 from core.tables.container import Refused, encode
+from core.tables.frozen_file import save_frozen
+from core.tables.gram_count import GramCounter, Pruning
+from core.tables.gram_file import save_grams
+from core.tables.learned_file import LearnedHeader
 from core.tables.table_file import SavedTable, decode_table, encode_table, make_header
 from tests.core.tables.support import FAMILY, SLOTS, VOCABULARY, fill
 
@@ -78,7 +85,12 @@ def test_what_goes_in_comes_out(
 
 def test_ten_thousand_damaged_files_are_all_refused() -> None:
     """Seeded: cut, flipped, overwritten, repeated, put together from parts. None crashes, none loads."""
-    whole = {small(): decode_table, state_file(): decode_calibration}
+    whole: dict[bytes, Callable[[bytes], object]] = {
+        small(): decode_table,
+        state_file(): decode_calibration,
+        learned_content("grams"): lambda content: learned_of(content, gram_file.FORMAT, gram_file.VERSION),
+        learned_content("frozen"): lambda c: learned_of(c, frozen_file.FORMAT, frozen_file.VERSION),
+    }
     rng = random.Random(7)
     kinds: list[Callable[[bytes], bytes]] = [
         lambda c: c[: rng.randrange(len(c))],
@@ -101,6 +113,25 @@ def test_ten_thousand_damaged_files_are_all_refused() -> None:
             decode(damaged)
         reasons.add(str(caught.value).split(" (")[0])
     assert len(reasons) >= 4, reasons
+
+
+def learned_content(kind: str) -> bytes:
+    """A small table learned beforehand."""
+    family: dict[str, Any] = {"family": FAMILY, "family_name": "Toy", "learned_from": "a test"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / kind
+        if kind == "grams":
+            counter = GramCounter(2)
+            counter.add([], [1, 2, 3, 1, 2, 4])
+            save_grams(counter.table(Pruning(highest_order=2)), path, **family)
+        else:
+            save_frozen(FrozenTable({(1,): ((2, 3), (4, 5)), (7,): ((8, 9),)}), path, **family)
+        return path.read_bytes()
+
+
+def learned_of(content: bytes, kind: str, version: int) -> object:
+    """Header and arrays, as `learned_file` takes them from a file."""
+    return container.decode(content, LearnedHeader, kind, version)
 
 
 def flip(content: bytes, bit: int) -> bytes:
