@@ -240,35 +240,6 @@ def worker_detail(state: str, used_bytes: int, limit_bytes: int) -> str:
     return f"{state} · {gigabytes(used_bytes)} of {gigabytes(limit_bytes)} GB"
 
 
-# ---- menus (their shortcuts are UI.md's)
-
-MENU_CHAT = "Chat"
-MENU_VIEW = "View"
-ACTION_NEW_CHAT = "New chat"
-ACTION_ATTACH = "Attach file…"
-ACTION_STOP = "Stop answering"
-ACTION_REGENERATE = "Answer again"
-ACTION_SEARCH = "Search chats"
-ACTION_EDIT_LAST = "Edit last message"
-ACTION_RENAME = "Rename chat…"
-ACTION_PIN = "Pin or unpin chat"
-ACTION_DELETE = "Delete chat"
-ACTION_UNDO_DELETE = "Undo delete"
-ACTION_EXPORT_MARKDOWN = "Export as Markdown…"
-ACTION_EXPORT_JSON = "Export as JSON…"
-ACTION_IMPORT = "Import chats…"
-ACTION_CLOSE = "Close window"
-ACTION_FIND = "Find in chat"
-ACTION_FIND_NEXT = "Find next"
-ACTION_FIND_PREVIOUS = "Find previous"
-ACTION_TINT = "Next token tint"
-ACTION_RESTART = "Restart worker"
-ACTION_SIDEBAR = "Chats panel"
-ACTION_INSPECTOR = "Settings panel"
-ACTION_DOCUMENT = "Document"
-ACTION_NEXT_PASSAGE = "Next kept passage"
-ACTION_PREVIOUS_PASSAGE = "Previous kept passage"
-
 # ---- before there is a window
 
 NO_DISPLAY = (

@@ -1,6 +1,7 @@
-"""MainWindow: the chat window. Lays the parts out, owns the link to the worker, and the keys.
+"""MainWindow: the chat window. Lays the parts out, owns the link to the worker, the actions and their menus.
 
-What happens in it is the desk's business; what stands where is the columns'. The worker is
+What happens in it is the desk's business, what stands where is the columns', what an action does is
+the commands'. The worker is
 started by `start()`, once the loop runs. Closing hides the window at once, stops the worker,
 and then closes for real; `shut_down()` waits for that.
 """
@@ -9,12 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QAction, QCloseEvent, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QHBoxLayout, QLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QCloseEvent, QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QLayout, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from app import strings
 from app.chat.banner import Banner
@@ -24,14 +24,18 @@ from app.chat.first_page import FirstPage
 from app.chat.legend import Legend
 from app.chat.transcript import Transcript
 from app.columns import Arrangement, Columns
+from app.commands import Commands
 from app.controls.text_label import TextLabel
 from app.desk.desk import Desk
 from app.gauges.strip import InstrumentStrip
 from app.header import Header
+from app.menus.actions import Actions
+from app.menus.menu_bar import fill
 from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
 from app.session.intents import Close
 from app.session.link import WorkerLink
+from app.side_windows import SideWindows
 from app.store.home import Home
 from app.store.preferences import WindowPlace
 from app.theme.theme import Theme
@@ -42,8 +46,6 @@ START_SIZE = QSize(1440, 900)
 MINIMUM_SIZE = QSize(980, 640)
 _FOOT_PX = 34
 _SIDE_MARGIN_PX = 24
-# The Mac's own keys (⌃⌘S) have no likeness elsewhere, where ⌘ is Ctrl.
-_SIDEBAR_KEYS = "Ctrl+Meta+S" if sys.platform == "darwin" else "Ctrl+Alt+S"
 
 
 class MainWindow(QMainWindow):
@@ -72,6 +74,9 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self.columns)
         self.worker = WorkerLink(self._hear, command, silence_s=silence_s)
         self.desk = Desk(self.views, model, self.worker.send, self.worker.restart, home, self)
+        self.commands = Commands(self.desk, self.views, self.columns, self)
+        self.menu_actions = Actions(self)
+        self.windows = SideWindows(self.menu_actions, self)
         self._make_actions()
         self._wire()
         self._restore()
@@ -99,6 +104,7 @@ class MainWindow(QMainWindow):
         if self._closing is None:
             self._remember()
             self.hide()
+            self.windows.close_all()
             self.desk.take(Close())
             self._closing = asyncio.ensure_future(self._close_down())
 
@@ -153,69 +159,18 @@ class MainWindow(QMainWindow):
         return content
 
     def _make_actions(self) -> None:
-        desk, header = self.desk, self.views.header
-        chat = (
-            self._action(strings.ACTION_NEW_CHAT, ["Ctrl+N"], desk.new_chat),
-            self._action(strings.ACTION_ATTACH, ["Ctrl+O"], self.views.composer.choose_files),
-            self._action(strings.ACTION_STOP, ["Esc", "Ctrl+."], desk.stop),
-            self._action(strings.ACTION_REGENERATE, ["Ctrl+R"], desk.regenerate),
-            self._action(strings.ACTION_EDIT_LAST, [], desk.edit),
-            self._action(strings.ACTION_SEARCH, ["Ctrl+K"], self._search),
-            self._action(strings.ACTION_RENAME, [], self._rename),
-            self._action(strings.ACTION_PIN, [], self._pin),
-            self._action(strings.ACTION_DELETE, [], lambda: desk.listing.delete(desk.chats.open.id)),
-            self._action(strings.ACTION_UNDO_DELETE, [], desk.listing.undo),
-            self._action(strings.ACTION_EXPORT_MARKDOWN, [], lambda: self._export("markdown")),
-            self._action(strings.ACTION_EXPORT_JSON, [], lambda: self._export("json")),
-            self._action(strings.ACTION_IMPORT, [], desk.transfer.import_files),
-            self._action(strings.ACTION_RESTART, [], desk.restart),
-            self._action(strings.ACTION_CLOSE, ["Ctrl+W", "Ctrl+Q"], self.close),
-        )
-        view = (
-            self._action(strings.ACTION_FIND, ["Ctrl+F"], self._find),
-            self._action(strings.ACTION_FIND_NEXT, ["Ctrl+G"], lambda: self._find_step(True)),
-            self._action(strings.ACTION_FIND_PREVIOUS, ["Ctrl+Shift+G"], lambda: self._find_step(False)),
-            self._action(strings.ACTION_TINT, ["Ctrl+T"], header.cycle_tint),
-            self._action(strings.ACTION_SIDEBAR, [_SIDEBAR_KEYS], self._toggle_sidebar),
-            self._action(strings.ACTION_INSPECTOR, ["Ctrl+Alt+I"], self._toggle_inspector),
-            self._action(strings.ACTION_DOCUMENT, ["Ctrl+Alt+D"], self._toggle_document),
-            self._action(strings.ACTION_NEXT_PASSAGE, ["Ctrl+Alt+Down"], lambda: self._jump(1)),
-            self._action(strings.ACTION_PREVIOUS_PASSAGE, ["Ctrl+Alt+Up"], lambda: self._jump(-1)),
-        )
-        if sys.platform == "darwin":
-            # Elsewhere a menu bar would stand in the window; the keys work without one.
-            for title, actions in ((strings.MENU_CHAT, chat), (strings.MENU_VIEW, view)):
-                menu = QMenu(title, self)
-                menu.addActions(actions)
-                self.menuBar().addMenu(menu)
+        self.menu_actions.bind(self.commands.slots())
+        self.menu_actions.bind({"close": self._close_front, "quit": self.close})
+        fill(self.menuBar(), self.menu_actions)
+        self.commands.facts_changed.connect(self._show_facts)
+        self._show_facts()
 
-    def _action(self, text: str, keys: Sequence[str], slot: Callable[[], object]) -> QAction:
-        action = QAction(text, self)
-        action.setShortcuts([QKeySequence(key) for key in keys])
-        action.triggered.connect(lambda checked: slot())
-        self.addAction(action)
-        return action
+    def _close_front(self) -> None:
+        if not self.windows.close_active():
+            self.close()
 
-    # ---- chats by menu
-
-    def _search(self) -> None:
-        self.columns.show_sidebar(True)
-        self.views.sidebar.focus_search()
-
-    def _rename(self) -> None:
-        if self.desk.chats.open.turns:
-            self.columns.show_sidebar(True)
-            self.views.sidebar.search.clear()
-            self.views.sidebar.list.rename(self.desk.chats.open.id)
-
-    def _pin(self) -> None:
-        chat = self.desk.chats.open
-        if chat.turns:
-            self.desk.listing.pin(chat.id, not chat.pinned)
-
-    def _export(self, kind: str) -> None:
-        if self.desk.chats.open.turns:
-            self.desk.transfer.export(self.desk.chats.open.id, kind)
+    def _show_facts(self) -> None:
+        self.menu_actions.show_facts(self.commands.facts())
 
     # ---- where it was
 
@@ -256,44 +211,11 @@ class MainWindow(QMainWindow):
         views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
         views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
-        self.desk.document_requested.connect(self.show_document)
         self.columns.arranged.connect(self._show_arrangement)
 
     def _show_arrangement(self, plan: Arrangement) -> None:
         self.views.header.set_inspector_shown(plan.inspector_px > 0)
         self.views.header.set_sidebar_shown(plan.sidebar_px > 0)
-
-    def show_document(self) -> None:
-        """Bring the Document tab to the screen."""
-        self.views.side.show_tab("document")
-        self.columns.show_inspector(True)
-
-    def _toggle_document(self) -> None:
-        """There and back: to the document's text, and from it to the settings and the message."""
-        if self.columns.arrangement.inspector_px and self.views.side.tab == "document":
-            self.views.side.show_tab("settings")
-            self.views.composer.edit.setFocus()
-        else:
-            self.show_document()
-            self.views.document.view.setFocus()
-
-    def _jump(self, steps: int) -> None:
-        self.show_document()
-        self.views.document.jump(steps)
-
-    def _find(self) -> None:
-        if self.views.transcript.isVisible():
-            self.views.transcript.finder.open()
-
-    def _find_step(self, forward: bool) -> None:
-        if self.views.transcript.finder.is_open:
-            self.views.transcript.finder.step(forward)
-
-    def _toggle_sidebar(self) -> None:
-        self.columns.show_sidebar(self.columns.arrangement.sidebar_px == 0)
-
-    def _toggle_inspector(self) -> None:
-        self.columns.show_inspector(self.columns.arrangement.inspector_px == 0)
 
 
 def _centred(widget: QWidget, top_px: int) -> QLayout:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 TITLE = "About Draftlight"
-MENU = "About Draftlight"
 CLAIM = "Chat with models that run on this machine. Nothing you write leaves it."
 LICENCES = "What Draftlight is made of"
 NO_LICENCE = "licence not stated"

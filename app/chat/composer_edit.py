@@ -89,6 +89,12 @@ class ComposerEdit(QTextEdit):
         """Which key sends; the other ones break the line."""
         self._send_keys = keys
 
+    def paste_raw(self) -> None:
+        """Insert the text on the clipboard, whatever its length, and go on writing here."""
+        self.textCursor().insertText(QGuiApplication.clipboard().text())
+        self.ensureCursorVisible()
+        self.setFocus()
+
     def set_placeholder(self, text: str) -> None:
         """Shown while nothing is typed."""
         self._placeholder = text
@@ -116,8 +122,7 @@ class ComposerEdit(QTextEdit):
             self.edit_last_requested.emit()
             event.accept()
         elif _is_raw_paste(event):
-            self.textCursor().insertText(QGuiApplication.clipboard().text())
-            self.ensureCursorVisible()
+            self.paste_raw()
             event.accept()
         else:
             super().keyPressEvent(event)

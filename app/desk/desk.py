@@ -42,6 +42,7 @@ class Desk(QObject):
 
     link_changed = Signal(object)  # session.turn.Link, after every step
     answer_finished = Signal(str)  # turn id, however it ended
+    chat_changed = Signal()  # another chat, another turn, another list of chats
     document_requested = Signal()  # the Document tab is to be seen
 
     def __init__(
@@ -83,6 +84,11 @@ class Desk(QObject):
         """The worker and its turn, as they stand."""
         return self._link
 
+    @property
+    def answers_here(self) -> bool:
+        """Whether the open chat is being answered."""
+        return self._answering.running is not None and not self._answering.elsewhere
+
     def take(self, given: Input) -> None:
         """One thing heard or wanted: step the machine and carry out what it asks for."""
         step = advance(self._link, given)
@@ -119,7 +125,7 @@ class Desk(QObject):
     def edit(self, turn_id: str = "") -> None:
         """Put a message of the open chat, the last one if `turn_id` is empty, into the composer."""
         chat = self.chats.open
-        if chat.turns and not (self._answering.running and not self._answering.elsewhere):
+        if chat.turns and not self.answers_here:
             self._editing.begin(turn_id or chat.turns[-1].id)
 
     def branch(self, turn_id: str) -> None:
@@ -285,6 +291,8 @@ class Desk(QObject):
         self._answering.answer_finished.connect(self.answer_finished)
         self._reading.panel_requested.connect(self.document_requested)
         self._page.chat_shown.connect(self._show_link)
+        for told in (self._page.chat_shown, self._page.turn_added, self.listing.listed):
+            told.connect(self.chat_changed)
 
     def _edit_last_by_key(self) -> None:
         if not self._views.composer.attachments and not self._editing.turn_id:

@@ -22,6 +22,7 @@ class Listing(QObject):
 
     open_requested = Signal(str)  # chat id, empty for a new one
     stop_requested = Signal()
+    listed = Signal()  # the chats, or which can be taken back
     failed = Signal(object)  # RequestError
 
     def __init__(
@@ -52,9 +53,10 @@ class Listing(QObject):
         """All chats, or those that the search finds."""
         if self._sidebar.searching:
             self._sidebar.set_results(self._found(self._sidebar.searching), self._chats.open.id)
-            return
-        rows = [ChatRow(each.id, each.title, each.when, each.pinned) for each in self._chats.listed()]
-        self._sidebar.set_chats(rows, self._chats.open.id)
+        else:
+            rows = [ChatRow(each.id, each.title, each.when, each.pinned) for each in self._chats.listed()]
+            self._sidebar.set_chats(rows, self._chats.open.id)
+        self.listed.emit()
 
     def rename(self, chat_id: str, name: str) -> None:
         """Give a chat the title `name`; empty brings back the one from its first question."""
@@ -103,6 +105,7 @@ class Listing(QObject):
             return
         for each in self._chats.deleted():
             self._chats.purge(each.id)
+        self.listed.emit()
 
     def _offer_undo(self) -> None:
         if deleted := self._chats.deleted():

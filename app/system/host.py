@@ -9,10 +9,8 @@ import sys
 from pathlib import Path
 
 from PySide6.QtCore import QObject
-from PySide6.QtGui import QAction, QIcon, QKeySequence
-from PySide6.QtWidgets import QMenu
+from PySide6.QtGui import QIcon
 
-from app.about import strings as about_strings
 from app.about.window import AboutWindow
 from app.session.turn import Link
 from app.system import strings
@@ -38,7 +36,7 @@ class Host(QObject):
             # There the bundle's own icon is drawn, at every size and in the Dock.
             window.setWindowIcon(QIcon(str(APP_ICON)))
         window.desk.link_changed.connect(self._follow)
-        self._add_about()
+        window.menu_actions.bind({"about": self.show_about})
         application.opened.hand_to(self._attach)
         application.on_quit = window.close
 
@@ -53,20 +51,6 @@ class Host(QObject):
         about = AboutWindow(self._theme, self._window)
         about.show()
         return about
-
-    def _add_about(self) -> None:
-        """In the app's own menu on a Mac; elsewhere by the key for help."""
-        action = QAction(about_strings.MENU, self)
-        action.setMenuRole(QAction.MenuRole.AboutRole)
-        action.triggered.connect(lambda checked: self.show_about())
-        if sys.platform == "darwin":
-            menus = [menu.menu() for menu in self._window.menuBar().actions()]
-            for menu in menus[:1]:
-                if isinstance(menu, QMenu):
-                    menu.addAction(action)
-        else:
-            action.setShortcut(QKeySequence("F1"))
-            self._window.addAction(action)
 
     def _follow(self, link: Link) -> None:
         self.awake.follow(link.phase)

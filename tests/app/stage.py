@@ -104,7 +104,7 @@ def gone(pid: int) -> bool:
 
 
 async def press(
-    window: MainWindow, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
+    window: QWidget, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
 ) -> None:
     """A key as the window system delivers it, so that shortcuts see it."""
     window.activateWindow()

@@ -1,0 +1,226 @@
+"""Every key of the design's table, as the window system delivers it to the real window.
+
+The rest of them are tried where what they do is tested: sending (test_window), the zoom and the
+settings beside their own tests.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+
+from app.scenario import ask
+from app.session.turn import Phase
+from app.window import MainWindow
+from core.events import Attachment, Message
+from tests.app.stage import last, play, press, ready, until
+
+CTRL, SHIFT, ALT, META = (
+    Qt.KeyboardModifier.ControlModifier,
+    Qt.KeyboardModifier.ShiftModifier,
+    Qt.KeyboardModifier.AltModifier,
+    Qt.KeyboardModifier.MetaModifier,
+)
+SIDEBAR = CTRL | META if sys.platform == "darwin" else CTRL | ALT
+KEY = Qt.Key
+
+
+def test_chats(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views, desk = window.views, window.desk
+        await ready(window)
+        ask(window, "write 5 about tides")
+        await ready(window)
+        first = desk.chats.open.id
+        await press(window, KEY.Key_N, CTRL)
+        assert desk.chats.open.id != first
+        await press(window, KEY.Key_K, CTRL)
+        assert QApplication.focusWidget() is views.sidebar.search
+        desk.select_chat(first)
+        await press(window, KEY.Key_F, CTRL)
+        assert views.transcript.finder.is_open
+        assert views.transcript.finder.bar.field.hasFocus()
+        for letter in "w3":
+            await press(window, KEY(ord(letter.upper())))
+        await until(lambda: "of" in views.transcript.finder.bar.count.text())
+        before = views.transcript.finder.bar.count.text()
+        await press(window, KEY.Key_G, CTRL)
+        await press(window, KEY.Key_G, CTRL | SHIFT)
+        assert views.transcript.finder.bar.count.text() == before
+        await press(window, KEY.Key_Escape)
+        assert not views.transcript.finder.is_open
+
+    play(qapp, scene)
+
+
+def test_writing_and_sending(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views, desk = window.views, window.desk
+        await ready(window)
+        for letter in "HI":
+            await press(window, KEY(ord(letter)))
+        await press(window, KEY.Key_Return, SHIFT)
+        await press(window, KEY.Key_3)
+        assert views.composer.text == "hi\n3"
+        await press(window, KEY.Key_Return)
+        assert desk.chats.open.turns[-1].user.content == "hi\n3"
+        await ready(window)
+        await press(window, KEY.Key_Up)
+        assert views.composer.text == "hi\n3"
+        assert views.editing_bar.isVisible()
+        # Escape takes that back; there is no answer to stop.
+        await press(window, KEY.Key_Escape)
+        assert views.composer.text == ""
+        old = desk.chats.open.turns[-1].id
+        await press(window, KEY.Key_R, CTRL)
+        await ready(window)
+        assert desk.chats.open.turns[-1].id != old
+
+    play(qapp, scene)
+
+
+def test_a_raw_paste_from_anywhere(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        QGuiApplication.clipboard().setText("a word " * 3_000)
+        await press(window, KEY.Key_V, CTRL)
+        await until(lambda: len(composer.attachments) == 1)
+        window.views.sidebar.search.setFocus()
+        await press(window, KEY.Key_V, CTRL | SHIFT)
+        assert composer.text.startswith("a word a word")
+        assert composer.edit.hasFocus()
+        assert len(composer.attachments) == 1
+        # The Edit menu's keys mean the text that has the focus.
+        await press(window, KEY.Key_A, CTRL)
+        await press(window, KEY.Key_X, CTRL)
+        assert composer.text == ""
+        window.menu_actions["undo"].trigger()
+        assert composer.text.startswith("a word a word")
+
+    play(qapp, scene)
+
+
+def test_attaching_a_file(qapp: QApplication, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The dialog is the system's own and would stand in the way of every later key."""
+    notes = tmp_path / "notes.txt"
+    notes.write_text("High water at noon.")
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(notes)], ""))
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        await press(window, KEY.Key_O, CTRL)
+        await until(lambda: [each.name for each in window.views.composer.attachments] == ["notes.txt"])
+
+    play(qapp, scene)
+
+
+@pytest.mark.parametrize(
+    ("key", "held"), [(KEY.Key_Escape, Qt.KeyboardModifier.NoModifier), (KEY.Key_Period, CTRL)]
+)
+def test_stopping_from_the_chats_panel(qapp: QApplication, key: Qt.Key, held: Qt.KeyboardModifier) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 2)
+        window.views.sidebar.list.setFocus()
+        assert window.menu_actions["stop"].isEnabled()
+        await press(window, key, held)
+        await ready(window)
+        assert last(window).status == "stopped"
+        assert not window.menu_actions["stop"].isEnabled()
+
+    play(qapp, scene)
+
+
+def test_panels_tint_and_document(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views, actions = window.views, window.menu_actions
+        await ready(window)
+        await press(window, KEY.Key_T, CTRL)
+        assert views.header.tint.value == "hover"
+        for key, held, panel, name in (
+            (KEY.Key_I, CTRL | ALT, views.side, "inspector"),
+            (KEY.Key_S, SIDEBAR, views.sidebar, "sidebar"),
+        ):
+            assert actions[name].isChecked()
+            await press(window, key, held)
+            assert panel.isHidden()
+            assert not actions[name].isChecked()
+            await press(window, key, held)
+            assert panel.isVisible()
+        assert not actions["next_passage"].isEnabled()
+        text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
+        window.desk.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        await ready(window)
+        assert actions["next_passage"].isEnabled()
+        await press(window, KEY.Key_D, CTRL | ALT)
+        assert views.side.tab == "document"
+        assert actions["document"].isChecked()
+        await press(window, KEY.Key_Down, CTRL | ALT)
+        assert views.document.view.current_stretch == 0
+        await press(window, KEY.Key_Up, CTRL | ALT)
+        await press(window, KEY.Key_D, CTRL | ALT)
+        assert views.side.tab == "settings"
+        assert not actions["document"].isChecked()
+
+    play(qapp, scene)
+
+
+def test_a_side_window_comes_goes_and_comes_back(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        kind = "lab"
+        if not window.menu_actions[kind].isVisible():
+            window.windows.add(kind, QWidget)
+        assert window.windows.find(kind) is None
+        await press(window, KEY.Key_L, CTRL | SHIFT)
+        beside = window.windows.find(kind)
+        assert beside is not None
+        assert beside.isVisible()
+        await until(lambda: QApplication.activeWindow() is beside)
+        # ⌘W means the window in front, and the app's keys work there too.
+        await press(beside, KEY.Key_W, CTRL)
+        assert beside.isHidden()
+        assert window.isVisible()
+        await press(window, KEY.Key_L, CTRL | SHIFT)
+        assert window.windows.find(kind) is beside
+        assert beside.isVisible()
+        window.activateWindow()
+        await until(lambda: QApplication.activeWindow() is window)
+        await press(window, KEY.Key_W, CTRL)
+        assert window.isHidden()
+        assert window.windows.find(kind) is None
+        await window.closed()
+
+    play(qapp, scene)
+
+
+def test_quitting_from_a_side_window(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        if not window.menu_actions["tables"].isVisible():
+            window.windows.add("tables", QWidget)
+        await press(window, KEY.Key_T, CTRL | SHIFT)
+        beside = window.windows.find("tables")
+        assert beside is not None
+        await press(beside, KEY.Key_Q, CTRL)
+        assert window.isHidden()
+        await window.closed()
+        assert window.desk.link.phase is Phase.CLOSED
+
+    play(qapp, scene)
+
+
+def test_every_menu_can_be_reached(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        titles = [menu.text() for menu in window.menuBar().actions() if menu.isVisible()]
+        assert titles[:4] == ["&Chat", "&Edit", "&View", "&Answer"]
+
+    play(qapp, scene)
