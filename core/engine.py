@@ -35,7 +35,7 @@ from core.errors import (
     PromptTooLongError,
     TableError,
 )
-from core.events import Change, Event, Generate, ModelInfo
+from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.kv.ledger import Ledger
 from core.kv.shelf import Shelf
 from core.models.loader import LoadedModel, Progress, load
@@ -63,10 +63,13 @@ def never() -> bool:
 class Engine:
     """Load once, generate often. Every method belongs to the thread that made the engine.
 
-    `memory` keeps what drafters learn; without one it lasts as long as the engine.
+    `memory` keeps what drafters learn; without one it lasts as long as the engine. `say` hears how
+    a rehearsal stands.
     """
 
-    def __init__(self, memory: TableMemory | None = None) -> None:
+    def __init__(
+        self, memory: TableMemory | None = None, say: Callable[[Rehearsing], None] = lambda rehearsing: None
+    ) -> None:
         self._loaded: LoadedModel | None = None
         self._shelf: Shelf | None = None
         self._rest: Generator[None, None, None] | None = None
@@ -78,7 +81,7 @@ class Engine:
         self._profile: Profile | None = None
         self._cost_profile: CostProfile | None = None
         self._measuring: Generator[None, None, CostProfile] | None = None
-        self._rehearsal = IdleRehearsal()
+        self._rehearsal = IdleRehearsal(say)
 
     # ---- the model
 
@@ -186,7 +189,7 @@ class Engine:
 
         First what an answer skipped is read, if that was asked for; a new request ends it. Then
         T(w) is measured, one forward at a time, and trees are tried, where that was never done;
-        then rehearsal, if the last request's settings want it.
+        then rehearsal, if that is wanted and nobody types.
         """
         if self._loaded is None:
             return False
@@ -201,6 +204,18 @@ class Engine:
         if self._rehearsal.made_table:
             self._learned = None  # read again for the next answer
         return more
+
+    def rehearse(self, wanted: bool) -> None:
+        """Whether the loaded model rehearses while idle; no other one will. Raises `NoModelError`."""
+        self._rehearsal.want(self.loaded.info.name, wanted)
+
+    def typing(self) -> None:
+        """Somebody writes a question: rehearsal stands still for some seconds."""
+        self._rehearsal.hold()
+
+    def idle_due_s(self) -> float | None:
+        """Seconds until there may be idle work again, None if time alone will not bring any."""
+        return self._rehearsal.due_s() or None
 
     def _measure_some(self) -> bool:
         if self._loaded is None or self._cost_profile is not None:
@@ -252,11 +267,18 @@ class Engine:
     def _answer(
         self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str
     ) -> Iterator[Event]:
-        started, prompt = time.perf_counter(), text.ids
         self._rehearsal.drop()
+        try:
+            yield from self._answer_alone(text, settings, cancelled, request)
+        finally:
+            self._rehearsal.resume()
+
+    def _answer_alone(
+        self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str
+    ) -> Iterator[Event]:
+        started, prompt = time.perf_counter(), text.ids
         self._rest = None
         check(settings)
-        self._rehearsal.wanted = settings.tables.rehearse
         limit = self.loaded.info.context_tokens - 1
         if not prompt:
             raise EmptyPromptError("There is nothing to answer: the prompt is empty.", "Type a question.")
@@ -291,8 +313,6 @@ class Engine:
         """What can be done of `settings`, with a change for each part that cannot."""
         info = self.loaded.info
         changes: list[Change] = []
-        if settings.tables.rehearse and self._rehearsal.trouble:
-            changes.append(Change("tables.rehearse", "on", "off", self._rehearsal.trouble))
         room = info.context_tokens - prompt_tokens
         wanted = settings.sampling.max_tokens
         if wanted > room:

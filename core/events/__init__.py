@@ -14,6 +14,8 @@ Which of them follow each other:
     count_tokens→ token_count | failed
     list_tables → table_list | failed
     save_tables, load_tables, reset_table, export_table, import_table → table_done | failed
+    rehearse    → rehearsing* | failed
+    typing      → rehearsing, if it stops one
     (always)    → heartbeat, about once a second
     (tables)    → table_status after a model was loaded, after an answer that taught them, after a save
 """
@@ -34,6 +36,7 @@ from core.events.codec import Command, Event, decode_command, decode_event, enco
 from core.events.models import LoadModel, LoadProgress, ModelInfo, ModelLoaded, ModelUnloaded, UnloadModel
 from core.events.process import PROTOCOL, Activity, Failed, Heartbeat, Hello, Shutdown
 from core.events.reading import Passage, PrefillPhase, PrefillProgress, ReadingMap, ReadingWay, ScorerName
+from core.events.rehearsal import RehearsalState, Rehearse, Rehearsing, Typing, WaitsFor
 from core.events.request import Attachment, Cancel, CountTokens, Generate, Message, Role, TokenCount
 from core.events.tables import (
     ExportTable,
@@ -90,6 +93,9 @@ __all__ = [
     "PrefillProgress",
     "ReadingMap",
     "ReadingWay",
+    "RehearsalState",
+    "Rehearse",
+    "Rehearsing",
     "ResetTable",
     "Role",
     "SaveTables",
@@ -107,7 +113,9 @@ __all__ = [
     "TableTeacher",
     "Token",
     "TokenCount",
+    "Typing",
     "UnloadModel",
+    "WaitsFor",
     "decode_command",
     "decode_event",
     "encode",

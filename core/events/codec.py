@@ -11,6 +11,7 @@ from core.events.answer import Finished, Gauges, Token
 from core.events.models import LoadModel, LoadProgress, ModelLoaded, ModelUnloaded, UnloadModel
 from core.events.process import Failed, Heartbeat, Hello, Shutdown
 from core.events.reading import PrefillProgress, ReadingMap
+from core.events.rehearsal import Rehearse, Rehearsing, Typing
 from core.events.request import Cancel, CountTokens, Generate, TokenCount
 from core.events.tables import (
     ExportTable,
@@ -37,6 +38,8 @@ Command = Union[
     ResetTable,
     ExportTable,
     ImportTable,
+    Rehearse,
+    Typing,
     Shutdown,
 ]
 Event = Union[
@@ -53,6 +56,7 @@ Event = Union[
     TableStatus,
     TableList,
     TableDone,
+    Rehearsing,
     Failed,
     Heartbeat,
 ]

@@ -2,16 +2,22 @@
 
 A piece is one forward pass of a few rows, so whoever asks waits for no more than that. Answers
 under way are lost then; those that were finished are kept, and the next quiet moment goes on after
-them. Small batches, for what is lost is small then, too.
+them. Small batches, for what is lost is small then, too. While somebody types nothing is lost:
+the answers under way only stand still.
 
-Owns the work under way. Knows no engine; it is told which model to use, and whether it is wanted.
+Owns the work under way, and says how it stands. Knows no engine; it is told which model to use, and
+whether it is wanted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
+
+from msgspec.structs import replace
 
 from core.errors import DraftlightError
+from core.events import RehearsalState, Rehearsing, WaitsFor
 from core.models.loader import LoadedModel
 from core.rehearsal.conversations import default_conversations, read_conversations
 from core.rehearsal.rehearsal import Plan, Progress, Rehearsal
@@ -21,58 +27,165 @@ _BATCH = 4
 _CHUNK_TOKENS = 64
 # A first table after so many tokens, and one more each time as many have come.
 _TABLE_EVERY_TOKENS = 20_000
+# Longer than most people stop to think in the middle of a question.
+_QUIET_S = 10.0
+_SAY_EVERY_S = 1.0
 
 
 class IdleRehearsal:
-    """Of one model after the other. `trouble` says why it stopped for good, in words."""
+    """Of one model after the other. `say` hears how it stands; `clock` counts seconds."""
 
-    def __init__(self) -> None:
-        self.wanted = False
-        self.trouble = ""
-        self.progress: Progress | None = None
-        self._work: Generator[Progress, None, None] | None = None
+    def __init__(
+        self,
+        say: Callable[[Rehearsing], None] = lambda rehearsing: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._say = say
+        self._clock = clock
+        self._model = ""
+        self._wanted = False
         self._finished = False
+        self._trouble = ""
+        self._answering = False
+        self._quiet_at = -_QUIET_S
+        self._progress = Progress(0, 0, 0)
+        self._contexts = 0
+        self._made_table = False
+        self._rehearsal: Rehearsal | None = None
+        self._work: Generator[Progress, None, None] | None = None
+        self._said: Rehearsing | None = None
+        self._said_at = 0.0
+
+    # ---- what is wanted of it
+
+    def want(self, model: str, wanted: bool) -> None:
+        """Rehearse with `model`, or stop. What went wrong before is tried again."""
+        self._model, self._wanted = model, wanted
+        self._trouble, self._finished = "", False
+        if not wanted:
+            self._let_go()
+        self._tell(at_once=True)
+
+    def hold(self) -> None:
+        """Somebody types: stand still for some seconds."""
+        self._quiet_at = self._clock() + _QUIET_S
+        self._tell()
+
+    def drop(self) -> None:
+        """Something is asked: let go of the model, of the memory and of the files."""
+        self._answering = True
+        self._let_go()
+        self._tell()
+
+    def resume(self) -> None:
+        """It is answered."""
+        self._answering = False
+        self._tell()
+
+    def forget_model(self) -> None:
+        """Another model comes, or none: what was wanted was wanted of this one."""
+        if self._wanted:
+            self.want(self._model, False)
+        self._model, self._said = "", None
+        self._progress, self._contexts = Progress(0, 0, 0), 0
+
+    # ---- its work
 
     def piece(self, loaded: LoadedModel) -> bool:
-        """One piece of work, if it is wanted; whether there is more. `made_table` tells of a new table."""
-        self.progress = None
-        if not self.wanted or self._finished:
+        """One piece of work, if it is wanted; whether there is more."""
+        self._made_table = False
+        if not self._wanted or self._finished or self._trouble or self.due_s() > 0:
             return False
         try:
-            if self._work is None:
-                self._work = self._begin(loaded)
-            self.progress = next(self._work)
-            return True
+            if self._rehearsal is None or self._work is None:
+                self._rehearsal = _begin(loaded)
+                self._work = self._rehearsal.work()
+            self._take(next(self._work))
         except StopIteration:
+            self._take(self._rehearsal.progress() if self._rehearsal else self._progress)
             self._finished = True
+            self._let_go()
         except (DraftlightError, MemoryError, RuntimeError) as error:  # MLX out of memory, among others
-            self.trouble, self._finished = str(error), True
-        self._work = None
-        return False
+            self._trouble = str(error)
+            self._let_go()
+        self._tell()
+        return self._work is not None
 
     @property
     def made_table(self) -> bool:
         """Whether the last piece wrote a table."""
-        return self.progress is not None and self.progress.contexts > 0
+        return self._made_table
 
-    def drop(self) -> None:
-        """Something is asked: let go of the model, of the memory and of the files."""
+    def due_s(self) -> float:
+        """Seconds until a piece can be done, as far as it is up to those who type; 0 if it can now."""
+        return max(0.0, self._quiet_at - self._clock()) if self._wanted else 0.0
+
+    @property
+    def state(self) -> Rehearsing:
+        """How it stands."""
+        waits_for: WaitsFor = "answer" if self._answering else "quiet" if self.due_s() > 0 else ""
+        state: RehearsalState
+        if not self._wanted:
+            state = "off"
+        elif self._trouble:
+            state = "failed"
+        elif self._finished:
+            state = "done"
+        else:
+            state = "waiting" if waits_for or self._work is None else "running"
+        progress = self._progress
+        return Rehearsing(
+            self._model,
+            state,
+            waits_for if state == "waiting" else "",
+            progress.answered,
+            progress.prompts,
+            progress.tokens,
+            self._contexts,
+            self._trouble,
+        )
+
+    # ---- inside
+
+    def _take(self, progress: Progress) -> None:
+        self._progress = progress
+        if progress.contexts:
+            self._contexts, self._made_table = progress.contexts, True
+
+    def _let_go(self) -> None:
+        """Of the work under way."""
         if self._work is not None:
             self._work.close()
-        self._work = self.progress = None
+        self._work = self._rehearsal = None
 
-    def forget_model(self) -> None:
-        """Another model comes, or none: begin anew with it."""
-        self.drop()
-        self.trouble, self._finished = "", False
+    def _tell(self, *, at_once: bool = False) -> None:
+        """Say how it stands if that is another state, or if it moved and a second has passed.
 
-    def _begin(self, loaded: LoadedModel) -> Generator[Progress, None, None]:
-        records, table = rehearsal_paths(loaded.info.name)
-        plan = Plan(
-            records,
-            table,
-            batch=_BATCH,
-            chunk_tokens=_CHUNK_TOKENS,
-            table_every_tokens=_TABLE_EVERY_TOKENS,
-        )
-        return Rehearsal(loaded, read_conversations(default_conversations()), plan).work()
+        Of a rehearsal that was never wanted nothing is said.
+        """
+        now, state = self._clock(), self.state
+        if self._said is None:
+            news = self._wanted
+        elif _without_counts(state) != _without_counts(self._said):
+            news = True
+        else:
+            news = state != self._said and now - self._said_at >= _SAY_EVERY_S
+        if news or at_once:
+            self._said, self._said_at = state, now
+            self._say(state)
+
+
+def _without_counts(state: Rehearsing) -> Rehearsing:
+    return replace(state, answered=0, prompts=0, tokens=0)
+
+
+def _begin(loaded: LoadedModel) -> Rehearsal:
+    records, table = rehearsal_paths(loaded.info.name)
+    plan = Plan(
+        records,
+        table,
+        batch=_BATCH,
+        chunk_tokens=_CHUNK_TOKENS,
+        table_every_tokens=_TABLE_EVERY_TOKENS,
+    )
+    return Rehearsal(loaded, read_conversations(default_conversations()), plan)

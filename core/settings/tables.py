@@ -18,14 +18,6 @@ class Tables(Struct, frozen=True, forbid_unknown_fields=True):
             " Off leaves no trace of this chat in them.",
         ),
     ] = True
-    rehearse: Annotated[
-        bool,
-        Meta(
-            title="Rehearse while idle",
-            description="While nothing is asked, the model answers Draftlight's own prompts, and guesses go"
-            " by what it tends to say. Stops the moment you ask. Uses power.",
-        ),
-    ] = False
     autosave_s: Annotated[
         int,
         Meta(

@@ -38,6 +38,7 @@ from core.events import (
     ModelLoaded,
     ModelUnloaded,
     PrefillProgress,
+    Rehearse,
     ResetTable,
     SaveTables,
     Shutdown,
@@ -45,6 +46,7 @@ from core.events import (
     TableDone,
     Token,
     TokenCount,
+    Typing,
     UnloadModel,
     failure,
 )
@@ -82,7 +84,7 @@ class _Worker:
         self._channel = channel
         self._blas = blas
         # Said by the main thread and by the one that saves; the channel takes both.
-        self._engine = Engine(TableMemory(TableFolder(tables_dir()), channel.send))
+        self._engine = Engine(TableMemory(TableFolder(tables_dir()), channel.send), channel.send)
         self._queue: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._cancelled: set[str] = set()
         self._closing = threading.Event()
@@ -132,6 +134,10 @@ class _Worker:
                     self._done(request, "export", done)
                 case ImportTable(_, path):
                     self._done(request, "import", self._engine.memory.import_(Path(path)))
+                case Rehearse(_, wanted):
+                    self._engine.rehearse(wanted)
+                case Typing():
+                    self._engine.typing()
                 case _:
                     pass
         except Exception as error:  # the boundary: whatever went wrong, the window is told
@@ -144,17 +150,28 @@ class _Worker:
             self._set(self._resting())
 
     def _next_command(self) -> Command:
-        """The next command; until it comes, what the engine finds worth doing, a piece at a time."""
-        try:
-            while self._queue.empty() and self._engine.idle_work():
-                pass
-        except Exception:  # measuring is a convenience: without it the engine guesses
-            traceback.print_exc()
+        """The next command; until it comes, what the engine finds worth doing, a piece at a time.
+
+        Tables are saved when that is due, in the middle of other idle work, too.
+        """
         while True:
             try:
-                return self._queue.get(timeout=self._engine.memory.due_s())
+                while self._queue.empty() and self._engine.idle_work():
+                    self._save_if_due()
+            except Exception:  # measuring is a convenience: without it the engine guesses
+                traceback.print_exc()
+            waits = (self._engine.memory.due_s(), self._engine.idle_due_s())
+            try:
+                return self._queue.get(
+                    timeout=min((wait for wait in waits if wait is not None), default=None)
+                )
             except queue.Empty:
-                self._engine.memory.save_soon()
+                self._save_if_due()
+
+    def _save_if_due(self) -> None:
+        due_s = self._engine.memory.due_s()
+        if due_s is not None and due_s <= 0:
+            self._engine.memory.save_soon()
 
     def _load(self, model: str) -> None:
         self._set("loading")
