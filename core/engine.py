@@ -25,15 +25,15 @@ from core.decoding.tree_probe import why_no_trees
 from core.decoding.width_cost import CostProfile, LiveCost, load_profile, measure, save_profile
 from core.draft_models import DraftModels
 from core.drafting.cacheback import CachebackDrafter
-from core.drafting.frozen_table import FrozenTable
+from core.drafting.calibration import Calibration
 from core.drafting.gram_table import GramTable
+from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.errors import (
     EmptyPromptError,
     NoModelError,
     OutOfMemoryError,
     PromptTooLongError,
-    TableError,
 )
 from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.kv.ledger import Ledger
@@ -49,9 +49,8 @@ from core.prefill.trial import why_no_gaps
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings, assign
 from core.settings.declaration import check
-from core.settings.drafting import Cacheback
 from core.tables.built import load_built
-from core.tables.frozen_file import load_frozen
+from core.tables.frozen_file import chosen_table
 from core.tables.memory import TableMemory
 
 
@@ -250,7 +249,7 @@ class Engine:
             return layout(prompt, told) if told else unknown_layout(len(prompt.ids))
 
         text = Text(prompt.ids, prompt.asked, laid_out)
-        yield from self._answer(text, settings, cancelled, request.request)
+        yield from self._answer(text, settings, cancelled, request.request, apart=request.apart)
 
     def generate_ids(
         self,
@@ -265,19 +264,26 @@ class Engine:
         yield from self._answer(text, settings, cancelled, request)
 
     def _answer(
-        self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str
+        self,
+        text: Text,
+        settings: Settings,
+        cancelled: Callable[[], bool],
+        request: str,
+        *,
+        apart: bool = False,
     ) -> Iterator[Event]:
         self._rehearsal.drop()
         try:
-            yield from self._answer_alone(text, settings, cancelled, request)
+            yield from self._answer_alone(text, settings, cancelled, request, apart)
         finally:
             self._rehearsal.resume()
 
     def _answer_alone(
-        self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str
+        self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str, apart: bool
     ) -> Iterator[Event]:
         started, prompt = time.perf_counter(), text.ids
-        self._rest = None
+        if not apart:
+            self._rest = None
         check(settings)
         limit = self.loaded.info.context_tokens - 1
         if not prompt:
@@ -285,17 +291,20 @@ class Engine:
         if len(prompt) > limit:
             raise PromptTooLongError(len(prompt), limit)
         try:
-            plan = self._plan(len(prompt), settings)
+            plan = self._plan(len(prompt), settings, apart)
             means = Means(self._why_no_gaps, lambda required: self._scoring(required, plan))
             whole = bool(why_whole(settings.prefill, text.asked))
-            ledger = self._kept.take(text.ids, whole=whole)
+            ledger = Ledger(self.loaded.new_cache) if apart else self._kept.take(text.ids, whole=whole)
+            if apart:
+                self._drafts.forget()
             answer = Answer(self.loaded, ledger, text, means, plan, cancelled, request, started)
             try:
                 yield from answer.events()
             finally:
-                self._memory.learned(plan.settings)
-                self._kept.fit(settings.prefill.memory_mib << 20)
-            if ledger.skipped and settings.prefill.finish_reading:
+                if not apart:
+                    self._memory.learned(plan.settings)
+                    self._kept.fit(settings.prefill.memory_mib << 20)
+            if not apart and ledger.skipped and settings.prefill.finish_reading:
                 chunk_tokens = settings.prefill.chunk_tokens
                 self._rest = read_rest(self.loaded.model, self._kept, ledger, chunk_tokens=chunk_tokens)
         except (MemoryError, RuntimeError) as error:
@@ -309,7 +318,7 @@ class Engine:
 
     # ---- plans
 
-    def _plan(self, prompt_tokens: int, settings: Settings) -> Plan:
+    def _plan(self, prompt_tokens: int, settings: Settings, apart: bool) -> Plan:
         """What can be done of `settings`, with a change for each part that cannot."""
         info = self.loaded.info
         changes: list[Change] = []
@@ -331,7 +340,7 @@ class Engine:
             changes.append(Change("drafting.drafter", spec.name, "off", reason))
             settings = assign(settings, "drafting.drafter", "off")
             spec = drafter_spec("off")
-        resources = self._resources(settings, spec, changes)
+        resources = self._resources(settings, spec, changes, apart)
         drafter = spec.build(settings, resources)
         if isinstance(drafter, CachebackDrafter) and drafter.mode != settings.cacheback.mode:
             reason = "no table learned beforehand was chosen"
@@ -352,7 +361,9 @@ class Engine:
             self._cost_profile = load_profile(self.loaded.info)
         return self._cost_profile
 
-    def _resources(self, settings: Settings, spec: DrafterSpec, changes: list[Change]) -> Resources:
+    def _resources(
+        self, settings: Settings, spec: DrafterSpec, changes: list[Change], apart: bool
+    ) -> Resources:
         info = self.loaded.info
         trees = False
         if spec.trees:
@@ -361,31 +372,17 @@ class Engine:
             if why_not:
                 changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
         proposer = self._drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
-        frozen = self._frozen_table(settings.cacheback) if spec.takes_frozen else None
+        frozen = chosen_table(settings.cacheback, info) if spec.takes_frozen else None
         return Resources(
             info.context_tokens,
             info.family,
-            self._memory.tables_for(settings),
+            NgramTables() if apart else self._memory.tables_for(settings),
             trees,
             frozen,
             self._learned_table(changes) if spec.name == "auto" and settings.auto.learned else None,
-            calibration=self._memory.calibration_for(settings),
+            calibration=Calibration() if apart else self._memory.calibration_for(settings),
             proposer=proposer,
         )
-
-    def _frozen_table(self, settings: Cacheback) -> FrozenTable | None:
-        """The table that was chosen, if one was. Raises `TableError`, also if its leaders do not fit."""
-        if not settings.frozen_file or settings.mode == "dynamic":
-            return None
-        info, path = self.loaded.info, Path(settings.frozen_file).expanduser()
-        held = load_frozen(path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary)
-        length = len(next(iter(held.entries()), ()))
-        if length != settings.leader_tokens:
-            raise TableError(
-                f"{path.name} has leaders of {length} tokens, and {settings.leader_tokens} are looked up.",
-                f"Set cacheback.leader_tokens to {length}, or choose another table.",
-            )
-        return held
 
     def _learned_table(self, changes: list[Change]) -> GramTable | None:
         """What models of the family tend to say, if a table of that is at hand; read once a model."""

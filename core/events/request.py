@@ -32,11 +32,16 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Generate(Wire, frozen=True):
-    """Answer `messages` (the last one is the user's). `request` is any id that is new."""
+    """Answer `messages` (the last one is the user's). `request` is any id that is new.
+
+    `apart`: as if nothing had been asked before, and nothing of it is kept: a cache of its own,
+    empty tables, nothing learned. What else is cached stays as it is.
+    """
 
     request: str
     messages: tuple[Message, ...]
     settings: Settings = Settings()
+    apart: bool = False
 
 
 class Cancel(Wire, frozen=True):

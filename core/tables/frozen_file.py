@@ -19,6 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.drafting.frozen_table import FrozenTable
+from core.errors import TableError
+from core.events import ModelInfo
+from core.settings.drafting import Cacheback
 from core.tables import learned_file
 from core.tables.container import Arrays, Refused
 
@@ -53,6 +56,21 @@ def load_frozen(path: Path, *, family: str, family_name: str, vocabulary: int) -
         family=family,
         family_name=family_name,
     )
+
+
+def chosen_table(settings: Cacheback, info: ModelInfo) -> FrozenTable | None:
+    """The table that `settings` name, if they do. Raises `TableError`, also if its leaders do not fit."""
+    if not settings.frozen_file or settings.mode == "dynamic":
+        return None
+    path = Path(settings.frozen_file).expanduser()
+    held = load_frozen(path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary)
+    length = len(next(iter(held.entries()), ()))
+    if length != settings.leader_tokens:
+        raise TableError(
+            f"{path.name} has leaders of {length} tokens, and {settings.leader_tokens} are looked up.",
+            f"Set cacheback.leader_tokens to {length}, or choose another table.",
+        )
+    return held
 
 
 def checked(parts: Arrays, vocabulary: int) -> FrozenTable:
