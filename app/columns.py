@@ -42,12 +42,15 @@ class Arrangement(Struct, frozen=True):
     inspector_over: bool
 
 
-def arrange(width_px: int, wants: Wants, panel_px: int = INSPECTOR_PX) -> Arrangement:
-    """Where everything goes in a window of `width_px`; `panel_px` is how wide the right panel wants to be."""
+def arrange(width_px: int, wants: Wants, panel_px: int = INSPECTOR_PX, *, alone: bool = False) -> Arrangement:
+    """Where everything goes in a window of `width_px`; `panel_px` is how wide the right panel wants to be.
+
+    `alone`: the content has no right panel, whatever is wanted.
+    """
     sidebar_beside = width_px >= SIDEBAR_BESIDE_FROM_PX
     inspector_beside = width_px >= INSPECTOR_BESIDE_FROM_PX
     sidebar = wants.sidebar if sidebar_beside else wants.sidebar_over
-    inspector = wants.inspector if inspector_beside else wants.inspector_over
+    inspector = (wants.inspector if inspector_beside else wants.inspector_over) and not alone
     left = SIDEBAR_PX if sidebar and sidebar_beside else 0
     right = panel_px if inspector and inspector_beside else 0
     return Arrangement(
@@ -78,6 +81,7 @@ class Columns(QWidget):
         self._sidebar, self._content, self._inspector = sidebar, content, inspector
         self._wants = Wants()
         self._panel_px = INSPECTOR_PX
+        self._alone = False
         self._arrangement = arrange(self.width(), self._wants)
         # Reading order is also the order of Tab: sidebar, content, inspector.
         for widget in (sidebar, content, inspector):
@@ -118,6 +122,12 @@ class Columns(QWidget):
             self._panel_px = panel_px
             self._place()
 
+    def show_alone(self, alone: bool) -> None:
+        """Whether the content now has no right panel; what is wanted is kept."""
+        if alone != self._alone:
+            self._alone = alone
+            self._place()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
@@ -135,7 +145,7 @@ class Columns(QWidget):
         self._place()
 
     def _place(self) -> None:
-        plan = arrange(self.width(), self._wants, self._panel_px)
+        plan = arrange(self.width(), self._wants, self._panel_px, alone=self._alone)
         height = self.height()
         self._content.setGeometry(QRect(plan.content_x_px, 0, plan.content_px, height))
         self._sidebar.setGeometry(QRect(0, 0, plan.sidebar_px or SIDEBAR_PX, height))

@@ -59,6 +59,7 @@ class Commands(QObject):
             "next_passage": lambda: self._jump(1),
             "previous_passage": lambda: self._jump(-1),
             "tint": views.header.cycle_tint,
+            "race": desk.racing.toggle,
             "stop": desk.stop,
             "regenerate": desk.regenerate,
             "edit_last": desk.edit,

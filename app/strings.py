@@ -55,6 +55,10 @@ BLOCKED_LOADING = "The model is loading. You can write already."
 BLOCKED_NO_MODEL = "Sending is paused because no model is loaded. Your draft is kept."
 
 
+BLOCKED_BY_ANSWER = "An answer is being written. The race can start when that is done."
+BLOCKED_BY_RACE = "A race is being recorded. This chat can be continued when that is done."
+
+
 def blocked_by_other_chat(title: str) -> str:
     return f"“{title}” is being answered. This chat can be continued when that is done."
 

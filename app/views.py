@@ -17,6 +17,7 @@ from app.gauges.strip import InstrumentStrip
 from app.header import Header
 from app.panels.document_tab import DocumentTab
 from app.panels.inspector import Inspector
+from app.panels.race.page import RacePage
 from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
 
@@ -38,6 +39,7 @@ class Views:
     hint: TextLabel
     sidebar: Sidebar
     side: SidePanel
+    race: RacePage
 
     @property
     def inspector(self) -> Inspector:

@@ -31,6 +31,7 @@ from app.gauges.strip import InstrumentStrip
 from app.header import Header
 from app.menus.actions import Actions
 from app.menus.menu_bar import fill
+from app.panels.race.page import RacePage
 from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
 from app.session.intents import Close
@@ -69,8 +70,8 @@ class MainWindow(QMainWindow):
         self.setMinimumSize(MINIMUM_SIZE)
 
         self.views = self._make_views()
-        content = self._make_content()
-        self.columns = Columns(theme, self.views.sidebar, content, self.views.side, self)
+        self._content = self._make_content()
+        self.columns = Columns(theme, self.views.sidebar, self._content, self.views.side, self)
         self.setCentralWidget(self.columns)
         self.worker = WorkerLink(self._hear, command, silence_s=silence_s)
         self.desk = Desk(self.views, model, self.worker.send, self.worker.restart, home, self)
@@ -141,9 +142,10 @@ class MainWindow(QMainWindow):
             hint=hint,
             sidebar=Sidebar(theme),
             side=SidePanel(theme),
+            race=RacePage(theme),
         )
 
-    def _make_content(self) -> QWidget:
+    def _make_content(self) -> QStackedWidget:
         views, content = self.views, QWidget(self)
         column = QVBoxLayout(content)
         column.setContentsMargins(0, 0, 0, 0)
@@ -156,7 +158,10 @@ class MainWindow(QMainWindow):
         column.addLayout(_centred(views.composer, 10))
         column.addWidget(views.legend)
         column.addWidget(views.hint)
-        return content
+        stack = QStackedWidget(self)
+        stack.addWidget(content)
+        stack.addWidget(views.race)
+        return stack
 
     def _make_actions(self) -> None:
         self.menu_actions.bind(self.commands.slots())
@@ -211,11 +216,18 @@ class MainWindow(QMainWindow):
         views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
         views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
+        self.desk.racing.shown_changed.connect(self._show_race)
         self.columns.arranged.connect(self._show_arrangement)
 
     def _show_arrangement(self, plan: Arrangement) -> None:
         self.views.header.set_inspector_shown(plan.inspector_px > 0)
         self.views.header.set_sidebar_shown(plan.sidebar_px > 0)
+
+    def _show_race(self, shown: bool) -> None:
+        self._content.setCurrentIndex(1 if shown else 0)
+        self.columns.show_alone(shown)
+        if not shown:
+            self.views.composer.edit.setFocus()
 
 
 def _centred(widget: QWidget, top_px: int) -> QLayout:

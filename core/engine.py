@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from pathlib import Path
 from typing import cast
 
 import mlx.core as mx

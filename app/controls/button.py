@@ -49,6 +49,12 @@ class Button(QAbstractButton):
         self._ring = FocusRing(self, theme, self._radius_px)
         theme.changed.connect(self.update)
 
+    def set_kind(self, kind: Kind) -> None:
+        """Look like another kind from now on."""
+        self._kind = kind
+        self.updateGeometry()
+        self.update()
+
     def sizeHint(self) -> QSize:
         padding = 7 if self._kind == "link" else 11 if self._small else 13
         width = QFontMetricsF(self._text_font()).horizontalAdvance(self.text()) + 2 * padding

@@ -21,6 +21,7 @@ from app.desk.chat_page import ChatPage
 from app.desk.chat_settings import ChatSettings
 from app.desk.editing import Editing
 from app.desk.listing import Listing
+from app.desk.racing import Racing
 from app.desk.reading_room import ReadingRoom
 from app.desk.saving import Saving
 from app.desk.transfer import Transfer
@@ -71,11 +72,12 @@ class Desk(QObject):
         self._editing = Editing(views, self.chats, self._page, self)
         self.listing = Listing(views, self.chats, self._page, self._answering, self)
         self.transfer = Transfer(views.sidebar, self.chats, self)
+        self.racing = Racing(views, self.chats, self.take, self)
         self._saving = Saving(views.banner, self.chats, self.home, self)
         if self.home.library and not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
         # In this order each is asked whether an effect is its own.
-        self._rooms = (self._answering, self._worker, self._trouble)
+        self._rooms = (self.racing, self._answering, self._worker, self._trouble)
         self._wire()
         self._show_chat()
 
@@ -255,7 +257,8 @@ class Desk(QObject):
         self._show_chat()
 
     def _show_link(self) -> None:
-        self._worker.show(self._link, self._answering.elsewhere)
+        self._worker.show(self._link, self._answering.elsewhere, self.racing.recording)
+        self.racing.follow(self._link, self._views.composer.blocked_reason or strings.BLOCKED_BY_ANSWER)
 
     def _count(self, intents: tuple[Count, ...]) -> None:
         for intent in intents:
@@ -290,6 +293,7 @@ class Desk(QObject):
         self._saving.chats_changed.connect(self._chats_changed)
         self._answering.answer_finished.connect(self.answer_finished)
         self._reading.panel_requested.connect(self.document_requested)
+        self._page.chat_shown.connect(self.racing.close)
         self._page.chat_shown.connect(self._show_link)
         for told in (self._page.chat_shown, self._page.turn_added, self.listing.listed):
             told.connect(self.chat_changed)

@@ -45,9 +45,11 @@ class WorkerBoard:
         self._meter.forget()
         self._memory = (0, self._memory[1])
 
-    def show(self, link: Link, answering_elsewhere: str) -> None:
+    def show(self, link: Link, answering_elsewhere: str, racing: bool = False) -> None:
         """Each token makes a new link, and hardly any of them another status."""
-        status = status_of(link, self._views.inspector.settings, answering_elsewhere=answering_elsewhere)
+        status = status_of(
+            link, self._views.inspector.settings, answering_elsewhere=answering_elsewhere, racing=racing
+        )
         if status == self._shown:
             return
         self._shown = status

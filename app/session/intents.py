@@ -9,11 +9,12 @@ from core.settings import Settings
 
 
 class Submit(Struct, frozen=True):
-    """Answer `messages`. `request` is new and names the turn from now on."""
+    """Answer `messages`. `request` is new and names the turn from now on. `apart` as in `Generate`."""
 
     request: str
     messages: tuple[Message, ...]
     settings: Settings
+    apart: bool = False
 
 
 class Stop(Struct, frozen=True):

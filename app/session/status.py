@@ -48,12 +48,19 @@ _ROWS: dict[Phase, _Row] = {
 }
 
 
-def status_of(link: Link, settings: Settings, *, answering_elsewhere: str = "") -> Status:
-    """`answering_elsewhere` is the title of another chat whose answer is under way, if any."""
+def status_of(
+    link: Link, settings: Settings, *, answering_elsewhere: str = "", racing: bool = False
+) -> Status:
+    """`answering_elsewhere` is the title of another chat whose answer is under way, if any.
+
+    `racing`: the answer under way is a race's.
+    """
     row = _ROWS[link.phase]
     composer, reason = row.composer, row.reason
     if composer == "busy" and answering_elsewhere:
         composer, reason = "blocked", strings.blocked_by_other_chat(answering_elsewhere)
+    elif composer == "busy" and racing:
+        composer, reason = "blocked", strings.BLOCKED_BY_RACE
     name = link.info.name if link.info else strings.model_name(link.model)
     dead = link.phase is Phase.DEAD
     return Status(

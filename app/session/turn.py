@@ -288,7 +288,10 @@ def _submit(link: Link, given: Submit) -> Step:
     running = Running(given.request)
     return Step(
         replace(link, phase=Phase.READING, running=running),
-        (AnswerBegun(given.request), Send(Generate(given.request, given.messages, given.settings))),
+        (
+            AnswerBegun(given.request),
+            Send(Generate(given.request, given.messages, given.settings, given.apart)),
+        ),
     )
 
 

@@ -1,0 +1,1 @@
+"""Race: one prompt answered plainly and with drafting, replayed side by side."""
