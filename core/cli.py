@@ -192,6 +192,9 @@ def _parser() -> argparse.ArgumentParser:
     fit = benches.add_parser("fit", help="the weights of auto's evidence, from recorded answers")
     fit.add_argument("--streams", type=Path, required=True, metavar="F.jsonl.gz")
     fit.add_argument("--learned", type=Path, metavar="TABLE", help="a learned table of other answers")
+    fit.add_argument(
+        "--held-out", type=int, default=5, metavar="N", help="every Nth answer is not fitted (default 5)"
+    )
     fit.add_argument("--out", type=Path, required=True, metavar="DIR")
     fit.set_defaults(run=_bench_fit)
 

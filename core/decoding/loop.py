@@ -20,7 +20,7 @@ forward is running ahead the ledger holds them all.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -36,7 +36,7 @@ from core.decoding.sampling import PENALTY_WINDOW_TOKENS, Sampler
 from core.decoding.top_ids import top_ids
 from core.decoding.tree_pass import tree_pass
 from core.drafting.draft import EMPTY, Draft, sanitise
-from core.drafting.drafter import Drafter
+from core.drafting.drafter import Drafter, RejectedRow
 from core.drafting.gate import Gate
 from core.kv.block import Block
 from core.kv.ledger import Ledger
@@ -44,6 +44,9 @@ from core.models.rope import Rotation, rotations
 
 # Look-ups in a row that found nothing before the loop runs ahead.
 _DRY_STEPS = 2
+# Rankings behind rejected guesses are looked at up to here, deepest first: each costs a pass over a
+# row of logits.
+_REJECTED_ROWS = 2
 # Folded tokens make every block wider; past this many a step without a draft settles them.
 _FOLD_LIMIT_TOKENS = 8
 # mlx-lm gives MLX's buffer cache back this often while it generates.
@@ -103,6 +106,7 @@ class DecodeLoop:
         self._planner = planner
         self._recycles = recycles
         self._tops: list[list[int]] = []
+        self._rejected: list[RejectedRow] = []
         self._exactness = exactness
         self._stops = stops
         self._rotations: list[Rotation] | None = None
@@ -139,7 +143,7 @@ class DecodeLoop:
         started = time.perf_counter()
         self._drafter.observe(step.tokens)
         if self._recycles:
-            self._drafter.observe_top(self._tops)
+            self._drafter.observe_top(self._tops, self._rejected)
         if self._gate is not None:
             self._gate.record(1 + step.drafted, step.accepted)
         if self._planner is not None:
@@ -169,7 +173,7 @@ class DecodeLoop:
         choices, close = self._choices(mx.array([*pending, *draft.tokens]), draft)
         found = walk(draft, choices, self._stops, close)
         if self._recycles:
-            self._tops = top_ids(self._logits, [0, *(node + 1 for node in found.path)])
+            self._recycle(draft, found.path)
         accepted = [draft.tokens[node] for node in found.path]
         rows = [*range(lead), *(lead + node for node in found.path)]
         known = [*pending, *accepted]
@@ -185,6 +189,15 @@ class DecodeLoop:
             self._pending = [*known[len(kept) :], last]
         self._drafter.feedback(draft, len(accepted))
         return Step((*accepted, last), len(draft), len(accepted), found.tested, draft_s, found.last is None)
+
+    def _recycle(self, draft: Draft, path: Sequence[int]) -> None:
+        """The rankings along the accepted path, and behind the rejected guesses nearest to it."""
+        self._tops = top_ids(self._logits, [0, *(node + 1 for node in path)])
+        reached = {-1, *path}
+        beside = [n for n, parent in enumerate(draft.parents) if parent in reached and n not in reached]
+        beside = beside[-_REJECTED_ROWS:]
+        rows = top_ids(self._logits, [node + 1 for node in beside])
+        self._rejected = [(draft.tokens[node], row) for node, row in zip(beside, rows)]
 
     def _choices(self, block: mx.array, draft: Draft) -> tuple[list[int], list[bool] | None]:
         """The verifier's choices, and which of them are too close to call at this width."""
@@ -225,7 +238,7 @@ class DecodeLoop:
         chosen: Any = running.tolist()
         token = int(chosen[0])
         if self._recycles:
-            self._tops = top_ids(logits, [0])
+            self._tops, self._rejected = top_ids(logits, [0]), []
         if ahead is None:
             self._pending = [token]
         else:

@@ -21,6 +21,7 @@ from heapq import heappop, heappush
 
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.draft import EMPTY, Draft
+from core.drafting.drafter import RejectedRow
 from core.drafting.evidence import Evidence, Guess, Spot
 from core.drafting.gram_table import GramTable
 from core.drafting.learned import Learned
@@ -71,13 +72,12 @@ class AutoDrafter:
             node = self._nodes.get((node, token)) if node is not None else None
         self._forget_draft()
 
-    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
         """Row i is the ranking at the place of the i-th of the tokens that were just observed."""
+        # Rejected ones first: what was ranked on the answer's own path is the better of two rows.
+        for last, row in rejected:
+            self._evidence.hear_rejected(last, row)
         self._evidence.hear_top(ids)
-
-    def observe_rejected(self, last: int, ids: Sequence[int]) -> None:
-        """The ranking after `last`, a node that was verified and not accepted."""
-        self._evidence.hear_rejected(last, ids)
 
     def draft(self, budget: int) -> Draft:
         most = min(budget, self._settings.most_tokens)

@@ -37,6 +37,7 @@ from itertools import chain
 from typing import Protocol
 
 from core.drafting.draft import EMPTY, Draft
+from core.drafting.drafter import RejectedRow
 from core.drafting.frozen_table import FrozenTable, pairs
 from core.drafting.lru_table import Gram, LruTable
 from core.events import Occupancy
@@ -117,7 +118,7 @@ class CachebackDrafter:
         # One token short of a window: the next token completes exactly the first new pair.
         self._tail = joined[-(leader + follower - 1) :]
 
-    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
         """Unused: the table holds only what was said."""
 
     def draft(self, budget: int) -> Draft:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from core.drafting.draft import EMPTY, Draft
+from core.drafting.drafter import RejectedRow
 from core.events import Occupancy
 from core.settings.drafting import DraftModel
 
@@ -35,7 +36,7 @@ class DraftModelDrafter:
     def observe(self, tokens: Sequence[int]) -> None:
         self._context.extend(tokens)
 
-    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
         """Unused: the draft model has opinions of its own."""
 
     def draft(self, budget: int) -> Draft:

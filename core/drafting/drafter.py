@@ -13,6 +13,9 @@ from typing import Protocol
 from core.drafting.draft import Draft
 from core.events import Occupancy
 
+# A guess that was verified and did not come, and the verifier's likeliest ids after it, best first.
+RejectedRow = tuple[int, Sequence[int]]
+
 
 class Drafter(Protocol):
     """All ids are plain ints. Nothing may raise on any token sequence."""
@@ -23,10 +26,11 @@ class Drafter(Protocol):
     def observe(self, tokens: Sequence[int]) -> None:
         """These tokens were emitted; the context now ends with them."""
 
-    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
         """The verifier's likeliest ids, best first, for recyclers.
 
-        Row i was ranked at the place of the i-th of the tokens that were just observed.
+        Row i was ranked at the place of the i-th of the tokens that were just observed. `rejected`:
+        what was ranked behind guesses that were verified and did not come.
         """
 
     def draft(self, budget: int) -> Draft:

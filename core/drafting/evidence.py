@@ -190,7 +190,7 @@ class Evidence:
         kinds: dict[int, int] = {}
         longest = self._followed(spot, odds, kinds)
         weights = calibration.weights
-        fresh = calibration.unseen(longest)
+        fresh = calibration.unseen(longest, spot.assumed)
         text = self.index.text
         if 0 <= spot.thread < len(text):
             token = text[spot.thread]

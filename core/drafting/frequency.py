@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from core.drafting.draft import Draft
+from core.drafting.drafter import RejectedRow
 from core.events import Occupancy
 from core.settings.drafting import Frequency
 
@@ -93,7 +94,7 @@ class FrequencyDrafter:
                 self._forget_oldest()
             self._count(token)
 
-    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
         """Unused: only what was said is counted."""
 
     def draft(self, budget: int) -> Draft:

@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from core.drafting.draft import EMPTY, Draft
+from core.drafting.drafter import RejectedRow
 from core.drafting.ngram_table import NgramTable
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import NgramMod
@@ -66,7 +67,7 @@ class NgramModDrafter:
             window.append(token)
         self._hash = value
 
-    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
         """Unused: the table holds only what was said."""
 
     def draft(self, budget: int) -> Draft:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.drafting.draft import EMPTY, Draft
+from core.drafting.drafter import RejectedRow
 from core.events import Occupancy
 from core.settings.drafting import NgramSimple
 
@@ -53,7 +54,7 @@ class NgramSimpleDrafter:
             packed = ((packed << _ID_BITS) | token) & keep
         self._packed = packed
 
-    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
         """Unused: this drafter knows only what was said."""
 
     def draft(self, budget: int) -> Draft:

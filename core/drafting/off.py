@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.drafting.draft import EMPTY, Draft
+from core.drafting.drafter import RejectedRow
 from core.events import Occupancy
 
 
@@ -17,7 +18,7 @@ class OffDrafter:
     def observe(self, tokens: Sequence[int]) -> None:
         """Nothing to learn."""
 
-    def observe_top(self, ids: Sequence[Sequence[int]]) -> None:
+    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
         """Nothing to learn."""
 
     def draft(self, budget: int) -> Draft:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from core.bench.fit import _leaves, collect, log_loss, newton
+from core.bench.fit import DRAFTED, _leaves, collect, log_loss, newton
 from core.cli import main
 from core.drafting.calibration import WEIGHTS, Calibration, Weights
 from core.drafting.evidence import Evidence
@@ -60,3 +61,33 @@ def test_the_command_writes_weights(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert set(fitted["weights"]) == set(Weights.__struct_fields__)
     assert 0 < fitted["loss"] < 0.7
     assert json.loads(capsys.readouterr().out) == fitted
+
+
+def test_guesses_behind_a_draft_are_those_of_assumed_places() -> None:
+    stream = streams()[0]
+    weights = np.array([float(str(leaf)) for leaf in _leaves(WEIGHTS)])
+    guesses = collect([stream], None, weights)
+    evidence = Evidence(1000, Calibration(WEIGHTS))
+    evidence.read(stream.prompt)
+    expected: list[float] = []
+    for place, token in enumerate(stream.out):
+        spot = evidence.spot()
+        for ahead in range(place, min(place + 4, len(stream.out) - 1)):
+            odds = evidence.weighed(spot)[0].get(stream.out[ahead], -9.0)
+            if 1 / (1 + math.exp(-odds)) < DRAFTED:
+                break
+            spot = evidence.after(spot, stream.out[ahead])
+            expected += evidence.weighed(spot)[0].values()
+        evidence.hear(token, ())
+        evidence.hear_top([stream.tops[place]])
+    assert len(expected) > 5
+    # The length's weight grows with the guesses that are assumed; that part is no feature of its own.
+    assert len(guesses.features) == len(expected)
+    assert set(guesses.features[:, Weights.__struct_fields__.index("reached")]) == {1.0}
+
+
+def test_a_weight_on_top_of_known_log_odds() -> None:
+    rng = np.random.default_rng(2)
+    known = rng.normal(size=20000)
+    came = (rng.random(20000) < 1 / (1 + np.exp(-known - 0.7))).astype(np.float64)
+    assert newton(np.ones((20000, 1)), came, known) == pytest.approx([0.7], abs=0.06)

@@ -15,8 +15,9 @@ from mlx_lm.models.cache import make_prompt_cache
 from core.decoding.exactness import FAST, Exactness
 from core.decoding.loop import DecodeLoop, Step
 from core.decoding.sampling import Sampler
+from core.decoding.top_ids import top_ids
 from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import Drafter
+from core.drafting.drafter import Drafter, RejectedRow
 from core.drafting.off import OffDrafter
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.kv.ledger import Ledger
@@ -37,6 +38,17 @@ class Scripted(OffDrafter):
 
     def draft(self, budget: int) -> Draft:
         return self._drafts.pop(0) if self._drafts else EMPTY
+
+
+class Listening(Scripted):
+    """Keeps what the loop says of rankings."""
+
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        super().__init__(drafts)
+        self.heard: list[tuple[Sequence[Sequence[int]], Sequence[RejectedRow]]] = []
+
+    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
+        self.heard.append((ids, rejected))
 
 
 class Oracle(OffDrafter):
@@ -81,6 +93,7 @@ def decode(
     count: int = NEW_TOKENS,
     drafts: bool = True,
     exactness: Exactness = FAST,
+    recycles: bool = False,
 ) -> tuple[list[Step], Ledger]:
     ledger = toy_ledger(model)
     for _ in read_prompt(model, ledger, prompt, chunk_tokens=32):
@@ -95,6 +108,7 @@ def decode(
         vocabulary=VOCABULARY,
         drafts=drafts,
         exactness=exactness,
+        recycles=recycles,
     )
     return list(loop.steps(count)), ledger
 
@@ -118,6 +132,27 @@ def test_every_draft_length_equals_plain_decoding(model: Any, k: int) -> None:
     steps, _ = decode(model, prompt, drafter)
     assert tokens_of(steps) == plain(model, prompt, NEW_TOKENS)
     assert sum(step.accepted for step in steps) > 0, "the toy's loops must give something to accept"
+
+
+def test_rankings_behind_the_answer_and_behind_rejected_guesses_are_the_models_own(model: Any) -> None:
+    prompt = prompt_with_repetition(random.Random(3))
+    first, second, *_ = plain(model, prompt, 3)
+    wrong, beside, below = (second + 1) % VOCABULARY, (first + 1) % VOCABULARY, (first + 2) % VOCABULARY
+    # Right, then wrong; beside the right one a wrong one, with a child that nobody can reach.
+    draft = Draft((first, beside, wrong, below), (-1, -1, 0, 1))
+    drafter = Listening([draft])
+    decode(model, prompt, drafter, count=4, recycles=True)
+
+    def ranked(*more: int) -> list[int]:
+        return top_ids(model(mx.array([[*prompt, *more]]))[0, -1:], [0])[0]
+
+    told, rejected = drafter.heard[0]
+    assert list(told) == [ranked(), ranked(first)]
+    assert [(token, list(row)) for token, row in rejected] == [
+        (beside, ranked(beside)),
+        (wrong, ranked(first, wrong)),
+    ]
+    assert all(not behind for _, behind in drafter.heard[1:]), "a step without a draft rejects nothing"
 
 
 @pytest.mark.parametrize("spoil", [0.0, 0.2, 1.0])

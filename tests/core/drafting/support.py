@@ -44,7 +44,7 @@ def survives(drafter: Drafter, prompt: Sequence[int], answer: Sequence[int]) -> 
     for position, token in enumerate(answer):
         draft = drafter.draft(position % 9 - 1)
         drafter.feedback(draft, min(len(draft), position % 3))
-        drafter.observe_top([[token, -1], []])
+        drafter.observe_top([[token, -1], []], [(token, [3, -1]), (-1, [])])
         drafter.observe([token])
     drafter.draft(1_000_000)
     used = drafter.occupancy()

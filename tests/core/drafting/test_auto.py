@@ -136,7 +136,7 @@ def test_rankings_of_rejected_nodes_are_used() -> None:
     drafter = AutoDrafter(Auto(least_chance=0.001), 1000)
     drafter.begin([1, 2, 3])
     assert not len(drafter.draft(9))
-    drafter.observe_rejected(3, [40, 41])
+    drafter.observe_top([], [(3, [40, 41])])
     assert {40, 41} <= set(drafter.draft(9).tokens)
 
 
