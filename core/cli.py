@@ -132,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     prefill.add_argument(
         "--scorers", default="lexical,early-layers,draft-model", help="comma-separated names"
     )
-    prefill.add_argument("--pairs", type=int, default=5, help="measured pairs a configuration (default 5)")
+    prefill.add_argument("--pairs", type=int, default=5, help="measured rounds of all (default 5)")
     prefill.add_argument("--kind", default="minutes", help="kind of generated document (default minutes)")
     prefill.add_argument("--seed", type=int, default=1, help="of the generated document (default 1)")
     prefill.add_argument("--document", type=Path, metavar="F", help="a text to read instead")

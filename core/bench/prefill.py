@@ -2,9 +2,11 @@
 
 Question: how many times sooner does the first token come than from mlx-lm's own dense prefill of
 the same prompt (`stream_generate`, same step size), and is that what the cost model of seed 002
-predicts? Both run in one process on the same model object, in turn, baseline first; the quoted
-ratio is the median of the pairs' ratios. Every run starts cold. The model is 1 ÷ (r + k): r is the
-measured time of scoring over the measured dense time, k the share of the prompt that was read.
+predicts? All run in one process on the same model object, in rounds: the baseline and each
+configuration once, every other round backwards, so that a machine that drifts favours none. A
+pair is a configuration and the baseline of its round; the quoted ratio is the median of the
+pairs'. Every run starts cold. The model is 1 ÷ (r + k): r is the measured time of scoring over the
+measured dense time, k the share of the prompt that was read.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ _QUESTION = "What was decided last, and who was asked to report on it?"
 
 
 class PrefillPair(Struct, frozen=True):
-    """Baseline and candidate, one after the other. `score_s` is part of the candidate's TTFT.
+    """Baseline and candidate of one round. `score_s` is part of the candidate's TTFT.
 
     Peaks are what MLX held at most, weights included.
     """
@@ -129,12 +131,15 @@ def run(options: argparse.Namespace) -> int:
         results = PrefillResults(
             "prefill", describe(blas), info.name, name, settings.prefill.chunk_tokens, draft, ()
         )
-        for scorer, keep in _configurations(scorers, options.keep):
-            cell = _measure(engine, messages, settings, scorer, keep, options.pairs)
-            print(_row(cell), file=sys.stderr, flush=True)
+        configurations = list(_configurations(scorers, options.keep))
+        rounds = _Rounds(engine, messages, settings, configurations)
+        for number in range(options.pairs):
             # Written after each, so that a long run that is stopped leaves what it found.
-            results = replace(results, cells=(*results.cells, cell))
+            results = replace(results, cells=rounds.next(backwards=bool(number % 2)))
             _write(results, options.out)
+            print(f"round {number + 1} of {options.pairs}", file=sys.stderr)
+            for cell in results.cells:
+                print(_row(cell), file=sys.stderr, flush=True)
     print(write_report(results))
     return 0 if all(cell.as_asked for cell in results.cells) else 1
 
@@ -202,45 +207,83 @@ def _configurations(scorers: Sequence[str], keeps: str) -> Iterator[tuple[str, f
             yield scorer, keep
 
 
-def _measure(
-    engine: Engine, messages: tuple[Message, ...], shared: Settings, scorer: str, keep: float, count: int
-) -> PrefillCell:
-    settings = assign_all(
-        shared, [("prefill.mode", "on"), ("prefill.scorer", scorer), ("prefill.keep_pct", keep)]
-    )
-    step = settings.prefill.chunk_tokens
-    prompt = _rendered(engine, messages)
-    # Warm-up; it also loads the draft model, whose weights are then there in both runs of a pair.
-    mlx_lm(engine, prompt[-_WARM_UP_TOKENS:], 1, prefill_step_size=step)
-    draftlight(engine, prompt[-_WARM_UP_TOKENS:], settings)
-    pairs = []
-    candidate = Run([], 0.0, 0.0)
-    for _ in range(count):
-        engine.forget()
-        with _Peak() as baseline_memory:
-            baseline = mlx_lm(engine, prompt, 1, prefill_step_size=step)
+class _Timed(Struct, frozen=True):
+    run: Run
+    peak_bytes: int
+
+
+class _Rounds:
+    """All configurations, measured together round after round."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        messages: tuple[Message, ...],
+        shared: Settings,
+        configurations: Sequence[tuple[str, float]],
+    ) -> None:
+        self._engine = engine
+        self._messages = messages
+        self._prompt = _rendered(engine, messages)
+        self._chunk_tokens = shared.prefill.chunk_tokens
+        self._settings = {
+            (scorer, keep): assign_all(
+                shared, [("prefill.mode", "on"), ("prefill.scorer", scorer), ("prefill.keep_pct", keep)]
+            )
+            for scorer, keep in configurations
+        }
+        self._pairs: dict[tuple[str, float], list[PrefillPair]] = {each: [] for each in configurations}
+        self._warm_up()
+
+    def next(self, *, backwards: bool) -> tuple[PrefillCell, ...]:
+        """One more round; the cells of all rounds so far."""
+        order = [None, *self._settings]
+        timed = {which: self._timed(which) for which in (reversed(order) if backwards else order)}
+        baseline = timed.pop(None)
+        return tuple(self._cell(*which, baseline, timed[which]) for which in self._settings)
+
+    def _warm_up(self) -> None:
+        """It also loads the draft model, whose weights are then there in all runs."""
+        short = self._prompt[-_WARM_UP_TOKENS:]
+        mlx_lm(self._engine, short, 1, prefill_step_size=self._chunk_tokens)
+        for settings in self._settings.values():
+            draftlight(self._engine, short, settings)
+
+    def _timed(self, which: tuple[str, float] | None) -> _Timed:
+        engine = self._engine
+        engine.forget(tables=True)
         with _Peak() as memory:
-            candidate = draftlight_chat(engine, messages, settings)
-        assert candidate.stats is not None
-        ratio = baseline.ttft_s / candidate.ttft_s
-        score_s = candidate.stats.score_s
+            if which is None:
+                run = mlx_lm(engine, self._prompt, 1, prefill_step_size=self._chunk_tokens)
+            else:
+                run = draftlight_chat(engine, self._messages, self._settings[which])
+        return _Timed(run, memory.bytes)
+
+    def _cell(self, scorer: str, keep: float, baseline: _Timed, candidate: _Timed) -> PrefillCell:
+        stats, effective = candidate.run.stats, candidate.run.effective
+        assert stats is not None
+        assert effective is not None
+        pairs = self._pairs[scorer, keep]
         pairs.append(
             PrefillPair(
-                baseline.ttft_s, candidate.ttft_s, ratio, score_s, baseline_memory.bytes, memory.bytes
+                baseline.run.ttft_s,
+                candidate.run.ttft_s,
+                baseline.run.ttft_s / candidate.run.ttft_s,
+                stats.score_s,
+                baseline.peak_bytes,
+                candidate.peak_bytes,
             )
         )
-    assert candidate.stats is not None
-    assert candidate.effective is not None
-    return PrefillCell(
-        scorer,
-        keep,
-        candidate.effective.reading,
-        candidate.effective.reading_reason,
-        candidate.stats.prompt_tokens,
-        candidate.stats.read_tokens,
-        TARGET_WHOLE if keep == 100.0 else TARGETS.get((scorer, keep), 0.0),
-        tuple(pairs),
-    )
+        return PrefillCell(
+            scorer,
+            keep,
+            effective.reading,
+            effective.reading_reason,
+            stats.prompt_tokens,
+            stats.read_tokens,
+            TARGET_WHOLE if keep == 100.0 else TARGETS.get((scorer, keep), 0.0),
+            tuple(pairs),
+        )
 
 
 class _Peak:
@@ -276,8 +319,8 @@ def write_report(results: PrefillResults) -> str:
         "# Time to first token of a long document, against mlx-lm",
         "",
         f"{results.model}, {results.document}, {results.cells[0].prompt_tokens:,} prompt tokens, read in"
-        f" chunks of {results.chunk_tokens}; one warm-up and {pairs} measured pairs each, mlx-lm's dense"
-        " prefill (`stream_generate`) and Draftlight in turn, both cold. Medians; ratios are of pairs.",
+        f" chunks of {results.chunk_tokens}; a warm-up and {pairs} rounds of mlx-lm's dense prefill"
+        " (`stream_generate`) and each configuration, all cold. Medians; ratios are of one round.",
         "",
         results.environment.line,
         "",
