@@ -6,5 +6,16 @@ The inspector, the command line, the wire's validation and the docs are generate
 
 from core.settings.declaration import Setting, assign, assign_all, declared, parse, parse_all, read
 from core.settings.root import Settings
+from core.settings.window import WindowSettings
 
-__all__ = ["Setting", "Settings", "assign", "assign_all", "declared", "parse", "parse_all", "read"]
+__all__ = [
+    "Setting",
+    "Settings",
+    "WindowSettings",
+    "assign",
+    "assign_all",
+    "declared",
+    "parse",
+    "parse_all",
+    "read",
+]

@@ -1,7 +1,8 @@
 """A setting as data: read from the annotated structs, written back by key.
 
 A key is `group.field` (`ngram_simple.k`); the group may be written with hyphens.
-`declared()` is what the inspector, the command line and the docs are made from.
+`declared()` is what the inspector, the command line and the docs are made from. The same holds for
+the app's own settings (`WindowSettings`): the functions here serve any such struct of groups.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import typing
 from collections.abc import Iterable
 from functools import cache
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +23,7 @@ from core.settings.drafting import check_cacheback, check_slots
 from core.settings.root import Settings
 
 SettingKind = Literal["integer", "number", "choice", "switch", "text"]
+_Root = TypeVar("_Root", bound=Struct)
 _KINDS: dict[type, SettingKind] = {bool: "switch", int: "integer", float: "number", str: "text"}
 
 
@@ -71,19 +73,19 @@ class Setting(Struct, frozen=True):
 
 
 @cache
-def declared() -> tuple[Setting, ...]:
-    """All settings, in the order of their declaration."""
+def declared(root: type[Struct] = Settings) -> tuple[Setting, ...]:
+    """All settings of `root`, in the order of their declaration."""
     return tuple(
         _describe(f"{group.encode_name}.{item.encode_name}", item.type, item.default)
-        for group in fields(Settings)
+        for group in fields(root)
         for item in fields(group.type)
     )
 
 
-def find(key: str) -> Setting:
+def find(key: str, root: type[Struct] = Settings) -> Setting:
     """The setting called `key`. Raises `SettingError` that names the nearest known ones."""
     group, _, name = key.strip().partition(".")
-    known = {setting.key: setting for setting in declared()}
+    known = {setting.key: setting for setting in declared(root)}
     wanted = f"{group.replace('-', '_')}.{name.replace('-', '_')}"
     if wanted in known:
         return known[wanted]
@@ -91,22 +93,23 @@ def find(key: str) -> Setting:
     raise SettingError(f"There is no setting “{key}”.", f"Did you mean {', '.join(near)}?")
 
 
-def read(settings: Settings, key: str) -> Any:
+def read(settings: Struct, key: str) -> Any:
     """The value that `settings` holds for `key`."""
-    setting = find(key)
+    setting = find(key, type(settings))
     return getattr(getattr(settings, setting.group), setting.name)
 
 
-def assign(settings: Settings, key: str, value: Any) -> Settings:
+def assign(settings: _Root, key: str, value: Any) -> _Root:
     """A copy of `settings` with `key` set. Raises `SettingError` if `value` is not allowed."""
     return assign_all(settings, [(key, value)])
 
 
-def assign_all(settings: Settings, values: Iterable[tuple[str, Any]]) -> Settings:
+def assign_all(settings: _Root, values: Iterable[tuple[str, Any]]) -> _Root:
     """A copy with all of them set; rules that span fields are checked once, at the end."""
     for key, value in values:
-        settings = _with(settings, find(key), value)
-    check(settings)
+        settings = _with(settings, find(key, type(settings)), value)
+    if isinstance(settings, Settings):
+        check(settings)
     return settings
 
 
@@ -132,7 +135,7 @@ def check(settings: Settings) -> None:
     check_cacheback(settings.cacheback)
 
 
-def _with(settings: Settings, setting: Setting, value: Any) -> Settings:
+def _with(settings: _Root, setting: Setting, value: Any) -> _Root:
     group = getattr(settings, setting.group)
     hints = typing.get_type_hints(type(group), include_extras=True)
     if setting.kind == "number" and type(value) is int:

@@ -1,0 +1,136 @@
+"""Settings of the app as a whole: how it looks, which key sends, what it may do by itself.
+
+They hold for every chat and travel with no request. What a request carries is `Settings`; where
+the two meet (`Allowed`), what is not allowed here is not asked for there.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+ZOOM_STEPS_PCT = (70, 80, 90, 100, 110, 125, 150, 175, 200)
+
+
+class Look(Struct, frozen=True, forbid_unknown_fields=True):
+    """How it looks."""
+
+    scheme: Annotated[
+        Literal["system", "light", "dark"],
+        Meta(
+            title="Appearance",
+            description="Light or dark, or as the system has it.",
+            extra={"labels": {"system": "As the system", "light": "Light", "dark": "Dark"}},
+        ),
+    ] = "system"
+    zoom_pct: Annotated[
+        int,
+        Meta(
+            ge=ZOOM_STEPS_PCT[0],
+            le=ZOOM_STEPS_PCT[-1],
+            title="Text size",
+            description="Of answers, messages and documents. 100 is the size they are designed for.",
+            extra={"unit": "%", "step": 10},
+        ),
+    ] = 100
+    tint: Annotated[
+        Literal["always", "hover", "never"],
+        Meta(
+            title="Token tint",
+            description="When answers show where each token came from.",
+            extra={"labels": {"always": "Always", "hover": "On hover", "never": "Never"}},
+        ),
+    ] = "always"
+    motion: Annotated[
+        Literal["system", "reduced"],
+        Meta(
+            title="Motion",
+            description="Reduced motion stops what moves or blinks without being touched.",
+            extra={"labels": {"system": "As the system", "reduced": "Reduced"}},
+        ),
+    ] = "system"
+
+
+class Writing(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a message is written."""
+
+    send_keys: Annotated[
+        Literal["return", "command_return"],
+        Meta(
+            title="Send with",
+            description="The key that sends a message. The other one breaks the line.",
+            extra={
+                "labels": {"return": "Return", "command_return": "⌘ or Ctrl with Return"},
+                "notes": {
+                    "return": "Shift with Return breaks the line.",
+                    "command_return": "Return alone breaks the line.",
+                },
+            },
+        ),
+    ] = "return"
+
+
+class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
+    """What chats may do. Off here is off in every chat, whatever the chat says."""
+
+    learn: Annotated[
+        bool,
+        Meta(
+            title="Learn from chats",
+            description="Tables may remember short runs of words from chats, to guess ahead later."
+            " Off: no chat leaves a trace in them.",
+            extra={
+                "notes": {
+                    "True": "Each chat can still say no.",
+                    "False": "No chat is learned from, whatever it says.",
+                }
+            },
+        ),
+    ] = True
+    idle_work: Annotated[
+        bool,
+        Meta(
+            title="Work while idle",
+            description="Rehearsing, and reading the rest of a document, may go on while nothing is asked."
+            " Both use power, and each chat has them off until they are switched on there.",
+            extra={
+                "notes": {
+                    "True": "As far as a chat asks for it.",
+                    "False": "Nothing runs unless you ask something.",
+                }
+            },
+        ),
+    ] = True
+
+
+class Updates(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether anything outside is ever asked."""
+
+    check: Annotated[
+        bool,
+        Meta(
+            title="Look for new versions",
+            description="Once a day, when Draftlight starts, one page of the project is asked which version"
+            " is the newest. Nothing about you is sent. Off: nothing is ever asked.",
+        ),
+    ] = False
+
+
+class WindowSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """All of them. A field here is a group."""
+
+    look: Look = field(default_factory=Look)
+    writing: Writing = field(default_factory=Writing)
+    allowed: Allowed = field(default_factory=Allowed)
+    updates: Updates = field(default_factory=Updates)
+
+
+def next_zoom(zoom_pct: int, steps: int) -> int:
+    """The size `steps` larger (or smaller, if negative), within those there are."""
+    larger = [step for step in ZOOM_STEPS_PCT if step > zoom_pct]
+    smaller = [step for step in reversed(ZOOM_STEPS_PCT) if step < zoom_pct]
+    found = larger if steps > 0 else smaller
+    if not steps or not found:
+        return zoom_pct
+    return found[min(abs(steps), len(found)) - 1]
