@@ -193,6 +193,8 @@ def export_filter(ending: str) -> str:
 NOT_SAVED_TITLE = "The chats cannot be saved."
 NOTHING_SAVED = "What you write now is kept until you close this window."
 DEFAULTS_NOT_SAVED = "The defaults hold until you close this window: they could not be saved."
+SETTINGS_NOT_SAVED = "The settings hold until you close this window: they could not be saved."
+HELD = "Off for all chats, in Settings."
 NO_FULL_TEXT = "This system has no full-text index, so each search looks through every text."
 LOST_AT_THE_END = "Some chats could not be saved before the window closed."
 PREFERENCES_TITLE = "Your preferences could not be read."

@@ -17,6 +17,7 @@ from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLayout, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from app import strings
+from app.app_settings import AppSettings
 from app.chat.banner import Banner
 from app.chat.composer import Composer
 from app.chat.editing_bar import EditingBar
@@ -78,6 +79,8 @@ class MainWindow(QMainWindow):
         self.commands = Commands(self.desk, self.views, self.columns, self)
         self.menu_actions = Actions(self)
         self.windows = SideWindows(self.menu_actions, self)
+        self.app_settings = AppSettings(theme, self.views, self.desk.home.preferences, self)
+        self.windows.add("settings", lambda: self.app_settings.make_window(self.desk.chat_settings))
         self._make_actions()
         self._wire()
         self._restore()
@@ -166,6 +169,10 @@ class MainWindow(QMainWindow):
     def _make_actions(self) -> None:
         self.menu_actions.bind(self.commands.slots())
         self.menu_actions.bind({"close": self._close_front, "quit": self.close})
+        zoom = self.app_settings.zoom
+        self.menu_actions.bind(
+            {"zoom_in": lambda: zoom(1), "zoom_out": lambda: zoom(-1), "zoom_reset": lambda: zoom(0)}
+        )
         fill(self.menuBar(), self.menu_actions)
         self.commands.facts_changed.connect(self._show_facts)
         self._show_facts()
@@ -184,7 +191,6 @@ class MainWindow(QMainWindow):
         preferences = self.desk.home.preferences.now
         place = preferences.window
         self.resize(START_SIZE)
-        self.views.header.tint.set_value(preferences.tint)
         if place is None:
             return
         self.resize(max(place.width, MINIMUM_SIZE.width()), max(place.height, MINIMUM_SIZE.height()))
@@ -207,7 +213,7 @@ class MainWindow(QMainWindow):
             wants.sidebar,
             wants.inspector,
         )
-        self.desk.home.preferences.change(window=place, tint=self.views.header.tint.value)
+        self.desk.home.preferences.change(window=place)
 
     def _wire(self) -> None:
         views = self.views
@@ -216,6 +222,7 @@ class MainWindow(QMainWindow):
         views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
         views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
+        self.app_settings.failed.connect(self.desk.show_error)
         self.desk.racing.shown_changed.connect(self._show_race)
         self.columns.arranged.connect(self._show_arrangement)
 

@@ -21,6 +21,7 @@ class ChatSettings(QObject):
     """`show()` whenever another chat is open."""
 
     failed = Signal(object)  # RequestError: the defaults hold, but only for this run
+    defaults_changed = Signal(int)  # how many are not Draftlight's own
 
     def __init__(
         self, inspector: Inspector, chats: Chats, preferences: PreferencesFile, parent: QObject | None = None
@@ -38,6 +39,16 @@ class ChatSettings(QObject):
         settings, _ = apply(defaults, self._chats.open.overrides)
         self._inspector.set_settings(settings, defaults)
 
+    @property
+    def own_defaults(self) -> int:
+        """How many of the defaults are not Draftlight's own."""
+        return len(self._preferences.now.defaults)
+
+    def reset_defaults(self) -> None:
+        """Let new chats start with Draftlight's own settings; what a chat has set for itself stays."""
+        self._keep_defaults(Settings())
+        self.show()
+
     def _keep(self, settings: Settings) -> None:
         chat = self._chats.open
         overrides = differences(settings, self._inspector.defaults)
@@ -49,3 +60,4 @@ class ChatSettings(QObject):
         if self._preferences.problem:
             self.failed.emit(RequestError(strings.DEFAULTS_NOT_SAVED, self._preferences.problem))
         self._keep(self._inspector.settings)
+        self.defaults_changed.emit(self.own_defaults)

@@ -34,8 +34,9 @@ from app.session.intents import Count, Load, Restart, Stop, Submit
 from app.session.turn import Input, Link, Phase, advance
 from app.store.home import Home
 from app.views import Views
+from core.errors import RequestError
 from core.events import Command, Message
-from core.settings import Settings, assign
+from core.settings import Settings, assign, permitted
 
 
 class Desk(QObject):
@@ -68,7 +69,7 @@ class Desk(QObject):
         self._reading = ReadingRoom(views, self.chats, self._page, self._answering, self)
         self._worker = WorkerBoard(views, self._meter)
         self._trouble = TroubleBoard(views.banner)
-        self._settings = ChatSettings(views.inspector, self.chats, self.home.preferences, self)
+        self.chat_settings = ChatSettings(views.inspector, self.chats, self.home.preferences, self)
         self._editing = Editing(views, self.chats, self._page, self)
         self.listing = Listing(views, self.chats, self._page, self._answering, self)
         self.transfer = Transfer(views.sidebar, self.chats, self)
@@ -156,6 +157,10 @@ class Desk(QObject):
         """A new worker instead of the one that is dead or stuck."""
         self.take(Restart())
 
+    def show_error(self, error: RequestError) -> None:
+        """Something that a person asked of the window and that cannot be done."""
+        self._trouble.show_request_error(error, "window")
+
     def remedy(self, name: str) -> None:
         """What the banner offers."""
         if name == "restart":
@@ -216,6 +221,7 @@ class Desk(QObject):
         self._views.banner.clear()
         self._saving.remind()
         settings = settings or self._views.inspector.settings
+        settings = permitted(settings, self.home.preferences.now.settings.allowed)
         self.take(Submit(running.turn_id, chat.messages_for_request(), settings))
 
     def _ask_again(self, turn_id: str, message: Message | None, settings: Settings | None = None) -> None:
@@ -235,7 +241,7 @@ class Desk(QObject):
         return next(name for number in count(2) if (name := strings.branch_title(title, number)) not in taken)
 
     def _show_chat(self) -> None:
-        self._settings.show()  # before the page, which asks which drafter writes
+        self.chat_settings.show()  # before the page, which asks which drafter writes
         self._page.show()
 
     def _choose(self, chat_id: str) -> None:
@@ -288,7 +294,7 @@ class Desk(QObject):
         self.transfer.imported.connect(self.select_chat)
         self.listing.open_requested.connect(self._open)
         self.listing.stop_requested.connect(self.stop)
-        for room in (self.listing, self.transfer, self._settings):
+        for room in (self.listing, self.transfer, self.chat_settings):
             room.failed.connect(lambda error: self._trouble.show_request_error(error, "chats"))
         self._saving.chats_changed.connect(self._chats_changed)
         self._answering.answer_finished.connect(self.answer_finished)

@@ -8,6 +8,7 @@ raised). Knows no worker and stores nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
@@ -89,6 +90,11 @@ class Inspector(QWidget):
     def set_footer(self, text: str) -> None:
         """The line at the bottom: when changes apply."""
         self._footer.setText(text)
+
+    def hold(self, reasons: Mapping[str, str]) -> None:
+        """What no chat may have, whatever its settings say, and why."""
+        for key, field in self._fields.items():
+            field.hold(reasons.get(key, ""))
 
     def field(self, key: str) -> SettingField:
         """The field of the setting `key`. An unknown key is our bug (KeyError)."""

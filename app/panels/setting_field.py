@@ -20,27 +20,39 @@ _LINE_GAP_PX = 4
 
 
 class SettingField(QWidget):
-    """Without a label (`labelled` False) the control takes the whole width."""
+    """Without a label (`labelled` False) the control takes the whole width.
+
+    `content_px` is the width of all of it, which wrapped notes have to know.
+    """
 
     edited = Signal(str, object)  # the setting's key, the new value
 
-    def __init__(self, theme: Theme, setting: Setting, labelled: bool = True) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        setting: Setting,
+        labelled: bool = True,
+        *,
+        label_px: int = LABEL_PX,
+        content_px: int = CONTENT_PX,
+    ) -> None:
         super().__init__()
         self.setting = setting
         self.control = control_for(theme, setting)
         self.control.edited.connect(self._take)
-        indent = LABEL_PX + GAP_PX if labelled else 0
+        self._held = self._note_of_value = ""
+        indent = label_px + GAP_PX if labelled else 0
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(GAP_PX)
         if labelled:
-            label = TextLabel(theme, setting.title, 12, 16, wrap=True, width_px=LABEL_PX)
+            label = TextLabel(theme, setting.title, 12, 16, wrap=True, width_px=label_px)
             label.setToolTip(setting.help)
             label.setBuddy(self.control.editor)
             row.addWidget(label, 0, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.control, 1)
         row.addStrut(ROW_PX)
-        line_px = CONTENT_PX - indent
+        line_px = content_px - indent
         self._note = TextLabel(theme, "", 11, 15, wrap=True, width_px=line_px)
         self._error = TextLabel(theme, "", 11, 15, "danger", wrap=True, width_px=line_px)
         layout = QVBoxLayout(self)
@@ -84,11 +96,27 @@ class SettingField(QWidget):
         self._error.setVisible(False)
         self.control.editor.setAccessibleDescription(self.setting.help)
 
+    @property
+    def held(self) -> str:
+        """Why it cannot be changed; empty if it can."""
+        return self._held
+
+    def hold(self, reason: str) -> None:
+        """Let nobody change it while there is a `reason`, which is shown instead of the note."""
+        if reason == self._held:
+            return
+        self._held = reason
+        self.control.setEnabled(not reason)
+        self._say(reason or self._note_of_value)
+
     def _take(self, value: Any) -> None:
         self._show_note(value)
         self.edited.emit(self.setting.key, value)
 
     def _show_note(self, value: Any) -> None:
-        note = self.setting.notes.get(str(value), "")
+        self._note_of_value = self.setting.notes.get(str(value), "")
+        self._say(self._held or self._note_of_value)
+
+    def _say(self, note: str) -> None:
         self._note.setText(note)
         self._note.setVisible(bool(note))

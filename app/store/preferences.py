@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from app.session.overrides import Override, apply, differences
 from app.store.packing import forgiving
-from core.settings import Settings
+from core.settings import Settings, WindowSettings
 
 _FILE = "preferences.json"
 
@@ -36,12 +36,15 @@ class WindowPlace(Struct, frozen=True):
 
 
 class Preferences(Struct, frozen=True):
-    """`defaults` are the settings that differ from Draftlight's own; chats start with them."""
+    """`defaults` are the settings that differ from Draftlight's own; chats start with them.
+
+    `settings` are the app's own, for all chats.
+    """
 
     version: int = 1
     open_chat: str = ""
     defaults: tuple[Override, ...] = ()
-    tint: str = "always"
+    settings: WindowSettings = WindowSettings()
     window: WindowPlace | None = None
 
 

@@ -1,8 +1,9 @@
-"""Theme: which palette is in use, and a signal when that changes.
+"""Theme: which palette is in use, how large texts are, whether things may move, and signals of changes.
 
 One Theme is made after the QApplication and handed to every widget. Widgets ask `color(name)`
-while they paint and call `update()` on `changed`; they keep no colour of their own. Knows no
-widget.
+while they paint and call `update()` on `changed`; they keep no colour of their own. Texts that
+are read (answers, messages, documents) multiply their measures by `zoom` and lay themselves out
+again on `zoomed`. Knows no widget.
 """
 
 from __future__ import annotations
@@ -12,20 +13,25 @@ from typing import Literal
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
 
+from app.theme.motion import system_reduces_motion
 from app.theme.palette import DARK, LIGHT, Palette
 
 Scheme = Literal["system", "light", "dark"]
+MotionWish = Literal["system", "reduced"]
 
 
 class Theme(QObject):
     """The palette in use. Starts by following the system."""
 
     changed = Signal()
+    zoomed = Signal()
 
     def __init__(self, scheme: Scheme = "system", parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._scheme: Scheme = scheme
         self._palette = LIGHT
+        self._zoom = 1.0
+        self._motion: MotionWish = "system"
         self._colors: dict[str, QColor] = {}
         self._resolve()
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
@@ -50,6 +56,26 @@ class Theme(QObject):
         self._scheme = scheme
         if self._resolve():
             self.changed.emit()
+
+    @property
+    def zoom(self) -> float:
+        """How much larger than designed the texts are that people read."""
+        return self._zoom
+
+    def set_zoom(self, zoom: float) -> None:
+        """Emits `zoomed` only if it is another one."""
+        if zoom != self._zoom:
+            self._zoom = zoom
+            self.zoomed.emit()
+
+    @property
+    def reduced_motion(self) -> bool:
+        """Whether nothing may move or blink by itself. Asked each time: the system's wish can change."""
+        return self._motion == "reduced" or system_reduces_motion()
+
+    def set_motion(self, motion: MotionWish) -> None:
+        """As the system has it, or reduced in any case."""
+        self._motion = motion
 
     def color(self, name: str) -> QColor:
         """The token `name` (a field of `Palette`) as a fresh QColor. An unknown name is our bug."""

@@ -4,7 +4,7 @@ A setting is one annotated field of one struct: type, default, bounds, unit, tit
 The inspector, the command line, the wire's validation and the docs are generated from it.
 """
 
-from core.settings.declaration import Setting, assign, assign_all, declared, parse, parse_all, read
+from core.settings.declaration import Setting, assign, assign_all, declared, parse, parse_all, permitted, read
 from core.settings.root import Settings
 from core.settings.window import WindowSettings
 
@@ -17,5 +17,6 @@ __all__ = [
     "declared",
     "parse",
     "parse_all",
+    "permitted",
     "read",
 ]

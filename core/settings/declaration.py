@@ -21,6 +21,7 @@ from msgspec.structs import fields, replace
 from core.errors import SettingError
 from core.settings.drafting import check_cacheback, check_slots
 from core.settings.root import Settings
+from core.settings.window import Allowed, forbidden
 
 SettingKind = Literal["integer", "number", "choice", "switch", "text"]
 _Root = TypeVar("_Root", bound=Struct)
@@ -111,6 +112,11 @@ def assign_all(settings: _Root, values: Iterable[tuple[str, Any]]) -> _Root:
     if isinstance(settings, Settings):
         check(settings)
     return settings
+
+
+def permitted(settings: Settings, allowed: Allowed) -> Settings:
+    """`settings` as far as the app allows it: what it keeps off is off."""
+    return assign_all(settings, [(key, False) for key in forbidden(allowed)])
 
 
 def parse(settings: Settings, key: str, text: str) -> Settings:

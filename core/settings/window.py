@@ -83,21 +83,21 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
             extra={
                 "notes": {
                     "True": "Each chat can still say no.",
-                    "False": "No chat is learned from, whatever it says.",
+                    "False": "From no chat, whatever it says.",
                 }
             },
         ),
     ] = True
-    idle_work: Annotated[
+    read_on: Annotated[
         bool,
         Meta(
-            title="Work while idle",
-            description="Rehearsing, and reading the rest of a document, may go on while nothing is asked."
-            " Both use power, and each chat has them off until they are switched on there.",
+            title="Read on while idle",
+            description="What a skip-read answer left out may be read quietly while nothing is asked, in"
+            " chats that want that. It uses power. Rehearsing has a switch of its own, in Tables.",
             extra={
                 "notes": {
-                    "True": "As far as a chat asks for it.",
-                    "False": "Nothing runs unless you ask something.",
+                    "True": "In chats that want it.",
+                    "False": "In no chat, whatever it says.",
                 }
             },
         ),
@@ -134,3 +134,12 @@ def next_zoom(zoom_pct: int, steps: int) -> int:
     if not steps or not found:
         return zoom_pct
     return found[min(abs(steps), len(found)) - 1]
+
+
+# Which setting of a chat each permission is about.
+_PERMITS = {"learn": "tables.learn", "read_on": "prefill.finish_reading"}
+
+
+def forbidden(allowed: Allowed) -> tuple[str, ...]:
+    """The keys of the chats' settings that `allowed` keeps off."""
+    return tuple(key for name, key in _PERMITS.items() if not getattr(allowed, name))

@@ -20,7 +20,6 @@ from app.panels.race.prompt_bar import PromptBar
 from app.panels.race.side import RaceSide
 from app.session.race import Race, Stage
 from app.session.race_replay import Replay, replay_of, sight, verdict
-from app.system.motion import reduced_motion
 from app.theme.theme import Theme
 from core.settings.declaration import find
 
@@ -114,7 +113,7 @@ class RacePage(QWidget):
         replay = replay_of(race.plain, race.drafted, float(self.rate.value))
         self.chart.show_race(race.plain, race.drafted)
         self._show_words()
-        still = reduced_motion() or not self.isVisible()
+        still = self._theme.reduced_motion or not self.isVisible()
         self._set_replay(replay.sought(replay.end_s) if still else replay.play())
 
     def _set_replay(self, replay: Replay) -> None:

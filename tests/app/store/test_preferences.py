@@ -42,7 +42,13 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_or_allowed_is_left_out(tmp_path: Path) -> None:
-    raw = {"version": 4, "mood": 1, "open_chat": "c1", "tint": 3, "window": {"x": "far"}}
+    raw = {
+        "version": 4,
+        "mood": 1,
+        "open_chat": "c1",
+        "settings": {"look": {"scheme": "pink", "tint": "hover"}, "mood": 2},
+        "window": {"x": "far"},
+    }
     raw["defaults"] = [
         {"key": "sampling.temperature", "value": 0.5},
         {"key": "sampling.gone", "value": 1},
@@ -51,7 +57,8 @@ def test_what_is_not_known_or_allowed_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "preferences.json").write_bytes(msgspec.json.encode(raw))
     file = PreferencesFile(tmp_path)
     assert file.now.open_chat == "c1"
-    assert file.now.tint == "always"
+    assert file.now.settings.look.scheme == "system"
+    assert file.now.settings.look.tint == "hover"
     assert file.now.window is None
     assert file.defaults == assign(Settings(), "sampling.temperature", 0.5)
 

@@ -1,4 +1,4 @@
-"""Whether the person asked for less motion. Then nothing here moves by itself.
+"""Whether the person asked the system for less motion.
 
 Qt has no such question. Desktops that let animations be switched off say so through the style
 (an animation's duration is 0); on macOS it is in the accessibility preferences.
@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QStyle
 _MAC_PREFERENCES = Path("~/Library/Preferences/com.apple.universalaccess.plist")
 
 
-def reduced_motion() -> bool:
+def system_reduces_motion() -> bool:
     """Asked each time: it can be changed while the window is open."""
     if sys.platform == "darwin":
         settings = QSettings(str(_MAC_PREFERENCES.expanduser()), QSettings.Format.NativeFormat)

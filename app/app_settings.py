@@ -1,0 +1,97 @@
+"""AppSettings: the settings of the app as a whole, kept in the preferences and in force in the window.
+
+Every change goes through `set()`, wherever the person makes it: the settings window, the header's
+tint, the zoom keys. Settings of answers are the inspector's and not here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from app import strings
+from app.desk.chat_settings import ChatSettings
+from app.panels.settings_window import SettingsWindow
+from app.store.preferences import PreferencesFile
+from app.theme.theme import Theme
+from app.views import Views
+from core.errors import RequestError, SettingError
+from core.settings import WindowSettings, assign
+from core.settings.window import forbidden, next_zoom
+
+
+class AppSettings(QObject):
+    """A scheme that was asked for when the app was started holds until the person chooses another."""
+
+    changed = Signal(object)  # WindowSettings
+    failed = Signal(object)  # RequestError: it holds, but only for this run
+
+    def __init__(
+        self, theme: Theme, views: Views, preferences: PreferencesFile, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._views = views
+        self._preferences = preferences
+        if theme.scheme == "system":
+            theme.set_scheme(self.now.look.scheme)
+        self._show()
+        views.header.tint_changed.connect(lambda tint: self.set("look.tint", tint))
+
+    @property
+    def now(self) -> WindowSettings:
+        """As they stand."""
+        return self._preferences.now.settings
+
+    def set(self, key: str, value: Any) -> None:
+        """Let the setting `key` be `value`. Raises `SettingError` if that is not allowed."""
+        self._take(assign(self.now, key, value))
+
+    def reset(self) -> None:
+        """All of them as Draftlight comes."""
+        self._take(WindowSettings())
+
+    def zoom(self, steps: int) -> None:
+        """Larger text by so many steps, smaller if negative; 0 for the size of the design."""
+        zoom_pct = next_zoom(self.now.look.zoom_pct, steps) if steps else WindowSettings().look.zoom_pct
+        self.set("look.zoom_pct", zoom_pct)
+
+    def make_window(self, chats: ChatSettings) -> SettingsWindow:
+        """Where a person sees and changes them; `chats` has what new chats start with."""
+        window = SettingsWindow(self._theme)
+        window.show_settings(self.now)
+        window.show_defaults(chats.own_defaults)
+        self.changed.connect(window.show_settings)
+        chats.defaults_changed.connect(window.show_defaults)
+        window.changed.connect(lambda key, value: self._try(window, key, value))
+        window.reset_requested.connect(self.reset)
+        window.defaults_reset_requested.connect(chats.reset_defaults)
+        return window
+
+    def _try(self, window: SettingsWindow, key: str, value: Any) -> None:
+        try:
+            self.set(key, value)
+        except SettingError as error:
+            window.show_error(key, error)
+
+    def _take(self, settings: WindowSettings) -> None:
+        before = self.now
+        if settings == before:
+            return
+        self._preferences.change(settings=settings)
+        if settings.look.scheme != before.look.scheme:
+            self._theme.set_scheme(settings.look.scheme)
+        self._show()
+        self.changed.emit(settings)
+        if self._preferences.problem:
+            self.failed.emit(RequestError(strings.SETTINGS_NOT_SAVED, self._preferences.problem))
+
+    def _show(self) -> None:
+        """Let everything be as they say."""
+        now = self.now
+        self._theme.set_zoom(now.look.zoom_pct / 100)
+        self._theme.set_motion(now.look.motion)
+        self._views.header.tint.set_value(now.look.tint)
+        self._views.composer.set_send_keys(now.writing.send_keys)
+        self._views.inspector.hold(dict.fromkeys(forbidden(now.allowed), strings.HELD))
