@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QApplication
 
 from app import strings
 from app.desk.chat_settings import ChatSettings
@@ -22,7 +23,10 @@ from core.settings.window import forbidden, next_zoom
 
 
 class AppSettings(QObject):
-    """A scheme that was asked for when the app was started holds until the person chooses another."""
+    """A scheme that was asked for when the app was started holds until the person chooses another.
+
+    `stop()` gives the application back what is its own.
+    """
 
     changed = Signal(object)  # WindowSettings
     failed = Signal(object)  # RequestError: it holds, but only for this run
@@ -34,6 +38,7 @@ class AppSettings(QObject):
         self._theme = theme
         self._views = views
         self._preferences = preferences
+        self._blink_ms = QApplication.cursorFlashTime()
         if theme.scheme == "system":
             theme.set_scheme(self.now.look.scheme)
         self._show()
@@ -56,6 +61,10 @@ class AppSettings(QObject):
         """Larger text by so many steps, smaller if negative; 0 for the size of the design."""
         zoom_pct = next_zoom(self.now.look.zoom_pct, steps) if steps else WindowSettings().look.zoom_pct
         self.set("look.zoom_pct", zoom_pct)
+
+    def stop(self) -> None:
+        """The window closes."""
+        QApplication.setCursorFlashTime(self._blink_ms)
 
     def make_window(self, chats: ChatSettings) -> SettingsWindow:
         """Where a person sees and changes them; `chats` has what new chats start with."""
@@ -92,6 +101,7 @@ class AppSettings(QObject):
         now = self.now
         self._theme.set_zoom(now.look.zoom_pct / 100)
         self._theme.set_motion(now.look.motion)
+        QApplication.setCursorFlashTime(0 if self._theme.reduced_motion else self._blink_ms)
         self._views.header.tint.set_value(now.look.tint)
         self._views.composer.set_send_keys(now.writing.send_keys)
         self._views.inspector.hold(dict.fromkeys(forbidden(now.allowed), strings.HELD))

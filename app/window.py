@@ -109,6 +109,7 @@ class MainWindow(QMainWindow):
             self._remember()
             self.hide()
             self.windows.close_all()
+            self.app_settings.stop()
             self.desk.take(Close())
             self._closing = asyncio.ensure_future(self._close_down())
 

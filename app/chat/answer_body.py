@@ -348,8 +348,9 @@ class AnswerBody(TextCanvas):
             line = box.layout.lines[-1]
             x = box.text_left + line.x_at(line.end) + _CARET_GAP_PX
             middle = box.text_top + line.top + box.layout.style.line_px / 2
+        caret_px = _CARET_HEIGHT_PX * self._theme.zoom
         painter.fillRect(
-            QRectF(x, middle - _CARET_HEIGHT_PX / 2, _CARET_WIDTH_PX, _CARET_HEIGHT_PX),
+            QRectF(x, middle - caret_px / 2, _CARET_WIDTH_PX, caret_px),
             self._theme.color("accent"),
         )
 

@@ -50,6 +50,7 @@ from core.events import Attachment, Message
 ComposerState = Literal["idle", "busy", "blocked"]
 
 WIDTH_PX = 752
+_OUTDENT_PX = 16
 _RADIUS_PX = 14
 
 
@@ -68,7 +69,7 @@ class Composer(QWidget):
         self._state: ComposerState = "idle"
         self._reason = ""
         self._dragging = False
-        self.setMaximumWidth(WIDTH_PX)
+        self._set_width()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAcceptDrops(True)
 
@@ -104,8 +105,13 @@ class Composer(QWidget):
         self._attach.clicked.connect(self.choose_files)
         self.send_button.clicked.connect(self._button)
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._set_width)
         self._ring = FocusRing(self, theme, _RADIUS_PX, sources=[self.edit], with_mouse=True)
         self._show_state()
+
+    def _set_width(self) -> None:
+        """As much wider than the reading column as at any zoom."""
+        self.setMaximumWidth(round((WIDTH_PX - 2 * _OUTDENT_PX) * self._theme.zoom) + 2 * _OUTDENT_PX)
 
     # ---- what is written
 

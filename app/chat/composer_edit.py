@@ -27,6 +27,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QWidget
 
 from app import strings
+from app.chat.text_style import zoomed
 from app.controls.scroll_bar import ScrollBar
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
@@ -64,12 +65,12 @@ class ComposerEdit(QTextEdit):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setFont(ui_font(_FONT_PX))
         self.document().setDocumentMargin(0)
         self.viewport().setAutoFillBackground(False)
-        self._fix_line_height()
+        self._set_size()
         self.textChanged.connect(self._fit)
         theme.changed.connect(self._recolor)
+        theme.zoomed.connect(self._set_size)
         self._recolor()
         self._fit()
 
@@ -169,7 +170,7 @@ class ComposerEdit(QTextEdit):
             painter.setFont(self.font())
             painter.setPen(self._theme.color("text3"))
             line = self.viewport().rect().adjusted(1, 0, 0, 0)
-            line.setHeight(_LINE_PX)
+            line.setHeight(self._line_px)
             text = painter.fontMetrics().elidedText(
                 self._placeholder, Qt.TextElideMode.ElideRight, line.width()
             )
@@ -177,22 +178,31 @@ class ComposerEdit(QTextEdit):
             painter.end()
         super().paintEvent(event)
 
-    def _fix_line_height(self) -> None:
+    @property
+    def _line_px(self) -> int:
+        return round(_LINE_PX * self._theme.zoom)
+
+    def _set_size(self) -> None:
+        """The type and its fixed lines, of what is there too. Undo knows nothing of before."""
+        self.setFont(ui_font(zoomed(_FONT_PX, self._theme.zoom)))
         line = QTextBlockFormat()
-        line.setLineHeight(_LINE_PX, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+        line.setLineHeight(self._line_px, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         self.document().setUndoRedoEnabled(False)
-        self.textCursor().mergeBlockFormat(line)
+        everything = QTextCursor(self.document())
+        everything.select(QTextCursor.SelectionType.Document)
+        everything.mergeBlockFormat(line)
         self.document().setUndoRedoEnabled(True)
+        self._fit()
 
     def _height_px(self) -> int:
         wanted = round(self.document().size().height())
-        return max(_MIN_HEIGHT_PX, min(wanted, _MAX_LINES * _LINE_PX))
+        return max(_MIN_HEIGHT_PX, min(wanted, _MAX_LINES * self._line_px))
 
     def _fit(self) -> None:
         height = self._height_px()
         if height != self.height() or height != self.minimumHeight():
             self.setFixedHeight(height)
-        full = self.document().size().height() > _MAX_LINES * _LINE_PX
+        full = self.document().size().height() > _MAX_LINES * self._line_px
         self.setVerticalScrollBarPolicy(
             Qt.ScrollBarPolicy.ScrollBarAsNeeded if full else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         )

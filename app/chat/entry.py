@@ -45,13 +45,14 @@ class Question:
         """The text, to be searched and copied."""
         return self.message.content
 
-    def estimate_px(self, column_px: int) -> int:
-        """About how high it will be."""
+    def estimate_px(self, column_px: int, zoom: float = 1.0) -> int:
+        """About how high it will be in a column so wide, with texts so much larger."""
         chips = len(self.message.attachments) * _CHIP_PX
         if not self.message.content:
             return max(0, chips - 6)
-        lines = _lines(self.message.content, min(_BUBBLE_ROOM_PX, column_px - 68) / _BUBBLE_CHARACTER_PX)
-        return chips + lines * _BUBBLE_LINE_PX + _BUBBLE_PAD_PX
+        room = min(_BUBBLE_ROOM_PX * zoom, column_px - 68)
+        lines = _lines(self.message.content, room / (_BUBBLE_CHARACTER_PX * zoom))
+        return chips + round(lines * _BUBBLE_LINE_PX * zoom) + _BUBBLE_PAD_PX
 
 
 @dataclass(eq=False)
@@ -100,11 +101,12 @@ class Reply:
             self.read_some()
         return self.text
 
-    def estimate_px(self, column_px: int) -> int:
-        """About how high it will be."""
+    def estimate_px(self, column_px: int, zoom: float = 1.0) -> int:
+        """About how high it will be in a column so wide, with texts so much larger."""
         source = self.source
         paragraphs = source.count("\n\n")
-        text = _lines(source, column_px / _CHARACTER_PX) * _LINE_PX + paragraphs * _PARAGRAPH_GAP_PX
+        lines = _lines(source, column_px / (_CHARACTER_PX * zoom))
+        text = round(zoom * (lines * _LINE_PX + paragraphs * _PARAGRAPH_GAP_PX))
         return text + (_FOOTER_PX if self.tokens or self.over else 0)
 
 

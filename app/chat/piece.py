@@ -97,7 +97,7 @@ def open_code_piece(source: str, start: int, body: int, end: int, language: str)
 
 
 def gap_px(above: Piece, below: Piece) -> int:
-    """The space between two pieces that follow each other."""
+    """The space between two pieces that follow each other, without zoom."""
     if below.kind == "thought":
         return 12
     if above.kind == "thought":

@@ -14,7 +14,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 from app.chat.piece import Piece
 from app.chat.piece_layout import PieceLayout
 from app.chat.table_layout import TableLayout
-from app.chat.text_style import TextStyle, style_of
+from app.chat.text_style import TextStyle, style_of, zoomed
 from app.chat.tint import InkTable
 from app.chat.tint_paint import LineMarks, marks_of
 from app.theme.fonts import ui_font
@@ -58,17 +58,19 @@ class PieceBox:
         self._ink: Callable[[PieceBox], InkTable] | None = None
         self._marks: dict[int, LineMarks] = {}
         self.top = top
-        self.left: float = piece.depth * _LIST_INDENT_PX + piece.quotes * _QUOTE_INDENT_PX
+        self._zoom = zoom = theme.zoom
+        self.left: float = zoom * (piece.depth * _LIST_INDENT_PX + piece.quotes * _QUOTE_INDENT_PX)
         if piece.thought >= 0:
-            self.left += _THOUGHT_INDENT_PX
+            self.left += zoom * _THOUGHT_INDENT_PX
         # A wide marker hangs out a little, as far as nothing is cut off; then it pushes the text.
-        self._marker_width = QFontMetricsF(_marker_font()).horizontalAdvance(piece.marker)
-        self.left += max(0.0, self._marker_width + _MARKER_GAP_PX - _LIST_INDENT_PX - _MARKER_HANG_PX)
+        self._marker_width = QFontMetricsF(_marker_font(zoom)).horizontalAdvance(piece.marker)
+        hang_px = _LIST_INDENT_PX + _MARKER_HANG_PX - _MARKER_GAP_PX
+        self.left += max(0.0, self._marker_width - zoom * hang_px)
         self._width = width
         self.text_left = self.left + (_CODE_PAD_LEFT_PX if self.is_code else 0)
         room = width - self.text_left - (_CODE_PAD_LEFT_PX if self.is_code else 0)
         link = theme.color("accent")
-        style, room = style or style_of(piece), max(40.0, room)
+        style, room = style or style_of(piece, zoom), max(40.0, room)
         self.layout: PieceLayout
         if piece.kind == "table" and not hidden:
             self.layout = TableLayout(piece, style, room, link)
@@ -147,7 +149,7 @@ class PieceBox:
         """Frame, rules and marker: everything but the text and its tints."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for level in range(self.piece.quotes):
-            x = self.left - (self.piece.quotes - level) * _QUOTE_INDENT_PX
+            x = self.left - (self.piece.quotes - level) * _QUOTE_INDENT_PX * self._zoom
             painter.fillRect(QRectF(x, self._rule_top, 2, self.bottom - self._rule_top), theme.color("hair2"))
         if self.piece.thought >= 0 and self.piece.kind != "thought":
             rule = QRectF(_THOUGHT_RULE_PX, self._rule_top, 2, self.bottom - self._rule_top)
@@ -160,10 +162,11 @@ class PieceBox:
         if self.is_code:
             self._paint_frame(painter, theme)
         if self.piece.marker:
-            painter.setFont(_marker_font())
+            painter.setFont(_marker_font(self._zoom))
             painter.setPen(theme.color("text2"))
             baseline = self.text_top + self.layout.style.baseline_px
-            x = self.left - max(_LIST_INDENT_PX, self._marker_width + _MARKER_GAP_PX)
+            indent, gap = _LIST_INDENT_PX * self._zoom, _MARKER_GAP_PX * self._zoom
+            x = self.left - max(indent, self._marker_width + gap)
             painter.drawText(QPointF(x, baseline), self.piece.marker)
         self._paint_inline_code(painter, theme)
 
@@ -199,5 +202,5 @@ class PieceBox:
                 painter.drawRoundedRect(rect.adjusted(-2, 2, 2, -2), 4, 4)
 
 
-def _marker_font() -> QFont:
-    return ui_font(15, tabular=True)
+def _marker_font(zoom: float) -> QFont:
+    return ui_font(zoomed(15, zoom), tabular=True)

@@ -31,7 +31,7 @@ from app.chat.open_link import open_outside
 from app.chat.piece import Piece, gap_px
 from app.chat.piece_box import PieceBox
 from app.chat.selection import Place, Selection, everything, selected_text, word_at
-from app.chat.text_style import TextStyle
+from app.chat.text_style import answer_style
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.theme.theme import Theme
@@ -62,11 +62,14 @@ class TextCanvas(ReadAloud):
     drag_moved = Signal(QPoint)  # the mouse selects and is at this global point
     drag_ended = Signal()
 
-    def __init__(self, theme: Theme, style: TextStyle | None = None, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, size: tuple[float, int] | None = None, parent: QWidget | None = None
+    ) -> None:
+        """`size` is the type size and line height of plain text, else an answer's."""
         super().__init__(parent)
         make_readable()
         self._theme = theme
-        self._style = style
+        self._size = size
         self._width = 720
         self.boxes: list[PieceBox] = []
         self._selection: Selection | None = None
@@ -131,7 +134,7 @@ class TextCanvas(ReadAloud):
         above = next((box for box in reversed(self.boxes) if not box.hidden), None)
         hidden = self.is_hidden(piece)
         bottom = above.bottom if above else 0.0
-        top = bottom + gap_px(above.piece, piece) if above and not hidden else bottom
+        top = bottom + self._theme.zoom * gap_px(above.piece, piece) if above and not hidden else bottom
         goes_on = (
             above is not None
             and above.piece.kind != "thought"
@@ -145,7 +148,7 @@ class TextCanvas(ReadAloud):
             top,
             self._width,
             self._theme,
-            self._style if piece.kind == "text" else None,
+            answer_style(*self._size, zoom=self._theme.zoom) if self._size and piece.kind == "text" else None,
             hidden=hidden,
             rule_top=bottom if goes_on else None,
         )

@@ -149,7 +149,7 @@ def _formats(
                     text_format.setForeground(link)
             case "code":
                 text_format.setFontFamilies(code_style().font.families())
-                size_px = round(style.font.pixelSize() * 13 / 15) if style.font.pixelSize() > 0 else 13
+                size_px = round(style.size_px * 13 / 15)
                 text_format.setProperty(QTextFormat.Property.FontPixelSize, size_px)
                 text_format.setFontLetterSpacing(0)
         item = QTextLayout.FormatRange()

@@ -98,6 +98,7 @@ class Transcript(QScrollArea):
         bar.setSingleStep(_WHEEL_STEP_PX)
         bar.valueChanged.connect(self._scrolled)
         theme.changed.connect(self._recolour)
+        theme.zoomed.connect(self._zoomed)
         self._recolour()
 
     # ---- the conversation
@@ -368,11 +369,10 @@ class Transcript(QScrollArea):
     def _place(self) -> None:
         """Give every entry its place; only widgets whose place or height changed are moved."""
         width = max(1, self.viewport().width())
-        column = max(120, min(COLUMN_PX, width - 2 * _MIN_MARGIN_PX))
+        column = max(120, min(round(COLUMN_PX * self._theme.zoom), width - 2 * _MIN_MARGIN_PX))
         if column != self._column_px:
             self._column_px = column
-            for entry in self._entries:
-                entry.height_px = entry.guess_px = None
+            self._forget_heights()
         anchor = None if self._follow.following else self._shelf.anchor(*self._view(), self._measured)
         heights = [self._height(entry) for entry in self._entries]
         gaps = [_AFTER_ANSWER_PX if isinstance(e, Reply) else _AFTER_MESSAGE_PX for e in self._entries]
@@ -401,6 +401,19 @@ class Transcript(QScrollArea):
                 item.arrange()
         self._tips.keep()
 
+    def _forget_heights(self) -> None:
+        for entry in self._entries:
+            entry.height_px = entry.guess_px = None
+
+    def _zoomed(self) -> None:
+        """Texts have another size; what the reader looks at stays where it is."""
+        self._tips.drop()
+        self._forget_heights()
+        for item in self._items.values():
+            item.body.lay_out_again()
+        self._place()
+        self._fill()
+
     def _height(self, entry: Entry) -> int:
         if entry.height_px is None:
             item = self._items.get(entry)
@@ -408,7 +421,7 @@ class Transcript(QScrollArea):
                 entry.height_px = item.height_for(self._column_px)
                 return entry.height_px
             if entry.guess_px is None:
-                entry.guess_px = entry.estimate_px(self._column_px)
+                entry.guess_px = entry.estimate_px(self._column_px, self._theme.zoom)
             return entry.guess_px
         return entry.height_px
 

@@ -16,7 +16,6 @@ from app.chat.action_button import ActionButton
 from app.chat.message_chip import MessageChip
 from app.chat.own_words import pieces_of
 from app.chat.text_canvas import MARGIN_PX, TextCanvas
-from app.chat.text_style import answer_style
 from app.controls.shapes import draw_box
 from app.theme.theme import Theme
 from core.events import Message, Passage
@@ -45,7 +44,7 @@ class UserMessage(QWidget):
         self._chips = [MessageChip(theme, attachment, self) for attachment in message.attachments]
         for number, chip in enumerate(self._chips):
             chip.clicked.connect(lambda checked=False, number=number: self.attachment_opened.emit(number))
-        self.body = TextCanvas(theme, answer_style(14.5, 21), self)
+        self.body = TextCanvas(theme, (14.5, 21), self)
         self.body.setAccessibleName(strings.MESSAGE_NAME)
         self.body.setAccessibleDescription(message.content)
         self.body.set_pieces(pieces_of(message.content))
@@ -120,7 +119,7 @@ class UserMessage(QWidget):
         return self.width() - 2 * self.OUTDENT_PX
 
     def _room(self, column: int) -> int:
-        return min(_MAX_WIDTH_PX, column - 40) - 2 * _PAD_X_PX
+        return min(round(_MAX_WIDTH_PX * self._theme.zoom), column - 40) - 2 * _PAD_X_PX
 
     def _text_height(self, column: int) -> int:
         return self.body.height_for(self._room(column))

@@ -12,25 +12,21 @@ import time
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import cast
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
-    QColor,
     QFontMetricsF,
     QHideEvent,
     QKeyEvent,
     QPainter,
-    QPainterPath,
     QPaintEvent,
     QPalette,
     QResizeEvent,
     QShowEvent,
     QTextCharFormat,
     QTextLayout,
-    QTextLine,
     QTextOption,
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
@@ -38,22 +34,19 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 from app.chat.reading_map import Stretch
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
-from app.controls.shapes import blend
 from app.panels import strings
 from app.panels.document_blocks import Block, Part, block_at, blocks_of, parts_of
-from app.theme.fonts import ui_font
+from app.panels.document_measures import DocumentMeasures
+from app.panels.document_paint import (
+    LEFT_PX,
+    RIGHT_PX,
+    TEXT_LEFT_PX,
+    TEXT_RIGHT_PX,
+    BlockPainter,
+    units,
+)
 from app.theme.theme import Theme
 
-_LINE_PX = 19
-_HEADING_LINE_PX = 18
-_FONT_PX = 12.5
-_LEFT_PX, _RIGHT_PX = 2, 16
-_TEXT_LEFT_PX, _TEXT_RIGHT_PX = 11, 10
-_BAR_PX = 2
-_RADIUS_PX = 6.0
-# Around a paragraph: inside its tint, and below it.
-_TOP_PX, _BOTTOM_PX, _GAP_PX = 5, 6, 7
-_HEADING_TOP_PX, _HEADING_GAP_PX = 14, 6
 _START_PX, _END_PX = 8.0, 24
 _MEASURING_S = 0.004
 # Layouts kept, beyond what any screen shows.
@@ -68,6 +61,7 @@ class DocumentView(QAbstractScrollArea):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._measures = DocumentMeasures(theme.zoom)
         self._text = ""
         self._blocks: tuple[Block, ...] = ()
         self._starts: list[int] = []
@@ -91,9 +85,10 @@ class DocumentView(QAbstractScrollArea):
         self._ring = FocusRing(self, theme, 0)
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._measure_some)
-        self.verticalScrollBar().setSingleStep(_LINE_PX)
+        self.verticalScrollBar().setSingleStep(self._measures.line_px)
         self.verticalScrollBar().valueChanged.connect(self._scrolled)
         theme.changed.connect(self._recolor)
+        theme.zoomed.connect(self._zoomed)
         self._recolor()
 
     # ---- what is shown
@@ -171,7 +166,7 @@ class DocumentView(QAbstractScrollArea):
             line = self._layout(place).lineForTextPosition(character - self._blocks[wanted].start)
             line_px = line.y() if line.isValid() else 0.0
         y = self._tops[place] + line_px - margin_px
-        self.verticalScrollBar().setValue(round(y) if y > _START_PX + _LINE_PX / 2 else 0)
+        self.verticalScrollBar().setValue(round(y) if y > _START_PX + self._measures.line_px / 2 else 0)
 
     def jump(self, steps: int) -> bool:
         """To the next (1) or the one before (−1) of what is read. False if there is none."""
@@ -220,11 +215,20 @@ class DocumentView(QAbstractScrollArea):
         else:
             bar.setValue(bar.value() + step)
 
+    def _zoomed(self) -> None:
+        self._measures = DocumentMeasures(self._theme.zoom)
+        self.verticalScrollBar().setSingleStep(self._measures.line_px)
+        self._lay_out_again()
+
+    def _lay_out_again(self) -> None:
+        """Lines break elsewhere; the reader stays at the same words."""
+        first, _ = self.visible_characters() if self._tops else (0, 0)
+        self._choose_shown()
+        self.scroll_to_character(first)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         if event.size().width() != event.oldSize().width():
-            first, _ = self.visible_characters() if self._tops else (0, 0)
-            self._choose_shown()
-            self.scroll_to_character(first)
+            self._lay_out_again()
         else:
             self._set_range()
 
@@ -249,57 +253,19 @@ class DocumentView(QAbstractScrollArea):
         bottom = top + self.viewport().height()
         place = self._place_at(top)
         y = self._tops[place] - top
+        block_painter = BlockPainter(self._theme, self._measures, self.viewport().width(), self._current)
         changed = False
         while place < len(self._shown) and y < bottom - top:
             changed = self._measure(place) or changed
-            self._paint_block(painter, place, y)
+            block = self._blocks[self._shown[place]]
+            parts = self._units(block) if self._marked else None
+            block_painter.paint(painter, block, self._layout(place), parts, y, self._heights[place])
             y += self._heights[place]
             place += 1
         if changed:
             self._retop()
         while len(self._layouts) > _MOST_LAYOUTS:
             self._layouts.pop(next(iter(self._layouts)))
-
-    def _paint_block(self, painter: QPainter, place: int, y: float) -> None:
-        block = self._blocks[self._shown[place]]
-        layout = self._layout(place)
-        above = _pads(block)[0]
-        left = float(_LEFT_PX)
-        right = self.viewport().width() - _RIGHT_PX
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        whole = len(layout.text().encode("utf-16-le", "surrogatepass")) // 2
-        for part in self._units(block) if self._marked else ():
-            tint = self._theme.color("accent_tint")
-            if part.stretch == self._current:
-                tint = blend(self._theme.color("accent_mid"), tint, 0.35)
-            painter.setPen(Qt.PenStyle.NoPen)
-            if part.first == 0 and part.last == whole:
-                inside = QRectF(left, y, right - left, self._heights[place] - _gap(block))
-                if block.heading:
-                    inside.setTop(y + above - 3)
-                painter.fillPath(_right_rounded(inside, block.opens, block.closes), tint)
-                painter.fillRect(QRectF(left, inside.top(), _BAR_PX, inside.height()), self._bar_color())
-                continue
-            self._paint_lines(painter, layout, part, y + above, tint)
-        painter.setPen(self._theme.color("dim" if self._marked and not block.heading else "text"))
-        layout.draw(painter, QPointF(left + _TEXT_LEFT_PX, y + above))
-
-    def _paint_lines(
-        self, painter: QPainter, layout: QTextLayout, part: Part, y: float, tint: QColor
-    ) -> None:
-        """The tint behind some of a block's characters, and the bar beside their lines."""
-        x = float(_LEFT_PX + _TEXT_LEFT_PX)
-        for index in range(layout.lineCount()):
-            line = layout.lineAt(index)
-            first = max(part.first, line.textStart())
-            last = min(part.last, line.textStart() + line.textLength())
-            if first >= last:
-                continue
-            begin, end = _x(line, first), _x(line, last)
-            row = QRectF(x + begin - 2, y + line.y() - _lead(line), end - begin + 4, _LINE_PX)
-            painter.setBrush(tint)
-            painter.drawRoundedRect(row, 3, 3)
-            painter.fillRect(QRectF(_LEFT_PX, row.top(), _BAR_PX, _LINE_PX), self._bar_color())
 
     # ---- measuring
 
@@ -311,7 +277,7 @@ class DocumentView(QAbstractScrollArea):
         else:
             self._shown = list(numbers)
         self._layouts.clear()
-        letter_px = QFontMetricsF(ui_font(_FONT_PX)).averageCharWidth()
+        letter_px = QFontMetricsF(self._measures.font()).averageCharWidth()
         per_line = max(4.0, self._text_width() / max(1.0, letter_px))
         self._heights = [self._guess(self._blocks[number], per_line) for number in self._shown]
         self._measured = [False] * len(self._shown)
@@ -322,15 +288,15 @@ class DocumentView(QAbstractScrollArea):
 
     def _guess(self, block: Block, per_line: float) -> float:
         lines = math.ceil((block.end - block.start) / per_line)
-        return sum(_pads(block)) + max(1, lines) * (_HEADING_LINE_PX if block.heading else _LINE_PX)
+        return sum(self._measures.pads(block)) + max(1, lines) * self._measures.line_of(block)
 
     def _measure(self, place: int) -> bool:
         """Lay out the block there; whether its height is another one than was thought."""
         if self._measured[place]:
             return False
         block = self._blocks[self._shown[place]]
-        line_px = _HEADING_LINE_PX if block.heading else _LINE_PX
-        height = sum(_pads(block)) + self._layout(place).lineCount() * line_px
+        lines = self._layout(place).lineCount()
+        height = sum(self._measures.pads(block)) + lines * self._measures.line_of(block)
         changed = height != self._heights[place]
         self._heights[place], self._measured[place] = height, True
         return changed
@@ -372,7 +338,7 @@ class DocumentView(QAbstractScrollArea):
         bar = self.verticalScrollBar()
         height = self.viewport().height()
         self._moving = True
-        bar.setPageStep(max(1, height - _LINE_PX))
+        bar.setPageStep(max(1, height - self._measures.line_px))
         bar.setRange(0, max(0, round(self._tops[-1] if self._tops else 0) + _END_PX - height))
         self._moving = False
 
@@ -393,14 +359,13 @@ class DocumentView(QAbstractScrollArea):
         return layout
 
     def _lay_out(self, block: Block) -> QTextLayout:
-        font = ui_font(_FONT_PX, 600 if block.heading else 400)
-        layout = QTextLayout(self._text[block.start : block.end], font)
+        layout = QTextLayout(self._text[block.start : block.end], self._measures.font(block.heading))
         option = QTextOption()
         option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         layout.setTextOption(option)
         if self._marked and not block.heading:
             layout.setFormats([_format(part, self._theme) for part in self._units(block)])
-        line_px = _HEADING_LINE_PX if block.heading else _LINE_PX
+        line_px = self._measures.line_of(block)
         layout.beginLayout()
         y = 0.0
         while (line := layout.createLine()).isValid():
@@ -419,10 +384,10 @@ class DocumentView(QAbstractScrollArea):
         text = self._text[block.start : block.end]
         if not parts or max(text) <= "\uffff":
             return parts
-        return tuple(Part(_wide(text, p.first), _wide(text, p.last), p.stretch) for p in parts)
+        return tuple(Part(units(text[: p.first]), units(text[: p.last]), p.stretch) for p in parts)
 
     def _text_width(self) -> float:
-        return max(60.0, self.viewport().width() - _LEFT_PX - _RIGHT_PX - _TEXT_LEFT_PX - _TEXT_RIGHT_PX)
+        return max(60.0, self.viewport().width() - LEFT_PX - RIGHT_PX - TEXT_LEFT_PX - TEXT_RIGHT_PX)
 
     def _place_at(self, y: float) -> int:
         """The place among the shown blocks at that height of the whole text."""
@@ -434,28 +399,12 @@ class DocumentView(QAbstractScrollArea):
         share = (y - self._tops[place]) / max(1.0, self._heights[place])
         return round((block.end - block.start) * max(0.0, min(1.0, share)))
 
-    def _bar_color(self) -> QColor:
-        return self._theme.color("accent")
-
     def _recolor(self) -> None:
         palette = self.viewport().palette()
         palette.setColor(QPalette.ColorRole.Window, self._theme.color("window"))
         self.viewport().setPalette(palette)
         self._layouts.clear()
         self.viewport().update()
-
-
-def _pads(block: Block) -> tuple[float, float, float]:
-    """Above the text, below it inside the tint, and below the tint."""
-    if block.heading:
-        return (_HEADING_TOP_PX, 0.0, _HEADING_GAP_PX)
-    return (_TOP_PX if block.opens else 0.0, _BOTTOM_PX if block.closes else 0.0, _gap(block))
-
-
-def _gap(block: Block) -> float:
-    if block.heading:
-        return _HEADING_GAP_PX
-    return _GAP_PX if block.closes else 0.0
 
 
 def _format(part: Part, theme: Theme) -> QTextLayout.FormatRange:
@@ -465,30 +414,3 @@ def _format(part: Part, theme: Theme) -> QTextLayout.FormatRange:
     ink.setForeground(theme.color("text"))
     found.format = ink
     return found
-
-
-def _wide(text: str, count: int) -> int:
-    return len(text[:count].encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _x(line: QTextLine, position: int) -> float:
-    return cast(tuple[float, int], line.cursorToX(position))[0]
-
-
-def _lead(line: QTextLine) -> float:
-    """How far a line's own box begins below the row it stands in."""
-    return (_LINE_PX - line.height()) / 2
-
-
-def _right_rounded(box: QRectF, above: bool, below: bool) -> QPainterPath:
-    """Round at the right, where a paragraph begins and ends."""
-    path = QPainterPath()
-    path.addRoundedRect(box, _RADIUS_PX, _RADIUS_PX)
-    square = QPainterPath()
-    half = box.height() / 2
-    square.addRect(box.adjusted(0, 0, -_RADIUS_PX, 0))
-    if not above:
-        square.addRect(box.adjusted(0, 0, 0, -half))
-    if not below:
-        square.addRect(box.adjusted(0, half, 0, 0))
-    return path.united(square)
