@@ -35,6 +35,7 @@ from app.menus.menu_bar import fill
 from app.panels.race.page import RacePage
 from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
+from app.panels.tables.window import TablesWindow
 from app.session.intents import Close
 from app.session.link import WorkerLink
 from app.side_windows import SideWindows
@@ -175,6 +176,7 @@ class MainWindow(QMainWindow):
             {"zoom_in": lambda: zoom(1), "zoom_out": lambda: zoom(-1), "zoom_reset": lambda: zoom(0)}
         )
         fill(self.menuBar(), self.menu_actions)
+        self.windows.add("tables", lambda: self.desk.tables.open(TablesWindow(self._theme)))
         self.commands.facts_changed.connect(self._show_facts)
         self._show_facts()
 

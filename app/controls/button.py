@@ -1,4 +1,4 @@
-"""Button: a labelled push button, plain, primary or as a link.
+"""Button: a labelled push button: plain, primary, as a link, or for what cannot be undone.
 
 28 high, 24 when small. Space and Return press it.
 """
@@ -17,7 +17,7 @@ from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
 
-Kind = Literal["plain", "primary", "link"]
+Kind = Literal["plain", "primary", "link", "danger"]
 _ICON_PX = 14
 _ICON_GAP_PX = 6
 
@@ -106,4 +106,4 @@ class Button(QAbstractButton):
         frame = color("accent_mid" if self._ring.shown else "control_border")
         if not self.isEnabled():
             return color("control"), frame, color("text3")
-        return fill or color("control"), frame, color("text")
+        return fill or color("control"), frame, color("danger" if self._kind == "danger" else "text")

@@ -14,7 +14,7 @@ from app.session.chats import Chats
 from app.session.overrides import apply, differences
 from app.store.preferences import PreferencesFile
 from core.errors import RequestError
-from core.settings import Settings
+from core.settings import Settings, assign
 
 
 class ChatSettings(QObject):
@@ -49,6 +49,13 @@ class ChatSettings(QObject):
         self._keep_defaults(Settings())
         self.show()
 
+    def set_default(self, key: str, value: object) -> None:
+        """Let every chat that does not say otherwise have `value` for the setting `key`."""
+        self._preferences.set_defaults(assign(self._preferences.defaults, key, value))
+        self._tell_problem()
+        self.defaults_changed.emit(self.own_defaults)
+        self.show()
+
     def _keep(self, settings: Settings) -> None:
         chat = self._chats.open
         overrides = differences(settings, self._inspector.defaults)
@@ -57,7 +64,10 @@ class ChatSettings(QObject):
 
     def _keep_defaults(self, defaults: Settings) -> None:
         self._preferences.set_defaults(defaults)
-        if self._preferences.problem:
-            self.failed.emit(RequestError(strings.DEFAULTS_NOT_SAVED, self._preferences.problem))
+        self._tell_problem()
         self._keep(self._inspector.settings)
         self.defaults_changed.emit(self.own_defaults)
+
+    def _tell_problem(self) -> None:
+        if self._preferences.problem:
+            self.failed.emit(RequestError(strings.DEFAULTS_NOT_SAVED, self._preferences.problem))

@@ -24,6 +24,7 @@ from app.desk.listing import Listing
 from app.desk.racing import Racing
 from app.desk.reading_room import ReadingRoom
 from app.desk.saving import Saving
+from app.desk.tables_room import TablesRoom
 from app.desk.transfer import Transfer
 from app.desk.trouble_board import TroubleBoard
 from app.desk.worker_board import WorkerBoard
@@ -70,6 +71,7 @@ class Desk(QObject):
         self._worker = WorkerBoard(views, self._meter)
         self._trouble = TroubleBoard(views.banner)
         self.chat_settings = ChatSettings(views.inspector, self.chats, self.home.preferences, self)
+        self.tables = TablesRoom(self.chat_settings, self.home.preferences, self.take, self)
         self._editing = Editing(views, self.chats, self._page, self)
         self.listing = Listing(views, self.chats, self._page, self._answering, self)
         self.transfer = Transfer(views.sidebar, self.chats, self)
@@ -78,7 +80,7 @@ class Desk(QObject):
         if self.home.library and not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
         # In this order each is asked whether an effect is its own.
-        self._rooms = (self.racing, self._answering, self._worker, self._trouble)
+        self._rooms = (self.racing, self._answering, self._worker, self._trouble, self.tables)
         self._wire()
         self._show_chat()
 
@@ -274,6 +276,9 @@ class Desk(QObject):
         views = self._views
         views.composer.message_submitted.connect(self.submit)
         views.composer.stop_requested.connect(self.stop)
+        views.composer.draft_changed.connect(self.tables.note_typing)
+        self.chat_settings.defaults_changed.connect(lambda own: self.tables.show_defaults())
+        self.link_changed.connect(self.tables.follow)
         views.composer.attach_failed.connect(lambda error: self._trouble.show_request_error(error, "attach"))
         views.composer.new_chat_requested.connect(self.move_to_new_chat)
         views.transcript.regenerate_requested.connect(self.regenerate)

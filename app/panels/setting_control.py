@@ -61,7 +61,7 @@ class _WholeNumber(SettingControl):
         # Thousands are separated where the number counts something; a seed counts nothing.
         self._spin.set_grouped(bool(setting.unit))
         super().__init__(setting, self._spin)
-        if setting.unit and setting.unit not in setting.title.lower():
+        if setting.unit and setting.unit not in setting.title.lower().split():
             self.row.addWidget(TextLabel(theme, setting.unit, 12, 16))
         self.row.addStretch(1)
         self._spin.value_changed.connect(self._take)

@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.events import Command, Failed, Finished, Gauges, ModelInfo, PrefillProgress, ReadingMap, Token
+from core.events import (
+    Command,
+    Failed,
+    Finished,
+    Gauges,
+    ModelInfo,
+    PrefillProgress,
+    ReadingMap,
+    Rehearsing,
+    TableDone,
+    TableList,
+    TableStatus,
+    Token,
+)
 from core.worker.client import WorkerExited
 
 
@@ -104,6 +117,18 @@ class Counted(Struct, frozen=True):
     tokens: int | None
 
 
+class TablesHeard(Struct, frozen=True):
+    """Something about the tables or the rehearsal, asked for or not."""
+
+    event: TableList | TableStatus | TableDone | Rehearsing
+
+
+class TablesFailed(Struct, frozen=True):
+    """The worker refused or gave up on a command about the tables."""
+
+    failed: Failed
+
+
 class MemoryHeard(Struct, frozen=True):
     """The worker's memory, and the most it may use."""
 
@@ -162,6 +187,8 @@ Effect = (
     | TroubleHeard
     | AnswerCutOff
     | Counted
+    | TablesHeard
+    | TablesFailed
     | MemoryHeard
     | WorkerDied
     | WorkerStuck

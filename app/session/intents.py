@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.events import Message
+from core.events import (
+    ExportTable,
+    ImportTable,
+    ListTables,
+    LoadTables,
+    Message,
+    Rehearse,
+    ResetTable,
+    SaveTables,
+    Typing,
+)
 from core.settings import Settings
 
 
@@ -38,6 +48,17 @@ class Load(Struct, frozen=True):
     model: str
 
 
+TableCommand = (
+    ListTables | SaveTables | LoadTables | ResetTable | ExportTable | ImportTable | Rehearse | Typing
+)
+
+
+class AskTables(Struct, frozen=True):
+    """Something about the tables or the rehearsal; the worker does it after the running answer."""
+
+    command: TableCommand
+
+
 class SpawnFailed(Struct, frozen=True):
     """The worker's process could not be started at all."""
 
@@ -49,5 +70,5 @@ class Close(Struct, frozen=True):
     """The window is going away."""
 
 
-Intent = Submit | Stop | Count | Restart | Load | SpawnFailed | Close
-INTENTS = (Submit, Stop, Count, Restart, Load, SpawnFailed, Close)
+Intent = Submit | Stop | Count | AskTables | Restart | Load | SpawnFailed | Close
+INTENTS = (Submit, Stop, Count, AskTables, Restart, Load, SpawnFailed, Close)

@@ -47,6 +47,8 @@ from app.session.effects import (
     RestartWorker,
     Send,
     SilenceBroken,
+    TablesFailed,
+    TablesHeard,
     TokenHeard,
     TroubleHeard,
     WindowMistake,
@@ -56,6 +58,7 @@ from app.session.effects import (
 )
 from app.session.intents import (
     INTENTS,
+    AskTables,
     Close,
     Count,
     Intent,
@@ -82,6 +85,7 @@ from core.events import (
     ModelUnloaded,
     PrefillProgress,
     ReadingMap,
+    Rehearsing,
     TableDone,
     TableList,
     TableStatus,
@@ -93,6 +97,11 @@ from core.worker.client import BadLine, Heard, WorkerExited, WorkerSilent
 # A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
 # that has not moved for a minute while it should be answering is stuck.
 STUCK_S = 60.0
+
+# What `AskTables` sends, as failures name it.
+_TABLE_COMMANDS = frozenset(
+    ("list_tables", "save_tables", "load_tables", "reset_table", "export_table", "import_table", "rehearse")
+)
 
 
 class Phase(Enum):
@@ -229,6 +238,8 @@ def _finished(link: Link, given: Finished) -> Step:
 def _failed(link: Link, given: Failed) -> Step:
     if given.command == "count_tokens":
         return Step(link, (Counted(given.request, None),))
+    if given.command in _TABLE_COMMANDS:
+        return Step(link, (TablesFailed(given),))
     if given.command == "load_model":
         if link.phase is not Phase.LOADING:
             return _refuse(link, given, "answers no load")
@@ -250,15 +261,15 @@ def _token_count(link: Link, given: TokenCount) -> Step:
 
 
 def _table_status(link: Link, given: TableStatus) -> Step:
-    """What people must know of the tables is said; the rest is for who shows them."""
+    """What people must know of the tables is said where they look; all of it to who shows tables."""
     if not given.notes:
-        return Step(link)
+        return Step(link, (TablesHeard(given),))
     failed = Failed("", "tables", "request", "bad-table", " ".join(given.notes))
-    return Step(link, (TroubleHeard(failed),))
+    return Step(link, (TablesHeard(given), TroubleHeard(failed)))
 
 
-def _table_answer(link: Link, given: TableList | TableDone) -> Step:
-    return Step(link)
+def _tables_heard(link: Link, given: TableList | TableDone | Rehearsing) -> Step:
+    return Step(link, (TablesHeard(given),))
 
 
 def _heartbeat(link: Link, given: Heartbeat) -> Step:
@@ -304,6 +315,10 @@ def _stop(link: Link, given: Stop) -> Step:
 
 def _count(link: Link, given: Count) -> Step:
     return Step(link, (Send(CountTokens(given.request, given.text)),))
+
+
+def _ask_tables(link: Link, given: AskTables) -> Step:
+    return Step(link, (Send(given.command),))
 
 
 def _restart(link: Link, given: Restart) -> Step:
@@ -384,8 +399,9 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
     Failed: (_ALIVE, _failed),
     TokenCount: (_SPOKEN, _token_count),
     TableStatus: (_SPOKEN, _table_status),
-    TableList: (_SPOKEN, _table_answer),
-    TableDone: (_SPOKEN, _table_answer),
+    TableList: (_SPOKEN, _tables_heard),
+    TableDone: (_SPOKEN, _tables_heard),
+    Rehearsing: (_SPOKEN, _tables_heard),
     Heartbeat: (_ALIVE, _heartbeat),
     WorkerExited: (_ALIVE, _exited),
     WorkerSilent: (_ALIVE, _silent),
@@ -393,6 +409,7 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
     Submit: (frozenset({Phase.READY}), _submit),
     Stop: (_ANSWERING, _stop),
     Count: (frozenset({Phase.READY}), _count),
+    AskTables: (_SPOKEN, _ask_tables),
     Restart: (frozenset(Phase) - {Phase.CLOSED}, _restart),
     Load: (frozenset({Phase.READY, Phase.NO_MODEL}), _load),
     SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),

@@ -38,13 +38,14 @@ class WindowPlace(Struct, frozen=True):
 class Preferences(Struct, frozen=True):
     """`defaults` are the settings that differ from Draftlight's own; chats start with them.
 
-    `settings` are the app's own, for all chats.
+    `settings` are the app's own, for all chats. `rehearse` names the models that do so while idle.
     """
 
     version: int = 1
     open_chat: str = ""
     defaults: tuple[Override, ...] = ()
     settings: WindowSettings = WindowSettings()
+    rehearse: tuple[str, ...] = ()
     window: WindowPlace | None = None
 
 

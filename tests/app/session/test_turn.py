@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from app.session import effects as fx
 from app.session.intents import (
     INTENTS,
+    AskTables,
     Close,
     Count,
     Load,
@@ -26,10 +27,12 @@ from core.events import (
     Generate,
     Heartbeat,
     Hello,
+    ListTables,
     LoadModel,
     LoadProgress,
     Message,
     ModelUnloaded,
+    Rehearsing,
     TableDone,
     TableList,
     TableStatus,
@@ -102,6 +105,7 @@ SAMPLES: dict[type, Any] = {
         TableStatus("warm", "f" * 64, "Fake"),
         TableList("t1", "tables", ()),
         TableDone("t2", "save", "f" * 64, "Fake", 12, 1, 0.1),
+        Rehearsing("Fake 1M", "running"),
         HEARTBEAT,
         KILLED,
         WorkerSilent(15.0),
@@ -109,6 +113,7 @@ SAMPLES: dict[type, Any] = {
         SUBMIT,
         Stop(),
         Count("c1", "text"),
+        AskTables(ListTables("t1")),
         Restart(),
         Load("other"),
         SpawnFailed("The worker could not be started.", "Reinstall Draftlight."),
@@ -355,8 +360,16 @@ def test_hello_type_is_the_only_first_word() -> None:
 
 def test_what_tables_have_to_say_is_shown() -> None:
     quiet = TableStatus("warm", "f" * 64, "Fake")
-    assert run(quiet, start=at(Phase.READY))[1] == []
-    _, effects = run(TableStatus("failed", "f" * 64, "Fake", notes=("No room.",)), start=at(Phase.READY))
-    (shown,) = effects
+    assert run(quiet, start=at(Phase.READY))[1] == [fx.TablesHeard(quiet)]
+    loud = TableStatus("failed", "f" * 64, "Fake", notes=("No room.",))
+    _, (known, shown) = run(loud, start=at(Phase.READY))
+    assert known == fx.TablesHeard(loud)
     assert isinstance(shown, fx.TroubleHeard)
     assert shown.failed.message == "No room."
+
+
+def test_a_table_command_that_fails_belongs_to_the_tables_also_while_something_is_answered() -> None:
+    for phase in (Phase.READY, Phase.WRITING):
+        link, effects = run(failed("t1", "reset_table", "bad-table"), start=at(phase))
+        assert link == at(phase)
+        assert effects == [fx.TablesFailed(failed("t1", "reset_table", "bad-table"))]

@@ -1,0 +1,70 @@
+"""Question: a small window over another one that asks before something is done.
+
+Opened with `open()`, which returns at once; `chosen` tells the answer. Escape, and closing it, are
+the answer that changes nothing. It has the focus first, so Return alone changes nothing either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.controls.button import Button, Kind
+from app.controls.text_label import TextLabel
+from app.theme.theme import Theme
+
+_WIDTH_PX = 420
+_MARGIN_PX = 20
+
+
+class Question(QDialog):
+    """`answers` are value, words and kind of the buttons after `cancel`, which changes nothing.
+
+    Deletes itself when it is answered.
+    """
+
+    chosen = Signal(str)  # the value; not told for the answer that changes nothing
+
+    def __init__(
+        self,
+        theme: Theme,
+        title: str,
+        detail: str,
+        cancel: str,
+        answers: Sequence[tuple[str, str, Kind]],
+        parent: QWidget,
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(title)
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(detail)
+        self.setWindowModality(Qt.WindowModality.WindowModal)
+        inner_px = _WIDTH_PX - 2 * _MARGIN_PX
+        self.title = TextLabel(theme, title, 15, 20, "text", weight=600, wrap=True, width_px=inner_px)
+        self.detail = TextLabel(theme, detail, 12.5, 18, wrap=True, width_px=inner_px)
+        self.cancel = Button(theme, cancel)
+        self.cancel.clicked.connect(self.reject)
+        self.buttons = {value: Button(theme, words, kind) for value, words, kind in answers}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(_MARGIN_PX, 18, _MARGIN_PX, 16)
+        column.setSpacing(8)
+        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
+        column.addWidget(self.title)
+        column.addWidget(self.detail)
+        column.addSpacing(8)
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addStretch(1)
+        row.addWidget(self.cancel)
+        for value, button in self.buttons.items():
+            button.clicked.connect(lambda checked, value=value: self._choose(value))
+            row.addWidget(button)
+        column.addLayout(row)
+        self.cancel.setFocus()
+
+    def _choose(self, value: str) -> None:
+        self.accept()
+        self.chosen.emit(value)

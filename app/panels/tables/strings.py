@@ -1,0 +1,238 @@
+"""The words of the Tables window."""
+
+from __future__ import annotations
+
+from core.events import TableAction
+
+TITLE = "Tables"
+SUBTITLE = "What the n-gram drafters have learned, by tokenizer family"
+SAVE = "Save now"
+LOAD = "Load saved…"
+IMPORT = "Import…"
+EXPORT = "Export…"
+RESET = "Reset…"
+LIST = "Tables"
+
+# ---- columns
+
+FAMILY = "Tokenizer family"
+ENTRIES_USED = "Entries used"
+HITS = "Hits"
+ACCEPTED = "Accepted"
+ON_DISK_COLUMN = "On disk"
+SAVED = "Saved"
+LEARNED_FROM = "Learned from"
+
+LOADED = "Loaded"
+ON_DISK = "On disk"
+SHIPPED = "Shipped, read only"
+REHEARSED = "Rehearsed here"
+BUILT = "Built here"
+NOT_SAVED = "Not yet"
+HALF_FULL = "more than half full"
+
+# ---- one table
+
+ENTRIES = "Entries"
+ACCEPTED_DAILY = "Drafts accepted, daily"
+TODAY = "today"
+BY_SHARE = "Learned from, by share of entries"
+NO_DAYS = "Nothing yet"
+FINGERPRINT = "Fingerprint"
+FILE = "File"
+USED_BY = "Used by"
+SIZE = "Size"
+NONE_YET = "No tables yet"
+NONE_YET_HINT = "They grow while you chat with the n-gram memory drafter."
+OTHERS = "Others"
+READ_ONLY_TABLE = "Chats do not change this table."
+DRAFTERS = {"auto": "Auto", "cacheback": "Cacheback, if its file is chosen"}
+
+# ---- learning and saving
+
+LEARNING = "Learning and saving"
+LEARN = "Learn from chats"
+LEARN_HELP = "What every chat does unless its own settings, under Memory, say otherwise."
+PRIVACY = (
+    "A table files single tokens under a hash of the tokens before them. It holds no text and no names"
+    " of chats, but whoever has the file and the beginning of something you wrote can read on from there."
+    " It stays on this computer; Reset erases it."
+)
+SHOW_FOLDER = "Show folder"
+
+# ---- rehearsal
+
+REHEARSAL = "Rehearse while idle"
+REHEARSAL_HELP = (
+    "While nothing is asked, the model answers Draftlight’s own prompts, and Auto guesses by what it tends"
+    " to say. It stands still the moment you type. Uses power."
+)
+NO_MODEL = "No model is loaded."
+REHEARSAL_OFF = "Off"
+REHEARSAL_NEXT = "Begins in the next idle moment"
+REHEARSAL_QUIET = "Paused: you are typing"
+REHEARSAL_ANSWER = "Paused: a question is being answered"
+REHEARSAL_RUNNING = "Rehearsing"
+REHEARSAL_DONE = "All prompts are answered"
+REHEARSAL_PROGRESS = "Progress of the rehearsal"
+
+# ---- questions
+
+CANCEL = "Cancel"
+RESET_YES = "Reset"
+LOAD_YES = "Load saved"
+LOAD_PREVIOUS = "Load the one before"
+EXPORT_TITLE = "Export table"
+IMPORT_TITLE = "Import table"
+FILE_FILTER = "Draftlight tables (*.safetensors)"
+
+# ---- what is told
+
+WORKING: dict[TableAction, str] = {
+    "save": "Saving…",
+    "load": "Loading…",
+    "reset": "Resetting…",
+    "export": "Exporting…",
+    "import": "Importing…",
+}
+AFTER_ANSWER = "It comes after the running answer."
+WORKER_GONE = "The worker is not running, so nothing can be changed now."
+ONE_AT_A_TIME = "Something else is being done."
+NOTHING_CHOSEN = "Choose a table first."
+OTHER_FAMILY = "Only tables of the loaded model are in memory."
+NOTHING_SAVED = "Nothing was saved yet."
+CLOSE_NOTICE = "Put away"
+SAVE_HELP = "Save what was learned since the last save. It is also saved by itself."
+LOAD_HELP = "Read the saved tables of the loaded model again, or go back to the save before."
+IMPORT_HELP = "Take a table from a file. The one it replaces becomes the save before."
+EXPORT_HELP = "Write a copy of the selected table to a file."
+RESET_HELP = "Erase all that was learned for the selected tokenizer family."
+
+
+def entries_of(used: int, slots: str, share: float) -> str:
+    return f" of {slots} · {share:.1%}"
+
+
+def entries(count: int) -> str:
+    return f"{count:,} entry" if count == 1 else f"{count:,} entries"
+
+
+def contexts(count: int) -> str:
+    return f"{count:,} contexts"
+
+
+def windows_of(n: int) -> str:
+    return f"windows of {n}"
+
+
+def unsaved(count: int) -> str:
+    return f"{entries(count)} since"
+
+
+def saved(ago: str) -> str:
+    return f"saved {ago}"
+
+
+NEVER_SAVED = "not saved yet"
+JUST_NOW = "just now"
+
+
+def minutes_ago(minutes: int) -> str:
+    return f"{minutes} minute{'s' * (minutes != 1)} ago"
+
+
+def hours_ago(hours: int) -> str:
+    return f"{hours} hour{'s' * (hours != 1)} ago"
+
+
+def on(day: str) -> str:
+    return f"on {day}"
+
+
+def days_ago(days: int) -> str:
+    """Empty for today."""
+    if not days:
+        return ""
+    if days < 14:
+        return f"{days} day{'s' * (days != 1)} ago"
+    return f"{days // 7} weeks ago"
+
+
+def tables(count: int) -> str:
+    return f"{count} table{'s' * (count != 1)}"
+
+
+def on_disk(size: str) -> str:
+    return f"{size} on disk"
+
+
+def read_only(family: str, why: str) -> str:
+    return f"The {family} tables are read only here: {why}."
+
+
+def set_aside(files: int) -> str:
+    if files == 1:
+        return "1 file could not be used. It was not deleted:"
+    return f"{files} files could not be used. They were not deleted:"
+
+
+def more(files: int) -> str:
+    return f"(and {files} more)"
+
+
+def reset_question(family: str) -> str:
+    return f"Reset the {family} tables?"
+
+
+def reset_detail(count: int) -> str:
+    return (
+        f"{entries(count)} will be removed, from memory and from disk, the save before and files set aside"
+        " included. No backup is kept."
+    )
+
+
+def load_question(family: str) -> str:
+    return f"Load the saved {family} tables again?"
+
+
+def load_detail(unsaved_entries: int, previous: bool) -> str:
+    lost = (
+        f"{entries(unsaved_entries)} learned since the last save will be dropped."
+        if unsaved_entries
+        else "Nothing is lost: everything is saved."
+    )
+    return f"{lost} You can also go back to the save before." if previous else lost
+
+
+def working(action: TableAction, *, waits: bool) -> str:
+    return f"{WORKING[action]} {AFTER_ANSWER}" if waits else WORKING[action]
+
+
+def no_folder(path: str) -> str:
+    return f"{path} could not be shown." if path else "The folder is made when a table is first saved."
+
+
+def done(action: TableAction, family: str, count: int, path: str) -> str:
+    match action:
+        case "save":
+            return f"Saved {entries(count)} of {family}." if count else f"{family} was saved already."
+        case "load":
+            return f"Loaded {entries(count)} of {family}."
+        case "reset":
+            return f"Reset {family}: {entries(count)} removed."
+        case "export":
+            return f"Exported {entries(count)} of {family} to {path}."
+        case "import":
+            return f"Imported {entries(count)} of {family}."
+
+
+def rehearsed(state: str, answered: int, prompts: int, tokens: int) -> str:
+    return f"{state} · {answered:,} of {prompts:,} prompts · {tokens:,} tokens"
+
+
+def rehearsal_failed(why: str) -> str:
+    return f"Stopped: {why}"
+
+
+def rehearse_model(model: str) -> str:
+    return f"Rehearse {model} while idle"

@@ -1,0 +1,128 @@
+"""What the window knows of the tables and the rehearsal: a record, and how each thing heard changes it. Pure.
+
+A list replaces all. A status replaces the tables of its family, unasked. One command at a time is
+waited for (`doing`); its end is told in `told`, and makes the list out of date (`stale`).
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.events import (
+    Failed,
+    LearnedTable,
+    ModelInfo,
+    Rehearsing,
+    TableAction,
+    TableDone,
+    TableInfo,
+    TableList,
+    TableStatus,
+)
+
+
+class Told(Struct, frozen=True):
+    """How the last command ended: `done`, or `failed` with what went wrong."""
+
+    done: TableDone | None = None
+    failed: Failed | None = None
+
+
+class Tables(Struct, frozen=True):
+    """`listed` is False until a list was heard of this worker. `doing` is the command under way."""
+
+    folder: str = ""
+    tables: tuple[TableInfo, ...] = ()
+    learned: tuple[LearnedTable, ...] = ()
+    set_aside: tuple[str, ...] = ()
+    listed: bool = False
+    stale: bool = True
+    doing: TableAction | None = None
+    told: Told | None = None
+    model: ModelInfo | None = None
+    rehearsal: Rehearsing | None = None
+
+    def table(self, family: str, n: int, slots: int) -> TableInfo | None:
+        """The table of that shape."""
+        for info in self.tables:
+            if (info.family, info.n, info.figures.slots) == (family, n, slots):
+                return info
+        return None
+
+    def of_family(self, family: str) -> tuple[TableInfo, ...]:
+        """All tables of a family: they are saved, loaded and reset together."""
+        return tuple(info for info in self.tables if info.family == family)
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of all files, those learned beforehand included."""
+        return sum(info.size_bytes for info in self.tables) + sum(one.size_bytes for one in self.learned)
+
+
+Heard = TableList | TableStatus | TableDone | Rehearsing
+
+
+def heard(state: Tables, event: Heard) -> Tables:
+    """What is known after `event`."""
+    match event:
+        case TableList():
+            return replace(
+                state,
+                folder=event.folder,
+                tables=event.tables,
+                learned=event.learned,
+                set_aside=event.set_aside,
+                listed=True,
+                stale=False,
+            )
+        case TableStatus():
+            return replace(state, tables=_merged(state.tables, event), stale=state.stale or bool(event.notes))
+        case TableDone():
+            return replace(state, doing=None, told=Told(done=event), stale=True)
+        case Rehearsing():
+            made = event.contexts != (state.rehearsal.contexts if state.rehearsal else 0)
+            return replace(state, rehearsal=event, stale=state.stale or made)
+
+
+def failed(state: Tables, event: Failed) -> Tables:
+    """What is known after a command that failed."""
+    if event.command == "list_tables":
+        return replace(state, told=Told(failed=event))
+    return replace(state, doing=None, told=Told(failed=event), stale=True)
+
+
+def begun(state: Tables, action: TableAction) -> Tables:
+    """A command is on its way."""
+    return replace(state, doing=action, told=None)
+
+
+def put_away(state: Tables) -> Tables:
+    """How the last command ended was read."""
+    return replace(state, told=None)
+
+
+def out_of_date(state: Tables) -> Tables:
+    """Files may have changed since the last list."""
+    return replace(state, stale=True)
+
+
+def with_model(state: Tables, model: ModelInfo | None) -> Tables:
+    """Another model is loaded, or none."""
+    return replace(state, model=model, rehearsal=None, stale=True)
+
+
+def without_worker(state: Tables) -> Tables:
+    """The worker is gone: what was in its memory is no more, what was asked of it is not answered."""
+    on_disk = tuple(replace(info, loaded=False, unsaved=0) for info in state.tables if info.size_bytes)
+    return replace(
+        state, tables=on_disk, listed=False, stale=True, doing=None, model=None, rehearsal=None, told=None
+    )
+
+
+def _merged(tables: tuple[TableInfo, ...], status: TableStatus) -> tuple[TableInfo, ...]:
+    """The family's tables in the place where its first was, or first of all."""
+    others = [info for info in tables if info.family != status.family]
+    places = [place for place, info in enumerate(tables) if info.family == status.family]
+    place = places[0] if places else 0
+    return (*others[:place], *status.tables, *others[place:])
