@@ -87,6 +87,18 @@ class ModelError(RequestError):
     code = "bad-model"
 
 
+class ModelTooLargeError(ModelError):
+    """A model needs more memory than the machine gives it."""
+
+    code = "model-too-large"
+
+
+class DownloadError(ModelError):
+    """A download cannot go on. What arrived is kept."""
+
+    code = "download-failed"
+
+
 class DraftModelError(RequestError):
     """The draft model is missing, of another tokenizer family, or cannot draft."""
 

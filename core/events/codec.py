@@ -8,6 +8,20 @@ import msgspec
 
 from core.errors import DraftlightError, PromptTooLongError, ProtocolError
 from core.events.answer import Finished, Gauges, Token
+from core.events.catalogue import (
+    CancelDownload,
+    DownloadModel,
+    DownloadProgress,
+    ImportModel,
+    ListModels,
+    LookUpModels,
+    ModelImported,
+    ModelList,
+    ModelRemoved,
+    ModelsFound,
+    PauseDownload,
+    RemoveModel,
+)
 from core.events.models import LoadModel, LoadProgress, ModelLoaded, ModelUnloaded, UnloadModel
 from core.events.process import Failed, Heartbeat, Hello, Shutdown
 from core.events.reading import PrefillProgress, ReadingMap
@@ -40,6 +54,13 @@ Command = Union[
     ImportTable,
     Rehearse,
     Typing,
+    ListModels,
+    LookUpModels,
+    DownloadModel,
+    PauseDownload,
+    CancelDownload,
+    ImportModel,
+    RemoveModel,
     Shutdown,
 ]
 Event = Union[
@@ -57,6 +78,11 @@ Event = Union[
     TableList,
     TableDone,
     Rehearsing,
+    ModelList,
+    ModelsFound,
+    DownloadProgress,
+    ModelImported,
+    ModelRemoved,
     Failed,
     Heartbeat,
 ]

@@ -10,7 +10,6 @@ at load. On Metal the checkpoint's own format stays.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,11 +26,17 @@ from msgspec import Struct
 from core.errors import ModelError
 from core.events import ModelInfo
 from core.kv.entries import why_no_rollback
+from core.models.download import Download
 from core.models.family import fingerprint
+from core.models.folder import check, check_fits
+from core.models.memory import machine
+from core.models.naming import base_name, display_name, is_hub_name
+from core.models.need import context_tokens
+from core.models.places import find
 from core.models.starter import STARTER, ensure_starter
 
 Progress = Callable[[str, float | None], None]
-_TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json")
+_SAY_EVERY_S = 0.25
 
 
 class LoadedModel:
@@ -53,7 +58,9 @@ def load(reference: str, progress: Progress = lambda stage, fraction: None) -> L
     """Load `reference`. Raises `ModelError` saying which file or figure is wrong and what to do."""
     started = time.perf_counter()
     folder = ensure_starter(progress) if reference == STARTER else _folder(reference, progress)
-    config = _checked_config(folder)
+    checked = check(folder)
+    config = checked.config
+    check_fits(checked, machine())
     progress("Reading the tokenizer", 0.3)
     tokenizer = _tokenizer(folder)
     progress("Reading the weights", 0.5)
@@ -111,57 +118,29 @@ def _tokenizer(folder: Path) -> TokenizerWrapper:
 
 
 def _family_name(tokenizer: TokenizerWrapper, folder: Path) -> str:
-    return str(getattr(tokenizer, "name_or_path", "") or folder.name).split("/")[-1]
+    name = str(getattr(tokenizer, "name_or_path", ""))
+    return base_name(folder) if not name or Path(name) == folder else name.split("/")[-1]
 
 
 def _folder(reference: str, progress: Progress) -> Path:
-    path = Path(reference).expanduser()
-    if path.is_dir():
-        return path
-    if path.exists() or reference.startswith((".", "/", "~")) or reference.count("/") != 1:
+    if found := find(reference):
+        return found
+    if not is_hub_name(reference) or Path(reference).exists():
         raise ModelError(
             f"There is no model folder at “{reference}”.",
             f"Give a folder with config.json and *.safetensors, a hub name like owner/name, or “{STARTER}”.",
         )
-    from huggingface_hub import snapshot_download
+    stage = f"Downloading {reference}"
+    progress(stage, None)
+    said = 0.0
 
-    progress(f"Downloading {reference}", None)
-    patterns = ["*.json", "model*.safetensors", "*.txt", "*.jinja", "tokenizer.model", "*.tiktoken"]
-    try:
-        return Path(snapshot_download(reference, allow_patterns=patterns))
-    except Exception as error:  # the hub client raises its own and requests' kinds
-        raise ModelError(
-            f"“{reference}” could not be downloaded: {_first_line(error)}.",
-            "Check the name and the connection, or give a folder on this machine.",
-        ) from error
+    def heard(done: int, total: int) -> None:
+        nonlocal said
+        if time.monotonic() - said >= _SAY_EVERY_S:
+            said = time.monotonic()
+            progress(stage, done / total if total else None)
 
-
-def _checked_config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"{path} is missing.", "Choose a folder that holds a whole MLX model.") from None
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path} cannot be read: {error}.", "Download the model again.") from error
-    if not isinstance(config, dict) or "model_type" not in config:
-        raise ModelError(f"{path} names no model_type.", "Choose a folder that holds a whole MLX model.")
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        wanted = set(json.loads(index.read_text(encoding="utf-8")).get("weight_map", {}).values())
-        missing = sorted(name for name in wanted if not (folder / name).is_file())
-        if missing:
-            raise ModelError(f"{folder} lacks {', '.join(missing[:3])}.", "Download the model again.")
-    elif not list(folder.glob("model*.safetensors")):
-        raise ModelError(
-            f"{folder} holds no weights (model*.safetensors).", "Download the model again, weights included."
-        )
-    if not any((folder / name).is_file() for name in _TOKENIZER_FILES):
-        raise ModelError(
-            f"{folder} holds no tokenizer ({', '.join(_TOKENIZER_FILES)}).",
-            "Download the model again, tokenizer files included.",
-        )
-    return config
+    return Download(reference, heard).run()
 
 
 def _expand_for_cpu(model: nn.Module) -> nn.Module:
@@ -185,14 +164,13 @@ def _describe(
     vocabulary: dict[str, int],
     load_s: float,
 ) -> ModelInfo:
-    text = {**config, **config.get("text_config", {})}
     parameters = tree_flatten(model.parameters())
     floats = [value.dtype for _, value in parameters if mx.issubdtype(value.dtype, mx.floating)]
     quantisation = config.get("quantization") or config.get("quantization_config") or {}
     stored = f"{quantisation['bits']}-bit" if "bits" in quantisation else ""
     why_not = why_no_rollback(make_prompt_cache(model))
     return ModelInfo(
-        name=config.get("draftlight_name") or folder.name,
+        name=display_name(folder, config),
         path=str(folder),
         family=fingerprint(vocabulary),
         family_name=_family_name(tokenizer, folder),
@@ -201,7 +179,7 @@ def _describe(
         quantisation=stored,
         parameters=_parameter_count(model),
         size_bytes=sum(value.nbytes for _, value in parameters),
-        context_tokens=int(text.get("max_position_embeddings") or text.get("max_seq_len") or 4096),
+        context_tokens=context_tokens(config),
         vocabulary=_embedding_rows(model) or len(vocabulary),
         layers=len(getattr(model, "layers", [])),
         speculates=not why_not,

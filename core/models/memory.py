@@ -7,6 +7,8 @@ from pathlib import Path
 
 import mlx.core as mx
 
+from core.models.need import Machine
+
 
 def used_bytes() -> int:
     """Metal: what MLX holds. CPU: the process's resident memory."""
@@ -25,6 +27,11 @@ def limit_bytes() -> int:
         if size:
             return int(size)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def machine() -> Machine:
+    """What models have to fit into here."""
+    return Machine(limit_bytes(), mx.default_device() == mx.cpu)
 
 
 def is_exhausted(error: BaseException) -> bool:

@@ -1,0 +1,226 @@
+"""A model folder: whether it is whole and of a kind that can be loaded, and what is in it.
+
+Nothing here reads a weight: the config, the headers of the weights and the tokenizer's vocabulary
+are enough. `check()` raises with the file or figure that is wrong; `describe()` never raises and
+says the same as the entry's problem, so that a broken model is listed with its reason. No MLX.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.errors import ModelError, ModelTooLargeError
+from core.events import MemoryNeed, ModelEntry, ModelSource
+from core.models.family import family_of
+from core.models.header import Tensor, read_header
+from core.models.naming import display_name
+from core.models.need import Machine, context_tokens, layer_kinds, need_of, text_config
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
+# Tensors of parts that a language model does not load.
+_OTHER_PARTS = ("vision_tower.", "visual.", "model.visual.", "audio_tower.", "multi_modal_projector.")
+# Forms of weights that people take for a model folder, and what to tell them.
+_FOREIGN = {
+    "*.gguf": "a GGUF file, which other programs use",
+    "pytorch_model*.bin": "PyTorch weights",
+    "*.pt": "PyTorch weights",
+    "*.npz": "weights in MLX's old form",
+}
+# Less would not hold a question and its answer.
+_LEAST_CONTEXT_TOKENS = 2048
+_MLX_VERSION = "Choose a version for MLX, with config.json and model*.safetensors."
+
+
+class Checked(Struct, frozen=True):
+    """A folder that can be loaded as far as its files tell."""
+
+    folder: Path
+    config: dict[str, Any]
+    tensors: tuple[Tensor, ...]
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the model has; quantised ones are counted as what they stand for."""
+        scaled = {tensor.name.removesuffix(".scales") for tensor in self.tensors if _is_scales(tensor.name)}
+        count = 0
+        for tensor in self.tensors:
+            stem, _, leaf = tensor.name.rpartition(".")
+            if stem in scaled and leaf in ("scales", "biases"):
+                continue
+            size = _product(tensor.shape)
+            bits = self._bits_of(tensor, stem) if stem in scaled and leaf == "weight" else 0
+            count += size * 32 // bits if bits else size
+        return count
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the tensors."""
+        return sum(tensor.size_bytes for tensor in self.tensors)
+
+    @property
+    def quantisation(self) -> dict[str, Any]:
+        """The config's own words about it; empty if the weights are not quantised."""
+        found = self.config.get("quantization") or self.config.get("quantization_config") or {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def dtype(self) -> str:
+        """Of the first tensor that holds fractions, in MLX's words."""
+        names = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
+        return next((names[each.dtype] for each in self.tensors if each.dtype in names), "")
+
+    def _bits_of(self, weight: Tensor, stem: str) -> int:
+        own = self.quantisation.get(stem)
+        return int((own if isinstance(own, dict) else self.quantisation).get("bits", 0))
+
+
+def check(folder: Path) -> Checked:
+    """Raises `ModelError` with the first thing that is wrong, and what to do about it."""
+    config = _config(folder)
+    files = _weight_files(folder)
+    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
+        raise ModelError(
+            f"{folder} holds no tokenizer ({', '.join(TOKENIZER_FILES[:3])}).",
+            "Download the model again, tokenizer files included.",
+        )
+    if not is_supported(str(config["model_type"])):
+        raise ModelError(
+            f"The model in {folder} is of the type “{config['model_type']}”, which MLX cannot load.",
+            "Choose a language model of another type, or update Draftlight.",
+        )
+    tied = bool(text_config(config).get("tie_word_embeddings"))
+    dropped = (*_OTHER_PARTS, "lm_head.") if tied else _OTHER_PARTS
+    tensors = (tensor for file in files for tensor in read_header(file))
+    return Checked(folder, config, tuple(each for each in tensors if not each.name.startswith(dropped)))
+
+
+def check_fits(checked: Checked, machine: Machine) -> MemoryNeed:
+    """Raises `ModelTooLargeError` if not even a short context would fit."""
+    need = need_of(checked.config, checked.parameters, checked.stored_bytes, machine)
+    least = min(_LEAST_CONTEXT_TOKENS, context_tokens(checked.config))
+    if need.total_at(least) > machine.limit_bytes:
+        raise ModelTooLargeError(
+            f"{display_name(checked.folder, checked.config)} needs {gigabytes(need.total_at(least))} GB with"
+            f" a context of {least:,} tokens, and this machine gives it"
+            f" {gigabytes(machine.limit_bytes)} GB.",
+            "Choose a smaller model, or a version of it with fewer bits.",
+        )
+    return need
+
+
+def describe(folder: Path, reference: str, source: ModelSource, machine: Machine) -> ModelEntry:
+    """The folder as the catalogue lists it. Never raises."""
+    entry = ModelEntry(
+        reference, display_name(folder, {}), source, str(folder), disk_bytes=disk_bytes(folder)
+    )
+    try:
+        checked = check(folder)
+    except ModelError as error:
+        return replace(entry, problem=error.message, hint=error.hint)
+    config = checked.config
+    text = text_config(config)
+    entry = replace(
+        entry,
+        name=display_name(folder, config),
+        architecture=str(config["model_type"]),
+        family=family_of(folder),
+        parameters=checked.parameters,
+        bits=int(checked.quantisation.get("bits", 0)),
+        group_size=int(checked.quantisation.get("group_size", 0)),
+        dtype=checked.dtype,
+        context_tokens=context_tokens(config),
+        layers=len(layer_kinds(text)),
+        need=need_of(config, checked.parameters, checked.stored_bytes, machine),
+    )
+    try:
+        check_fits(checked, machine)
+    except ModelTooLargeError as error:
+        return replace(entry, problem=error.message, hint=error.hint)
+    return entry
+
+
+def is_supported(model_type: str) -> bool:
+    """Whether mlx-lm has a module for the type; told from its files, so that MLX need not be loaded."""
+    spec = importlib.util.find_spec("mlx_lm")
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    for place in places if model_type else ():
+        if (Path(place) / "models" / f"{Path(model_type).name}.py").is_file():
+            return True
+        # Its table of types that share a module stands in a module that imports MLX.
+        if f'    "{model_type}": "' in (Path(place) / "utils.py").read_text(encoding="utf-8"):
+            return True
+    return False
+
+
+def disk_bytes(folder: Path) -> int:
+    """What all files in it take; files that are links count with what they lead to."""
+    try:
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    except OSError:
+        return 0
+
+
+def gigabytes(size_bytes: int) -> str:
+    """11.2 for 11.2 × 2^30, as the window writes memory."""
+    return f"{size_bytes / 2**30:,.1f}"
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    if not folder.is_dir():
+        raise ModelError(
+            f"There is no folder {folder} any more.", "Connect the disk it is on, or remove it from the list."
+        )
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        _refuse_foreign(folder)
+        raise ModelError(f"{path} is missing.", "Choose a folder that holds a whole MLX model.") from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read: {error}.", "Download the model again.") from error
+    if not isinstance(config, dict) or "model_type" not in config:
+        raise ModelError(f"{path} names no model_type.", "Choose a folder that holds a whole MLX model.")
+    return config
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        try:
+            names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelError(f"{index} cannot be read: {error}.", "Download the model again.") from error
+        missing = sorted(str(name) for name in names if not (folder / str(name)).is_file())
+        if missing:
+            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+            raise ModelError(f"{folder} lacks {', '.join(missing[:3])}{more}.", "Download the model again.")
+    files = sorted(folder.glob("model*.safetensors"))
+    if not files:
+        _refuse_foreign(folder)
+        raise ModelError(
+            f"{folder} holds no weights (model*.safetensors).", "Download the model again, weights included."
+        )
+    return files
+
+
+def _refuse_foreign(folder: Path) -> None:
+    for pattern, what in _FOREIGN.items():
+        if found := sorted(folder.glob(pattern)):
+            raise ModelError(f"{found[0]} is {what}, not an MLX model.", _MLX_VERSION)
+
+
+def _is_scales(name: str) -> bool:
+    return name.endswith(".scales")
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    size = 1
+    for length in shape:
+        size *= length
+    return size

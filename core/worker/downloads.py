@@ -1,0 +1,181 @@
+"""Downloads: the children that download, each paused by being ended. Any thread may ask.
+
+Invariant: of each download `say` hears `running` first and exactly one of done, paused, failed and
+cancelled last, in that order, from one thread at a time.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+
+from core.errors import DraftlightError, ProtocolError
+from core.events import DownloadProgress, DownloadState, decode_event
+from core.models.download import discard, standing, unfinished
+
+_GRACE_S = 0.5
+
+
+def child_command() -> list[str]:
+    """How to start a download: this interpreter from source, the app's own executable when bundled."""
+    if getattr(sys, "frozen", False):
+        return [sys.executable, "--download"]
+    return [sys.executable, "-m", "core.cli", "--download"]
+
+
+class _Child:
+    """One process and the thread that listens to it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.thread: threading.Thread | None = None
+        self.asked: DownloadState | None = None
+        self.last: DownloadProgress | None = None
+
+
+class Downloads:
+    """`say` gets each progress, `changed` is called when a model has come or a download has gone."""
+
+    def __init__(
+        self,
+        say: Callable[[DownloadProgress], None],
+        changed: Callable[[], None],
+        command: Sequence[str] | None = None,
+    ) -> None:
+        self._say = say
+        self._changed = changed
+        self._command = list(command or child_command())
+        self._lock = threading.Lock()
+        self._children: dict[str, _Child] = {}
+        self._failed: dict[str, DownloadProgress] = {}
+        self._closing = False
+
+    def start(self, model: str) -> None:
+        """Begin or go on; nothing happens if it runs already."""
+        with self._lock:
+            if model in self._children or self._closing:
+                return
+            self._failed.pop(model, None)
+            stood = standing(model)
+            self._say(DownloadProgress(model, "running", stood.done_bytes, stood.total_bytes))
+            try:
+                process = subprocess.Popen(
+                    [*self._command, model], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
+            except OSError as error:
+                self._say(
+                    DownloadProgress(model, "failed", problem=f"The download could not be started: {error}.")
+                )
+                return
+            child = self._children[model] = _Child(process)
+            child.thread = threading.Thread(
+                target=self._listen, args=(model, child), name=f"download of {model}", daemon=True
+            )
+            child.thread.start()
+
+    def pause(self, model: str) -> None:
+        """End the process and keep what arrived."""
+        self._end(model, "paused")
+
+    def cancel(self, model: str) -> None:
+        """End the process if there is one, and remove what arrived. Raises `DownloadError`."""
+        if not self._end(model, "cancelled"):
+            discard(model)
+            self._failed.pop(model, None)
+            self._say(DownloadProgress(model, "cancelled"))
+            self._changed()
+
+    def states(self) -> tuple[DownloadProgress, ...]:
+        """Each download that has begun and is not done, by name."""
+        with self._lock:
+            found = dict(self._failed)
+            for each in unfinished():
+                found.setdefault(
+                    each.model, DownloadProgress(each.model, "paused", each.done_bytes, each.total_bytes)
+                )
+            for model, child in self._children.items():
+                found[model] = child.last or DownloadProgress(model, "running")
+        return tuple(found[model] for model in sorted(found))
+
+    def close(self) -> None:
+        """Pause all and wait for their ends."""
+        with self._lock:
+            self._closing = True
+            running = list(self._children)
+        for model in running:
+            self._end(model, "paused")
+
+    def _end(self, model: str, how: DownloadState) -> bool:
+        """Whether there was a process to end. Returns when it has ended and that was said."""
+        with self._lock:
+            child = self._children.get(model)
+            if child is None:
+                return False
+            child.asked = how
+            child.process.terminate()
+        try:
+            child.process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            child.process.kill()
+        if child.thread:
+            child.thread.join()
+        return True
+
+    # ---- the listening thread of one child
+
+    def _listen(self, model: str, child: _Child) -> None:
+        process = child.process
+        assert process.stdout
+        assert process.stdin
+        for line in process.stdout:
+            try:
+                event = decode_event(line)
+            except ProtocolError:
+                continue
+            if isinstance(event, DownloadProgress):
+                child.last = event
+                if event.state == "running":
+                    self._say(event)
+        process.wait()
+        process.stdout.close()
+        process.stdin.close()
+        last = self._end_of(model, child)
+        with self._lock:
+            del self._children[model]
+            if last.state == "failed":
+                self._failed[model] = last
+        self._say(last)
+        self._changed()
+
+    def _end_of(self, model: str, child: _Child) -> DownloadProgress:
+        """What to say last. A download that was done before it could be paused is done."""
+        if child.last and child.last.state == "done":
+            return child.last
+        stood = standing(model)
+        if child.asked == "cancelled":
+            try:
+                discard(model)
+            except DraftlightError as error:
+                return DownloadProgress(
+                    model,
+                    "failed",
+                    stood.done_bytes,
+                    stood.total_bytes,
+                    problem=error.message,
+                    hint=error.hint,
+                )
+            return DownloadProgress(model, "cancelled")
+        if child.asked == "paused":
+            return DownloadProgress(model, "paused", stood.done_bytes, stood.total_bytes)
+        if child.last and child.last.state == "failed":
+            return child.last
+        return DownloadProgress(
+            model,
+            "failed",
+            stood.done_bytes,
+            stood.total_bytes,
+            problem=f"The download's process ended by itself with status {child.process.returncode}.",
+            hint="What arrived is kept; go on to try again.",
+        )
