@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from core import tables_build_command, tables_command
+from core import models_command, tables_build_command, tables_command
 from core.errors import DraftlightError, RequestError, SettingError
 from core.settings import Settings, declared, parse_all
 
@@ -37,6 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.worker.main import main as worker
 
         return worker()
+    if arguments[:1] == ["--download"] and len(arguments) == 2:
+        from core.worker.download_child import main as download
+
+        return download(arguments[1])
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
@@ -79,8 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--json", action="store_true", help="one event a line")
     generate.set_defaults(run=_generate)
 
-    models = commands.add_parser("models", help="what is known of a model here")
-    actions = models.add_subparsers(title="actions", metavar="ACTION", required=True)
+    models = commands.add_parser("models", help="which are here, what fits, downloads, what a model costs")
+    actions = models_command.add_arguments(models)
     profile = actions.add_parser("profile", help="measure what checking several tokens at once costs here")
     _add_model(profile)
     profile.set_defaults(run=_models_profile)

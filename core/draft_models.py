@@ -22,6 +22,11 @@ class DraftModels:
         self._held: tuple[str, LoadedModel] | None = None
         self.proposer: ModelProposer | None = None
 
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Of the model that is held, if one is."""
+        return (self._held[1].info.path,) if self._held else ()
+
     def drafting(self, reference: str) -> ModelProposer:
         """The draft model that drafts. Raises `DraftModelError`, `ModelError`."""
         if not reference:

@@ -118,6 +118,12 @@ class Engine:
         return self._draft_models.proposer if self._draft_models else None
 
     @property
+    def model_folders(self) -> tuple[str, ...]:
+        """Of the loaded model and of the draft model, if one is held."""
+        folders = (self._loaded.info.path,) if self._loaded else ()
+        return (*folders, *self._draft_models.folders) if self._draft_models else folders
+
+    @property
     def memory(self) -> TableMemory:
         """The tables that requests share; they outlive models, and on disk the process."""
         return self._memory

@@ -47,15 +47,15 @@ class Checked(Struct, frozen=True):
     @property
     def parameters(self) -> int:
         """How many numbers the model has; quantised ones are counted as what they stand for."""
-        scaled = {tensor.name.removesuffix(".scales") for tensor in self.tensors if _is_scales(tensor.name)}
+        # Each group has one scale. Bits differ inside a model and are not always in the config.
+        scaled = {each.name.removesuffix(".scales") for each in self.tensors if each.name.endswith(".scales")}
         count = 0
         for tensor in self.tensors:
             stem, _, leaf = tensor.name.rpartition(".")
-            if stem in scaled and leaf in ("scales", "biases"):
-                continue
-            size = _product(tensor.shape)
-            bits = self._bits_of(tensor, stem) if stem in scaled and leaf == "weight" else 0
-            count += size * 32 // bits if bits else size
+            if stem not in scaled or leaf not in ("weight", "scales", "biases"):
+                count += _product(tensor.shape)
+            elif leaf == "scales":
+                count += _product(tensor.shape) * self._group_of(stem)
         return count
 
     @property
@@ -75,9 +75,9 @@ class Checked(Struct, frozen=True):
         names = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
         return next((names[each.dtype] for each in self.tensors if each.dtype in names), "")
 
-    def _bits_of(self, weight: Tensor, stem: str) -> int:
+    def _group_of(self, stem: str) -> int:
         own = self.quantisation.get(stem)
-        return int((own if isinstance(own, dict) else self.quantisation).get("bits", 0))
+        return int((own if isinstance(own, dict) else self.quantisation).get("group_size", 64))
 
 
 def check(folder: Path) -> Checked:
@@ -213,10 +213,6 @@ def _refuse_foreign(folder: Path) -> None:
     for pattern, what in _FOREIGN.items():
         if found := sorted(folder.glob(pattern)):
             raise ModelError(f"{found[0]} is {what}, not an MLX model.", _MLX_VERSION)
-
-
-def _is_scales(name: str) -> bool:
-    return name.endswith(".scales")
 
 
 def _product(shape: tuple[int, ...]) -> int:

@@ -1,9 +1,10 @@
 """The worker process: owns the engine on its main thread, speaks the protocol on its pipes.
 
-Three threads: the main one runs commands in the order they came; the reader turns lines into
+Four threads: the main one runs commands in the order they came; the reader turns lines into
 commands, and marks a cancel at once so that the running answer sees it at its next step; the
-heart says once a second that the process lives and how long the main thread has been at one
-thing. Nobody but the main thread touches MLX.
+models' room carries out what is about models on the disk, so that nobody waits for an answer to
+end; the heart says once a second that the process lives and how long the main thread has been at
+one thing. Nobody but the main thread touches MLX.
 
 The process ends when told to, or when its stdin closes because the window is gone.
 """
@@ -52,6 +53,7 @@ from core.events import (
 )
 from core.paths import tables_dir
 from core.worker.channel import Channel
+from core.worker.model_room import ModelRoom
 
 if TYPE_CHECKING:  # importing it loads numpy, and MLX must be prepared before
     from core.tables.memory import Done
@@ -78,6 +80,7 @@ def main() -> int:
 class _Worker:
     def __init__(self, channel: Channel, blas: str) -> None:
         from core.engine import Engine
+        from core.models.memory import machine
         from core.tables.folder import TableFolder
         from core.tables.memory import TableMemory
 
@@ -85,6 +88,8 @@ class _Worker:
         self._blas = blas
         # Said by the main thread and by the one that saves; the channel takes both.
         self._engine = Engine(TableMemory(TableFolder(tables_dir()), channel.send), channel.send)
+        self._models = ModelRoom(channel.send, machine(), lambda: self._in_use)
+        self._in_use: tuple[str, ...] = ()
         self._queue: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._cancelled: set[str] = set()
         self._closing = threading.Event()
@@ -102,6 +107,7 @@ class _Worker:
                 break
             self._run(command)
         self._closing.set()
+        self._models.close()
         self._engine.close()
         heart.join()
         return 0
@@ -147,6 +153,7 @@ class _Worker:
             self._channel.send(failure(error, command=name, request=request))
         finally:
             self._cancelled.discard(request)
+            self._in_use = self._engine.model_folders
             self._set(self._resting())
 
     def _next_command(self) -> Command:
@@ -227,7 +234,7 @@ class _Worker:
         for command in self._channel.commands():
             if isinstance(command, Cancel):
                 self._cancelled.add(command.request)
-            else:
+            elif not self._models.take(command):
                 if isinstance(command, Shutdown):
                     self._closing.set()
                 self._queue.put(command)
