@@ -153,6 +153,10 @@ STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
 UNREADABLE_TITLE = "The worker sent something that cannot be read."
 
 
+def model_stays(name: str) -> str:
+    return f"{name} stays loaded."
+
+
 def ended_by_signal(name: str) -> str:
     """SIGKILL without our doing is most often the system's answer to full memory."""
     if name == "SIGKILL":

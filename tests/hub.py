@@ -49,11 +49,17 @@ class Hub:
         return [wanted for path, wanted in self.asked if path.endswith(f"/{name}")]
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that go in mid-answer are what is tried here."""
+
+
 @contextmanager
 def serving() -> Iterator[Hub]:
     """A hub until the block ends."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), _Handler)
     hub = Hub(f"http://127.0.0.1:{server.server_address[1]}")
     server.hub = hub  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="hub")

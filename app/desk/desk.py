@@ -21,6 +21,7 @@ from app.desk.chat_page import ChatPage
 from app.desk.chat_settings import ChatSettings
 from app.desk.editing import Editing
 from app.desk.listing import Listing
+from app.desk.model_room import ModelRoom
 from app.desk.racing import Racing
 from app.desk.reading_room import ReadingRoom
 from app.desk.saving import Saving
@@ -76,11 +77,19 @@ class Desk(QObject):
         self.listing = Listing(views, self.chats, self._page, self._answering, self)
         self.transfer = Transfer(views.sidebar, self.chats, self)
         self.racing = Racing(views, self.chats, self.take, self)
+        self.models = ModelRoom(views.inspector, self.home.preferences, self.take, self)
         self._saving = Saving(views.banner, self.chats, self.home, self)
         if self.home.library and not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
         # In this order each is asked whether an effect is its own.
-        self._rooms = (self.racing, self._answering, self._worker, self._trouble, self.tables)
+        self._rooms = (
+            self.models,
+            self.racing,
+            self._answering,
+            self._worker,
+            self._trouble,
+            self.tables,
+        )
         self._wire()
         self._show_chat()
 
@@ -103,6 +112,7 @@ class Desk(QObject):
         if changed:
             self._meter.set_idle(self._link.phase is Phase.READY)
             self._show_link()
+            self.models.follow(self._link)
             self.link_changed.emit(self._link)
 
     # ---- what the person wants of the model

@@ -23,8 +23,8 @@ class TroubleBoard:
         """Whether `effect` was a trouble; if so it is shown."""
         banner = self._banner
         match effect:
-            case fx.LoadFailed(failed):
-                banner.show_trouble(of_failed_load(failed))
+            case fx.LoadFailed(failed, kept):
+                banner.show_trouble(of_failed_load(failed, kept))
             case fx.TroubleHeard(failed):
                 banner.show_trouble(of_failure(failed))
             case fx.WorkerDied():

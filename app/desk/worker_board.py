@@ -30,6 +30,8 @@ class WorkerBoard:
                 self._views.first_page.set_ready()
                 self._views.inspector.set_model(info)
                 self._views.banner.clear()
+            case fx.ModelGone():
+                self._views.inspector.set_model(None)
             case fx.Counted(request, tokens):
                 self._meter.take_count(request, tokens)
             case fx.MemoryHeard(used_bytes, limit_bytes):

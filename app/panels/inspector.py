@@ -82,6 +82,11 @@ class Inspector(QWidget):
         self._refused.clear()
         self._show_all()
 
+    def change_settings(self, settings: Settings) -> None:
+        """Show `settings` as a person's change made elsewhere. Emits `settings_changed`."""
+        self.set_settings(settings)
+        self.settings_changed.emit(settings)
+
     def set_model(self, info: ModelInfo | None) -> None:
         """Show the loaded model; None while there is none."""
         self._card.show_model(info)

@@ -9,10 +9,15 @@ from msgspec import Struct
 
 from core.events import (
     Command,
+    DownloadProgress,
     Failed,
     Finished,
     Gauges,
+    ModelImported,
     ModelInfo,
+    ModelList,
+    ModelRemoved,
+    ModelsFound,
     PrefillProgress,
     ReadingMap,
     Rehearsing,
@@ -48,10 +53,15 @@ class ModelReady(Struct, frozen=True):
     info: ModelInfo
 
 
+class ModelGone(Struct, frozen=True):
+    """No model is loaded any more, because that was wanted."""
+
+
 class LoadFailed(Struct, frozen=True):
-    """The model could not be loaded; one that was loaded before still is."""
+    """The model could not be loaded; `kept` is the name of the one that was loaded before and still is."""
 
     failed: Failed
+    kept: str = ""
 
 
 class AnswerBegun(Struct, frozen=True):
@@ -129,6 +139,18 @@ class TablesFailed(Struct, frozen=True):
     failed: Failed
 
 
+class ModelsHeard(Struct, frozen=True):
+    """Something about the models on the disk or their downloads, asked for or not."""
+
+    event: ModelList | ModelsFound | DownloadProgress | ModelImported | ModelRemoved
+
+
+class ModelsFailed(Struct, frozen=True):
+    """The worker refused or gave up on a command about the models on the disk."""
+
+    failed: Failed
+
+
 class MemoryHeard(Struct, frozen=True):
     """The worker's memory, and the most it may use."""
 
@@ -176,6 +198,7 @@ Effect = (
     | RestartWorker
     | LoadStarted
     | ModelReady
+    | ModelGone
     | LoadFailed
     | AnswerBegun
     | ReadingHeard
@@ -189,6 +212,8 @@ Effect = (
     | Counted
     | TablesHeard
     | TablesFailed
+    | ModelsHeard
+    | ModelsFailed
     | MemoryHeard
     | WorkerDied
     | WorkerStuck

@@ -5,12 +5,19 @@ from __future__ import annotations
 from msgspec import Struct
 
 from core.events import (
+    CancelDownload,
+    DownloadModel,
     ExportTable,
+    ImportModel,
     ImportTable,
+    ListModels,
     ListTables,
     LoadTables,
+    LookUpModels,
     Message,
+    PauseDownload,
     Rehearse,
+    RemoveModel,
     ResetTable,
     SaveTables,
     Typing,
@@ -59,6 +66,21 @@ class AskTables(Struct, frozen=True):
     command: TableCommand
 
 
+class Unload(Struct, frozen=True):
+    """Free the loaded model."""
+
+
+ModelCommand = (
+    ListModels | LookUpModels | DownloadModel | PauseDownload | CancelDownload | ImportModel | RemoveModel
+)
+
+
+class AskModels(Struct, frozen=True):
+    """Something about the models on the disk; the worker does it at once, beside everything else."""
+
+    command: ModelCommand
+
+
 class SpawnFailed(Struct, frozen=True):
     """The worker's process could not be started at all."""
 
@@ -70,5 +92,5 @@ class Close(Struct, frozen=True):
     """The window is going away."""
 
 
-Intent = Submit | Stop | Count | AskTables | Restart | Load | SpawnFailed | Close
-INTENTS = (Submit, Stop, Count, AskTables, Restart, Load, SpawnFailed, Close)
+Intent = Submit | Stop | Count | AskTables | AskModels | Restart | Load | Unload | SpawnFailed | Close
+INTENTS = (Submit, Stop, Count, AskTables, AskModels, Restart, Load, Unload, SpawnFailed, Close)

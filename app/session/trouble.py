@@ -48,9 +48,11 @@ def of_silence(stuck: WorkerStuck) -> Trouble:
     return Trouble(strings.STUCK_TITLE, strings.silent_for(stuck.seconds), "restart", passes=True)
 
 
-def of_failed_load(failed: Failed) -> Trouble:
-    """No model, and why."""
-    return Trouble(strings.MODEL_FAILED_TITLE, f"{failed.message} {failed.hint}".strip(), "load")
+def of_failed_load(failed: Failed, kept: str = "") -> Trouble:
+    """No model, and why; or `kept` goes on answering."""
+    stays = strings.model_stays(kept) if kept else ""
+    text = " ".join(part for part in (failed.message, failed.hint, stays) if part)
+    return Trouble(strings.MODEL_FAILED_TITLE, text, "" if kept else "load")
 
 
 def of_failure(failed: Failed, *, text_is_back: bool = False) -> Trouble:

@@ -30,6 +30,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.session.beside import FAILED, HEARD
 from app.session.effects import (
     AnswerBegun,
     AnswerCutOff,
@@ -42,12 +43,12 @@ from app.session.effects import (
     LoadStarted,
     MapHeard,
     MemoryHeard,
+    ModelGone,
     ModelReady,
     ReadingHeard,
     RestartWorker,
     Send,
     SilenceBroken,
-    TablesFailed,
     TablesHeard,
     TokenHeard,
     TroubleHeard,
@@ -58,6 +59,7 @@ from app.session.effects import (
 )
 from app.session.intents import (
     INTENTS,
+    AskModels,
     AskTables,
     Close,
     Count,
@@ -67,11 +69,13 @@ from app.session.intents import (
     SpawnFailed,
     Stop,
     Submit,
+    Unload,
 )
 from core.events import (
     PROTOCOL,
     Cancel,
     CountTokens,
+    Event,
     Failed,
     Finished,
     Gauges,
@@ -85,23 +89,16 @@ from core.events import (
     ModelUnloaded,
     PrefillProgress,
     ReadingMap,
-    Rehearsing,
-    TableDone,
-    TableList,
     TableStatus,
     Token,
     TokenCount,
+    UnloadModel,
 )
 from core.worker.client import BadLine, Heard, WorkerExited, WorkerSilent
 
 # A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
 # that has not moved for a minute while it should be answering is stuck.
 STUCK_S = 60.0
-
-# What `AskTables` sends, as failures name it.
-_TABLE_COMMANDS = frozenset(
-    ("list_tables", "save_tables", "load_tables", "reset_table", "export_table", "import_table", "rehearse")
-)
 
 
 class Phase(Enum):
@@ -132,7 +129,8 @@ class Running(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """`model` is what to load after each start. `running` is set while reading, writing or stopping.
+    """`model` is what to load after each start; while another is loading, `before` is the one to go
+    back to if that fails (empty if none was loaded). `running` is set while reading, writing or stopping.
 
     `quiet` is True from a silence or a stuck main thread until the worker moves again.
     `complaint` is the last failure that belonged to no request: the likely reason of a death.
@@ -144,6 +142,7 @@ class Link(Struct, frozen=True):
     running: Running | None = None
     quiet: bool = False
     complaint: str = ""
+    before: str = ""
 
     @property
     def busy(self) -> bool:
@@ -197,11 +196,11 @@ def _load_progress(link: Link, given: LoadProgress) -> Step:
 
 
 def _model_loaded(link: Link, given: ModelLoaded) -> Step:
-    return Step(replace(link, phase=Phase.READY, info=given.info), (ModelReady(given.info),))
+    return Step(replace(link, phase=Phase.READY, info=given.info, before=""), (ModelReady(given.info),))
 
 
 def _model_unloaded(link: Link, given: ModelUnloaded) -> Step:
-    return Step(replace(link, phase=Phase.NO_MODEL, info=None))
+    return Step(replace(link, phase=Phase.NO_MODEL, info=None), (ModelGone(),))
 
 
 def _prefill(link: Link, given: PrefillProgress) -> Step:
@@ -238,13 +237,15 @@ def _finished(link: Link, given: Finished) -> Step:
 def _failed(link: Link, given: Failed) -> Step:
     if given.command == "count_tokens":
         return Step(link, (Counted(given.request, None),))
-    if given.command in _TABLE_COMMANDS:
-        return Step(link, (TablesFailed(given),))
     if given.command == "load_model":
         if link.phase is not Phase.LOADING:
             return _refuse(link, given, "answers no load")
         phase = Phase.READY if link.info else Phase.NO_MODEL
-        return Step(replace(link, phase=phase), (LoadFailed(given),))
+        model = link.before or link.model
+        kept = link.info.name if link.info else ""
+        return Step(replace(link, phase=phase, model=model, before=""), (LoadFailed(given, kept),))
+    if given.command in FAILED:
+        return Step(link, (FAILED[given.command](given),))
     # A generate command that could not be decoded fails without its id.
     own = given.request or (
         link.running.request if link.running and given.command in ("", "generate") else ""
@@ -268,8 +269,8 @@ def _table_status(link: Link, given: TableStatus) -> Step:
     return Step(link, (TablesHeard(given), TroubleHeard(failed)))
 
 
-def _tables_heard(link: Link, given: TableList | TableDone | Rehearsing) -> Step:
-    return Step(link, (TablesHeard(given),))
+def _beside(link: Link, given: Event) -> Step:
+    return Step(link, (HEARD[type(given)](given),))
 
 
 def _heartbeat(link: Link, given: Heartbeat) -> Step:
@@ -317,7 +318,7 @@ def _count(link: Link, given: Count) -> Step:
     return Step(link, (Send(CountTokens(given.request, given.text)),))
 
 
-def _ask_tables(link: Link, given: AskTables) -> Step:
+def _ask_beside(link: Link, given: AskTables | AskModels) -> Step:
     return Step(link, (Send(given.command),))
 
 
@@ -326,10 +327,15 @@ def _restart(link: Link, given: Restart) -> Step:
 
 
 def _load(link: Link, given: Load) -> Step:
+    before = link.model if link.info else ""
     return Step(
-        replace(link, phase=Phase.LOADING, model=given.model),
+        replace(link, phase=Phase.LOADING, model=given.model, before=before),
         (LoadStarted(given.model, "", None), Send(LoadModel(given.model))),
     )
+
+
+def _unload(link: Link, given: Unload) -> Step:
+    return Step(link, (Send(UnloadModel()),))
 
 
 def _close(link: Link, given: Close) -> Step:
@@ -399,9 +405,7 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
     Failed: (_ALIVE, _failed),
     TokenCount: (_SPOKEN, _token_count),
     TableStatus: (_SPOKEN, _table_status),
-    TableList: (_SPOKEN, _tables_heard),
-    TableDone: (_SPOKEN, _tables_heard),
-    Rehearsing: (_SPOKEN, _tables_heard),
+    **dict.fromkeys(HEARD, (_SPOKEN, _beside)),
     Heartbeat: (_ALIVE, _heartbeat),
     WorkerExited: (_ALIVE, _exited),
     WorkerSilent: (_ALIVE, _silent),
@@ -409,9 +413,10 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
     Submit: (frozenset({Phase.READY}), _submit),
     Stop: (_ANSWERING, _stop),
     Count: (frozenset({Phase.READY}), _count),
-    AskTables: (_SPOKEN, _ask_tables),
+    **dict.fromkeys((AskTables, AskModels), (_SPOKEN, _ask_beside)),
     Restart: (frozenset(Phase) - {Phase.CLOSED}, _restart),
     Load: (frozenset({Phase.READY, Phase.NO_MODEL}), _load),
+    Unload: (frozenset({Phase.READY}), _unload),
     SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),
     Close: (frozenset(Phase), _close),
 }

@@ -39,6 +39,7 @@ class Preferences(Struct, frozen=True):
     """`defaults` are the settings that differ from Draftlight's own; chats start with them.
 
     `settings` are the app's own, for all chats. `rehearse` names the models that do so while idle.
+    `model` is loaded at the start, empty for the starter model.
     """
 
     version: int = 1
@@ -47,6 +48,7 @@ class Preferences(Struct, frozen=True):
     settings: WindowSettings = WindowSettings()
     rehearse: tuple[str, ...] = ()
     window: WindowPlace | None = None
+    model: str = ""
 
 
 class PreferencesFile:

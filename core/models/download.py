@@ -9,7 +9,6 @@ before its weights are fetched.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import json
@@ -27,7 +26,7 @@ from msgspec import Struct
 
 from core.errors import DownloadError, ModelError
 from core.models.folder import check, gigabytes, is_supported
-from core.models.hub import RemoteFile, RemoteModel, file_stream, look_up
+from core.models.hub import CutOff, RemoteFile, RemoteModel, file_stream, look_up
 from core.models.naming import folder_name, hub_name
 from core.models.places import download_folder
 from core.paths import models_dir
@@ -170,19 +169,12 @@ class Download:
                             failures, wait_s = 0, 1.0
                             self._heard(others + min(have, file.size_bytes), total)
                     if have < file.size_bytes:
-                        raise ConnectionError("the connection ended early")
-                except ModelError:
-                    raise
-                except (
-                    Exception
-                ) as error:  # the transport's own kinds, which change with the client's version
-                    if isinstance(error, OSError) and error.errno is not None and _is_of_disk(error):
-                        raise
+                        raise CutOff("the connection ended early")
+                except CutOff as error:
                     failures += 1
                     if failures >= self._attempts:
                         raise DownloadError(
-                            f"The download of “{self._model}” was cut off"
-                            f" ({str(error).strip() or type(error).__name__}).",
+                            f"The download of “{self._model}” was cut off ({error}).",
                             "What arrived is kept; go on when the connection is back.",
                         ) from error
                     self._wait(wait_s)
@@ -284,8 +276,3 @@ def _write_all(out: io.FileIO, piece: bytes) -> int:
     while view:
         view = view[out.write(view) or 0 :]
     return len(piece)
-
-
-def _is_of_disk(error: OSError) -> bool:
-    """Whether it came from writing and not from the network."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EFBIG)

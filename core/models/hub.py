@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from msgspec import Struct
@@ -24,6 +24,10 @@ _WANTED_ENDINGS = (".json", ".txt", ".jinja", ".tiktoken")
 _WANTED_NAMES = ("tokenizer.model",)
 _TIMEOUT_S = 20.0
 _MOST_FOUND = 20
+
+
+class CutOff(Exception):
+    """The connection failed or ended early; trying again may help."""
 
 
 class RemoteFile(Struct, frozen=True):
@@ -109,7 +113,7 @@ def search(text: str) -> tuple[HubModel, ...]:
 def file_stream(remote: RemoteModel, file: RemoteFile, start: int) -> Iterator[tuple[int, Iterator[bytes]]]:
     """The bytes of `file` from `start` on, with where they really start: 0 if the hub gives only all.
 
-    Raises `DownloadError` if the hub refuses; a cut-off connection raises the client's own kinds.
+    Raises `DownloadError` if the hub refuses, `CutOff` if the connection fails, also while reading.
     """
     from huggingface_hub import hf_hub_url
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
@@ -119,15 +123,25 @@ def file_stream(remote: RemoteModel, file: RemoteFile, start: int) -> Iterator[t
     headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
-    with get_session().stream(
-        "GET", url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=True
-    ) as response:
-        if response.status_code < 500:
-            with _in_our_words(remote.model):
-                hf_raise_for_status(response)
-        else:
-            response.raise_for_status()
-        yield _first_byte(response) if start else 0, response.iter_bytes()
+    with ExitStack() as stack:
+        try:
+            response = stack.enter_context(
+                get_session().stream("GET", url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=True)
+            )
+        except Exception as error:  # the transport's own kinds, which change with the client's version
+            raise CutOff(_first_line(error)) from error
+        if response.status_code >= 500:
+            raise CutOff(f"the hub answered with status {response.status_code}")
+        with _in_our_words(remote.model):
+            hf_raise_for_status(response)
+        yield _first_byte(response) if start else 0, _pieces(response)
+
+
+def _pieces(response: Any) -> Iterator[bytes]:
+    try:
+        yield from response.iter_bytes()
+    except Exception as error:  # as above
+        raise CutOff(_first_line(error)) from error
 
 
 def _first_byte(response: Any) -> int:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from app.session import effects as fx
 from app.session.intents import (
     INTENTS,
+    AskModels,
     AskTables,
     Close,
     Count,
@@ -18,19 +19,27 @@ from app.session.intents import (
     SpawnFailed,
     Stop,
     Submit,
+    Unload,
 )
 from app.session.turn import RULES, STUCK_S, Input, Link, Phase, advance
 from core.events import (
     Cancel,
     CountTokens,
+    DownloadProgress,
     Failed,
     Generate,
     Heartbeat,
     Hello,
+    ListModels,
     ListTables,
     LoadModel,
     LoadProgress,
     Message,
+    ModelEntry,
+    ModelImported,
+    ModelList,
+    ModelRemoved,
+    ModelsFound,
     ModelUnloaded,
     Rehearsing,
     TableDone,
@@ -106,6 +115,11 @@ SAMPLES: dict[type, Any] = {
         TableList("t1", "tables", ()),
         TableDone("t2", "save", "f" * 64, "Fake", 12, 1, 0.1),
         Rehearsing("Fake 1M", "running"),
+        ModelList("m1", "models", ()),
+        ModelsFound("m2", "toy", ()),
+        DownloadProgress("owner/name", "running", 1, 2),
+        ModelImported("m3", ModelEntry("/toy", "toy", "folder", "/toy")),
+        ModelRemoved("m4", "/toy", "toy"),
         HEARTBEAT,
         KILLED,
         WorkerSilent(15.0),
@@ -114,6 +128,8 @@ SAMPLES: dict[type, Any] = {
         Stop(),
         Count("c1", "text"),
         AskTables(ListTables("t1")),
+        AskModels(ListModels("m1")),
+        Unload(),
         Restart(),
         Load("other"),
         SpawnFailed("The worker could not be started.", "Reinstall Draftlight."),
@@ -181,9 +197,21 @@ def test_a_load_that_fails_leaves_no_model_and_can_be_repeated() -> None:
     assert fx.Send(LoadModel("starter")) in effects
 
 
-def test_a_second_load_that_fails_keeps_the_first_model() -> None:
-    link, _ = run(Load("other"), failed("", "load_model", "bad-model"), start=at(Phase.READY))
-    assert (link.phase, link.info) == (Phase.READY, INFO)
+def test_a_load_that_fails_beside_a_loaded_model_goes_back_to_it() -> None:
+    refused = failed("", "load_model", "bad-model")
+    link, effects = run(Load("other"), refused, start=at(Phase.READY))
+    assert link == at(Phase.READY)
+    assert effects[-1] == fx.LoadFailed(refused, INFO.name)
+    link, effects = run(Load("other"), LOADED, Restart(), start=at(Phase.READY))
+    assert link.model == "other"
+
+
+def test_what_is_about_models_on_the_disk_goes_to_their_room_in_the_middle_of_an_answer() -> None:
+    listed = SAMPLES[ModelList]
+    refused = failed("m1", "remove_model", "bad-model")
+    link, effects = run(AskModels(ListModels("m1")), listed, refused, start=at(Phase.WRITING))
+    assert link == at(Phase.WRITING)
+    assert effects == [fx.Send(ListModels("m1")), fx.ModelsHeard(listed), fx.ModelsFailed(refused)]
 
 
 def test_unloading_leaves_no_model() -> None:

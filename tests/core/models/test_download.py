@@ -14,7 +14,6 @@ from core.models import hub as hub_module
 from core.models.download import Download, discard, staging_folder, standing, unfinished
 from core.models.loader import load
 from core.models.places import download_folder
-from tests.core.toy import write_toy_model
 from tests.hub import Hub, serving
 
 NAME = "tests/Toy-1M-4bit"

@@ -1,0 +1,1 @@
+"""The models' window: what is on this machine, what fits, what drafts for what, and downloads."""
