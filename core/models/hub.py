@@ -18,6 +18,7 @@ from msgspec import Struct
 from core.errors import DownloadError, ModelError
 from core.events import HubModel
 from core.models.naming import is_hub_name
+from core.models.runtime import hush_hub
 
 # What MLX and the tokenizers read; all of it lies in the repository's root.
 _WANTED_ENDINGS = (".json", ".txt", ".jinja", ".tiktoken")
@@ -65,6 +66,7 @@ def look_up(model: str) -> RemoteModel:
         raise ModelError(
             f"“{model}” is not a hub name.", "Write owner/name, like mlx-community/Qwen3-4B-4bit."
         )
+    hush_hub()
     from huggingface_hub import HfApi
 
     with _in_our_words(model):
@@ -96,6 +98,7 @@ def look_up(model: str) -> RemoteModel:
 
 def search(text: str) -> tuple[HubModel, ...]:
     """Models for MLX whose names contain `text`, most downloaded first. Raises `ModelError`."""
+    hush_hub()
     from huggingface_hub import HfApi
 
     with _in_our_words(text):
@@ -115,6 +118,7 @@ def file_stream(remote: RemoteModel, file: RemoteFile, start: int) -> Iterator[t
 
     Raises `DownloadError` if the hub refuses, `CutOff` if the connection fails, also while reading.
     """
+    hush_hub()
     from huggingface_hub import hf_hub_url
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 

@@ -7,6 +7,11 @@ import os
 from core.models.blas import load_openblas
 
 
+def hush_hub() -> None:
+    """Let the hub's client send what is asked and nothing about this machine. Before its first import."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
 def prepare() -> str:
     """Load a fast BLAS and quiet the tokenizer library; returns the BLAS's name.
 
@@ -15,4 +20,5 @@ def prepare() -> str:
     # The tokenizer library warns about forks it will never see, and talks to no hub unasked.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    hush_hub()
     return load_openblas()
