@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.display import display_problem
@@ -13,11 +15,14 @@ if TYPE_CHECKING:
     from app.theme.theme import Scheme
 
 
-def run(model: str = "starter", scheme: Scheme = "system") -> int:
-    """Open the window with `model` and return when it is closed: 0, or 1 if it cannot be opened."""
+def run(model: str = "starter", scheme: Scheme = "system", files: Sequence[Path] = ()) -> int:
+    """Open the window with `model` and return when it is closed: 0, or 1 if it cannot be opened.
+
+    A window that is open already gets `files` instead, and this returns at once.
+    """
     if problem := display_problem(os.environ, sys.platform):
         print(problem, file=sys.stderr)
         return 1
     from app.opening import open_window, until_closed
 
-    return open_window(model, until_closed, scheme=scheme, folder=data_dir())
+    return open_window(model, until_closed, scheme=scheme, folder=data_dir(), files=files)

@@ -20,9 +20,11 @@ from app import strings
 from app.store.home import Home
 from app.system.application import Application
 from app.system.host import Host
+from app.system.instance import Instance
 from app.theme.fonts import ui_font
 from app.theme.theme import Scheme, Theme
 from app.window import MainWindow
+from core.errors import RequestError
 
 Scenario = Callable[[MainWindow], Awaitable[int]]
 
@@ -34,13 +36,20 @@ def open_window(
     scheme: Scheme = "system",
     command: Sequence[str] | None = None,
     folder: Path | None = None,
+    files: Sequence[Path] = (),
 ) -> int:
     """Open the window, run `scenario` in it, close it; the scenario's result is the exit status.
 
-    Chats and preferences are kept in `folder`; without one they last for this run only. Closing
-    waits for the worker, so no process and no thread is left when this returns.
+    Chats and preferences are kept in `folder`; without one they last for this run only. If a window
+    with that folder is open already, that one comes to the front and gets `files`, and this returns
+    at once. Closing waits for the worker, so no process and no thread is left when this returns.
     """
     application = _application()
+    instance = Instance(folder) if folder else None
+    if instance and not instance.claim():
+        return _hand_over(instance, files)
+    for file in files:
+        application.opened.add(file.resolve())
     theme = Theme(scheme)
     _dress(application, theme)
     theme.changed.connect(lambda: _dress(application, theme))
@@ -48,10 +57,12 @@ def open_window(
     asyncio.set_event_loop(loop)
     try:
         with loop:
-            live = _live(application, loop, theme, model, scenario, command, Home(folder))
+            live = _live(application, loop, theme, model, scenario, command, Home(folder), instance)
             return int(loop.run_until_complete(live))
     finally:
         asyncio.set_event_loop(None)
+        if instance:
+            instance.release()
 
 
 async def until_closed(window: MainWindow) -> int:
@@ -68,9 +79,10 @@ async def _live(
     scenario: Scenario,
     command: Sequence[str] | None,
     home: Home,
+    instance: Instance | None,
 ) -> int:
     window = MainWindow(theme, model, command, home=home)
-    host = Host(application, window, theme)
+    host = Host(application, window, theme, instance=instance)
     if sys.platform != "win32":
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, window.close)
@@ -85,6 +97,15 @@ async def _live(
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
         window.deleteLater()
+
+
+def _hand_over(instance: Instance, files: Sequence[Path]) -> int:
+    try:
+        instance.hand_over(files)
+    except RequestError as error:
+        print(f"draftlight: {error.message} {error.hint}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def _application() -> Application:

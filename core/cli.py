@@ -69,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--smoke", action="store_true", help="open, ask one question, print stats, quit")
     parser.add_argument("--screenshot", metavar="FILE.png", help="save a picture of the window in mid-answer")
     parser.add_argument("--scheme", choices=("system", "light", "dark"), default="system")
+    parser.add_argument(
+        "--open", action="append", default=[], type=Path, metavar="FILE", help="attach it to the message"
+    )
     parser.set_defaults(run=_window)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
@@ -276,7 +279,7 @@ def _window(options: argparse.Namespace) -> int:
         return int(run(options.model))
     if options.screenshot:
         return int(run(options.screenshot, options.scheme, options.model))
-    return int(run(options.model, options.scheme))
+    return int(run(options.model, options.scheme, options.open))
 
 
 def _doctor(options: argparse.Namespace) -> int:

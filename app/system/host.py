@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QIcon
 
 from app.about.window import AboutWindow
@@ -16,16 +16,22 @@ from app.session.turn import Link
 from app.system import strings
 from app.system.application import Application
 from app.system.awake import Activity, Awake, system_activity
+from app.system.instance import Instance
 from app.theme.icons import APP_ICON
 from app.theme.theme import Theme
 from app.window import MainWindow
 
 
 class Host(QObject):
-    """`activity` keeps the system awake (None: the system's own way)."""
+    """`activity` keeps the system awake (None: the system's own way); `instance` hears later starts."""
 
     def __init__(
-        self, application: Application, window: MainWindow, theme: Theme, activity: Activity | None = None
+        self,
+        application: Application,
+        window: MainWindow,
+        theme: Theme,
+        activity: Activity | None = None,
+        instance: Instance | None = None,
     ) -> None:
         super().__init__(window)
         self._application = application
@@ -37,11 +43,16 @@ class Host(QObject):
             window.setWindowIcon(QIcon(str(APP_ICON)))
         window.desk.link_changed.connect(self._follow)
         window.menu_actions.bind({"about": self.show_about})
+        self._instance = instance
+        if instance:
+            instance.hear(self._asked)
         application.opened.hand_to(self._attach)
         application.on_quit = window.close
 
     def stop(self) -> None:
         """Let go of everything; the window is closed."""
+        if self._instance:
+            self._instance.hear(None)
         self._application.opened.hand_to(None)
         self._application.on_quit = None
         self.awake.release()
@@ -55,7 +66,18 @@ class Host(QObject):
     def _follow(self, link: Link) -> None:
         self.awake.follow(link.phase)
 
+    def _asked(self, paths: list[Path]) -> None:
+        """Draftlight was started once more."""
+        self._show_window()
+        for path in paths:
+            self._application.opened.add(path)
+
+    def _show_window(self) -> None:
+        window = self._window
+        window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
+        window.raise_()
+        window.activateWindow()
+
     def _attach(self, paths: list[Path]) -> None:
-        self._window.raise_()
-        self._window.activateWindow()
+        self._show_window()
         self._window.views.composer.attach_files(paths)
