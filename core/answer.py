@@ -23,6 +23,7 @@ from core.decoding.proposer import ModelProposer
 from core.decoding.sampling import Sampler
 from core.decoding.tally import Tally
 from core.decoding.width_cost import LiveCost
+from core.drafting.auto import AutoDrafter
 from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate
 from core.drafting.ngram_mod import NgramModDrafter
@@ -222,7 +223,7 @@ class Answer:
             memory.used_bytes(),
             len(self._prompt) + len(self._shown),
             self._loaded.info.context_tokens,
-            drafter.figures() if isinstance(drafter, NgramModDrafter) else None,
+            drafter.figures() if isinstance(drafter, AutoDrafter | NgramModDrafter) else None,
         )
 
     def _stats(self) -> Stats:

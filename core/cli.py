@@ -176,6 +176,9 @@ def _parser() -> argparse.ArgumentParser:
         help="comma-separated: conversation,"
         " timing, and with --streams sizes, cacheback, poison (default conversation,timing)",
     )
+    tables_bench.add_argument(
+        "--drafters", default="auto,ngram-mod", help="of the conversation (default auto,ngram-mod)"
+    )
     tables_bench.add_argument("--pairs", type=int, default=2, help="cold and warm conversations (default 2)")
     tables_bench.add_argument("--max-tokens", type=int, default=160)
     tables_bench.add_argument("--out", type=Path, required=True, metavar="DIR")

@@ -11,6 +11,10 @@ Those are guesses at the end of the text. Behind guesses that are assumed to hav
 ranking of the verifier's, and a walk gets there only where the text is easy. What that is worth
 (`Weights.reached`) is fitted last and by itself, on the places behind what would have been drafted.
 
+What the n-gram table remembers is fitted by itself too: one answer in four was said in an earlier
+chat, and a tenth of the table is somebody else's. How often people ask again is a guess; a higher
+share only makes the first guesses bolder, which are corrected as they fail.
+
 Answers are split by their number: fitted on all but every `--held-out`th, and the log loss of both
 parts is reported. Prints the weights as they are written in `core.drafting.calibration`.
 """
@@ -19,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
+from random import Random
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -26,11 +31,15 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.drafting.calibration import Calibration, Weights
+from core.drafting.calibration import REMEMBERED_KIND, Calibration, Weights
 from core.drafting.evidence import Evidence
 from core.drafting.gram_table import GramTable
 from core.drafting.learned import Learned
+from core.drafting.ngram_table import NgramTable
+from core.drafting.remembered import Remembered
+from core.drafting.scribe import Scribe
 from core.rehearsal.streams import Stream, read_streams
+from core.settings.drafting import NgramMod
 
 # In recorded answers 0.02, 0.05 and 0.1 gave the same speed; the higher, the better the confidences.
 PLAUSIBLE = 0.1
@@ -38,6 +47,12 @@ PLAUSIBLE = 0.1
 # of the confidences within 0.01 of each other.
 DRAFTED = 0.2
 _AHEAD_TOKENS = 4
+_SAID_BEFORE = 0.25
+_FULL = 0.1
+_REPEATS = 4
+_SLOTS = 1 << 18
+# Ids below this stand for other people's words.
+_OTHERS = 1 << 15
 _CAPACITY_TOKENS = 1 << 15
 _RIDGE = 1.0
 _STEPS = 25
@@ -75,24 +90,33 @@ def run(options: argparse.Namespace) -> int:
 
 
 def collect(
-    streams: Sequence[Stream], table: GramTable | None = None, behind: Vector | None = None
+    streams: Sequence[Stream],
+    table: GramTable | None = None,
+    behind: Vector | None = None,
+    memory: NgramTable | None = None,
 ) -> Guesses:
     """Every guess at every place of every answer.
 
     With weights `behind`, the guesses behind what a drafter with those weights would have drafted
-    and seen accepted, instead of those at the end of the text.
+    and seen accepted, instead of those at the end of the text. With a `memory`, which stays as it
+    is, only the guesses that it has.
     """
-    units = _from_leaves(Weights(), iter(np.eye(len(_LEAVES))))
     rows: list[Vector] = []
     came: list[bool] = []
     answers: list[int] = []
     for number, stream in enumerate(streams):
-        learned = Learned(table) if table is not None else None
-        evidence = Evidence(_CAPACITY_TOKENS, Calibration(cast(Weights, units)), learned)
+        evidence = Evidence(
+            _CAPACITY_TOKENS,
+            Calibration(_UNITS),
+            Learned(table) if table is not None else None,
+            Remembered(memory.copy()) if memory is not None else None,
+        )
         evidence.read(stream.prompt)
         for place, token in enumerate(stream.out):
             coming = stream.out[place : place + 1 + _AHEAD_TOKENS]
-            for ahead, odds in enumerate(_along(evidence, coming, behind)):
+            for ahead, (odds, kinds) in enumerate(_along(evidence, coming, behind)):
+                if memory is not None:
+                    odds = {guess: odds[guess] for guess in odds if kinds[guess] >= REMEMBERED_KIND}
                 if (behind is not None) == (ahead > 0):
                     rows += (np.asarray(features) for features in odds.values())
                     came += (guess == coming[ahead] for guess in odds)
@@ -105,12 +129,14 @@ def collect(
     return Guesses(features, np.array(came, dtype=np.float64), np.array(answers, dtype=np.int64))
 
 
-def _along(evidence: Evidence, coming: Sequence[int], weights: Vector | None) -> Iterator[dict[int, Any]]:
+def _along(
+    evidence: Evidence, coming: Sequence[int], weights: Vector | None
+) -> Iterator[tuple[dict[int, Any], dict[int, int]]]:
     """What is guessed at the end of the text, then behind each token of `coming` that `weights` draft."""
     spot = evidence.spot()
     for token in coming:
-        odds, _ = evidence.weighed(spot)
-        yield odds
+        odds, kinds = evidence.weighed(spot)
+        yield odds, kinds
         if weights is None or token not in odds or _sigmoid(np.asarray(odds[token]) @ weights) < DRAFTED:
             return
         spot = evidence.after(spot, token)
@@ -127,6 +153,8 @@ def fit(streams: Sequence[Stream], table: GramTable | None, held_out: int) -> Fi
         log_loss(guesses.features[part] @ solved, guesses.came[part]) for part in (kept, ~kept)
     )
     solved[_REACHED] += _reached(collect(streams, table, solved), solved, held_out)
+    kept_streams = [each for number, each in enumerate(streams) if number % held_out != held_out - 1]
+    solved[_REMEMBERED] = _remembered(kept_streams, table, solved)
     weights = _from_leaves(Weights(), iter(round(float(value), 3) for value in solved))
     return Fitted(cast(Weights, weights), len(guesses.came), loss, held_out_loss)
 
@@ -136,6 +164,25 @@ def _reached(guesses: Guesses, solved: Vector, held_out: int) -> float:
     log_odds = guesses.features @ solved
     used = (guesses.answer % held_out != held_out - 1) & (_sigmoid(log_odds) > PLAUSIBLE)
     return float(newton(guesses.features[used][:, [_REACHED]], guesses.came[used], log_odds[used])[0])
+
+
+def _remembered(streams: Sequence[Stream], table: GramTable | None, solved: Vector) -> Vector:
+    """What makes the n-gram table's guesses as likely as they are."""
+    found = [collect(streams, table, memory=_memory(streams, seed)) for seed in range(_REPEATS)]
+    features = np.concatenate([each.features for each in found])
+    came = np.concatenate([each.came for each in found])
+    return newton(features[:, _REMEMBERED], came, features @ solved)
+
+
+def _memory(streams: Sequence[Stream], seed: int) -> NgramTable:
+    """A table that knows some of the answers and holds as much else as a table in use."""
+    rng, table = Random(seed), NgramTable(NgramMod().n, _SLOTS)
+    for stream in streams:
+        if rng.random() < _SAID_BEFORE:
+            Scribe(table).read([*stream.prompt[-2 * table.n :], *stream.out])
+    while table.used < _FULL * table.slots:
+        table.insert_all((rng.getrandbits(64), rng.randrange(_OTHERS)) for _ in range(1000))
+    return table
 
 
 def newton(features: Vector, came: Vector, known: Vector | float = 0.0) -> Vector:
@@ -150,10 +197,22 @@ def newton(features: Vector, came: Vector, known: Vector | float = 0.0) -> Vecto
         curve = likely * (1 - likely) + 1e-6
         hessian = (features * curve[:, None]).T @ features + ridge
         change = np.linalg.solve(hessian, features.T @ (came - likely) - _RIDGE * solved)
+        # A whole step may be too long where `known` is far off.
+        while (
+            _penalised(known + features @ (solved + change), came, solved + change)
+            > _penalised(known + features @ solved, came, solved)
+            and np.abs(change).max() > 1e-9
+        ):
+            change /= 2
         solved += change
         if np.abs(change).max() < 1e-6:
             break
     return solved
+
+
+def _penalised(log_odds: Vector, came: Vector, weights: Vector) -> float:
+    wrong = np.logaddexp(0, np.where(came > 0, -log_odds, log_odds))
+    return float(wrong.sum() + _RIDGE / 2 * weights @ weights)
 
 
 def log_loss(log_odds: Vector, came: Vector) -> float:
@@ -193,4 +252,8 @@ def _from_leaves(shape: object, leaves: Iterable[object]) -> Any:
 
 
 _LEAVES = list(_leaves(Weights()))
+# Each weight as a unit vector, so that log-odds become features.
+_UNITS = cast(Weights, _from_leaves(Weights(), iter(np.eye(len(_LEAVES)))))
 _REACHED = Weights.__struct_fields__.index("reached")
+# The last two pairs of leaves.
+_REMEMBERED = slice(len(_LEAVES) - 4, len(_LEAVES))

@@ -56,6 +56,7 @@ class WarmRow(Struct, frozen=True):
     `speed_up` is that of the clock, `steps_saved` that of the cost table.
     """
 
+    drafter: str
     warmed_by: str
     turn: int
     tokens: int
@@ -102,7 +103,7 @@ def cold_and_warm(
                 runs[name].append((cold, warm))
         for name, measured in runs.items():
             for turn in range(len(edits.turns) + 1):
-                yield _row(name, turn, measured)
+                yield _row(settings.drafting.drafter, name, turn, measured)
 
 
 def converse(
@@ -131,11 +132,12 @@ def converse(
         yield Turn(ids, stats.accepted, stats.tested, stats.steps, stats.decode_s, spent)
 
 
-def _row(name: str, turn: int, runs: Sequence[tuple[list[Turn], list[Turn]]]) -> WarmRow:
+def _row(drafter: str, name: str, turn: int, runs: Sequence[tuple[list[Turn], list[Turn]]]) -> WarmRow:
     cut = slice(turn - 1, turn) if turn else slice(None)
     pairs = [(_joined(cold[cut]), _joined(warm[cut])) for cold, warm in runs]
     cold, warm = pairs[0]
     return WarmRow(
+        drafter,
         name,
         turn,
         len(warm.tokens),

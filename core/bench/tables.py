@@ -109,9 +109,6 @@ def _conversation(options: argparse.Namespace) -> Sequence[WarmRow]:
 
     loaded = load(options.model)
     edits = read_edits()
-    settings = assign_all(
-        Settings(), [("drafting.drafter", "ngram-mod"), ("sampling.max_tokens", options.max_tokens)]
-    )
     with tempfile.TemporaryDirectory() as scratch:
         # A middle layer less is a model that says other things and still makes sense.
         layer = loaded.info.layers // 2
@@ -131,16 +128,20 @@ def _conversation(options: argparse.Namespace) -> Sequence[WarmRow]:
             ),
         }
         rows = []
-        for row in cold_and_warm(
-            lambda memory: with_model(loaded, memory),
-            teachers,
-            edits,
-            settings,
-            cost_table("cpu"),
-            options.pairs,
-        ):
-            print(_warm_line(row), file=sys.stderr, flush=True)
-            rows.append(row)
+        for drafter in options.drafters.split(","):
+            settings = assign_all(
+                Settings(), [("drafting.drafter", drafter), ("sampling.max_tokens", options.max_tokens)]
+            )
+            for row in cold_and_warm(
+                lambda memory: with_model(loaded, memory),
+                teachers,
+                edits,
+                settings,
+                cost_table("cpu"),
+                options.pairs,
+            ):
+                print(_warm_line(row), file=sys.stderr, flush=True)
+                rows.append(row)
     return rows
 
 
@@ -183,13 +184,13 @@ def write_report(results: TableResults) -> str:
     lines = ["# Tables", "", results.environment.line, ""]
     if results.conversation:
         lines += [
-            "## Cold and warm: four edits of one file, ngram-mod",
+            "## Cold and warm: four edits of one file",
             "",
             "Turn 0 is the whole conversation. “cost” is the speed-up at the CPU's cost table.",
             "",
-            "| table warmed by | turn | tokens | accepted cold | warm | tok/s cold | warm | speed-up | cost"
-            " | output |",
-            "|---|---|---|---|---|---|---|---|---|---|",
+            "| drafter | table warmed by | turn | tokens | accepted cold | warm | tok/s cold | warm"
+            " | speed-up | cost | output |",
+            "|---|---|---|---|---|---|---|---|---|---|---|",
             *(_warm_line(row) for row in results.conversation),
             "",
         ]
@@ -251,7 +252,8 @@ def write_report(results: TableResults) -> str:
 
 def _warm_line(row: WarmRow) -> str:
     return (
-        f"| {row.warmed_by} | {row.turn} | {row.tokens} | {row.cold_acceptance:.0%} ({row.cold_accepted})"
+        f"| {row.drafter} | {row.warmed_by} | {row.turn} | {row.tokens}"
+        f" | {row.cold_acceptance:.0%} ({row.cold_accepted})"
         f" | {row.warm_acceptance:.0%} ({row.warm_accepted}) | {row.cold_tokens_per_s:.1f}"
         f" | {row.warm_tokens_per_s:.1f} | {row.speed_up:.2f} | {row.steps_saved:.2f}"
         f" | {'equal' if row.equal else '**different**'} |"

@@ -25,7 +25,9 @@ from core.drafting.drafter import RejectedRow
 from core.drafting.evidence import Evidence, Guess, Spot
 from core.drafting.gram_table import GramTable
 from core.drafting.learned import Learned
-from core.events import Occupancy
+from core.drafting.ngram_table import NgramTable
+from core.drafting.remembered import Remembered
+from core.events import Occupancy, TableFigures
 from core.settings.drafting import Auto
 
 # A longer text than this is forgotten by halves: see SuffixIndex.
@@ -36,7 +38,8 @@ class AutoDrafter:
     """One request after the other. `capacity_tokens` is the context it must hold.
 
     `calibration` is the family's, shared by all its requests, or None to learn for one answer
-    only. `continuations` is the family's frozen table, if there is one.
+    only. `continuations` is the family's frozen table, if there is one; `memory` its n-gram table,
+    which is asked and taught.
     """
 
     def __init__(
@@ -47,10 +50,12 @@ class AutoDrafter:
         tree: bool = True,
         calibration: Calibration | None = None,
         continuations: GramTable | None = None,
+        memory: NgramTable | None = None,
     ) -> None:
         self._settings = settings
         self._calibration = calibration
         self._continuations = continuations
+        self._memory = memory
         self._capacity = min(capacity_tokens, CAPACITY_TOKENS)
         self._alternatives = settings.alternatives if tree else 1
         self._evidence = self._new_evidence()
@@ -116,8 +121,14 @@ class AutoDrafter:
     def feedback(self, draft: Draft, accepted: int) -> None:
         """Unused: every emitted token is learned from when it is observed, drafted or not."""
 
+    def figures(self) -> TableFigures | None:
+        """The n-gram table's counters, if there is one."""
+        return self._memory.figures() if self._memory is not None else None
+
     def occupancy(self) -> Occupancy:
-        """Tokens of prompt and answer that are indexed."""
+        """Of the n-gram table; without one, the tokens of prompt and answer that are indexed."""
+        if self._memory is not None:
+            return Occupancy(self._memory.used, self._memory.slots)
         return Occupancy(len(self._evidence.index), self._evidence.index.capacity_tokens)
 
     def _new_evidence(self) -> Evidence:
@@ -125,7 +136,8 @@ class AutoDrafter:
         weights = WEIGHTS_LEARNED if learned else WEIGHTS
         calibration = self._calibration if self._calibration is not None else Calibration()
         calibration.begin(weights)
-        return Evidence(self._capacity, calibration, learned)
+        remembered = Remembered(self._memory) if self._memory is not None else None
+        return Evidence(self._capacity, calibration, learned, remembered)
 
     def _forget_draft(self) -> None:
         self._looked = {}

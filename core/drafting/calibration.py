@@ -61,6 +61,10 @@ class Weights(Struct, frozen=True):
     # session, and for those seen after at most two tokens or after more
     learned_new: tuple[float, float] = (0.0, 0.0)
     learned: tuple[tuple[float, float], tuple[float, float]] = ((0.0, 0.0), (0.0, 0.0))
+    # ---- the family's n-gram table remembers it from an earlier chat: constant and · log2(1 + run),
+    # for guesses that nothing else brought in, and on top of what others say
+    remembered_new: tuple[float, float] = (2.41, 1.02)
+    remembered: tuple[float, float] = (5.34, 0.98)
 
 
 WEIGHTS = Weights()
@@ -85,15 +89,19 @@ WEIGHTS_LEARNED = Weights(
     passed_over_before=0.286,
     learned_new=(-0.052, 0.613),
     learned=((-0.146, 0.114), (-0.435, 0.043)),
+    remembered_new=(-0.806, 0.863),
+    remembered=(7.502, 1.344),
 )
 
 # Lengths and counts beyond these say no more than these.
 _MOST_LENGTH = 32
 _MOST_SEEN = 16
 _CLASSES = 6
-# Two a class, and the last one: what only the learned table knows.
-KINDS = 2 * _CLASSES + 1
-LEARNED_KIND = KINDS - 1
+# Two a class, then what only the learned table knows, and what the n-gram table remembers: at first,
+# and after it was right.
+KINDS = 2 * _CLASSES + 3
+LEARNED_KIND = KINDS - 3
+REMEMBERED_KIND = KINDS - 2
 # A kind's counts are an average over about 1 / (1 − decay) guesses of that kind. 30 or 60 guesses
 # as promised instead of 12 gave the same in recorded answers and 1 to 2 % less in edited copies.
 _DECAY = 0.985
@@ -129,11 +137,15 @@ class Calibration:
 
     def begin(self, weights: Weights) -> None:
         """A new answer begins: earlier ones count for part of what they did, and `weights` hold."""
-        self.weights = weights
+        self.go_by(weights)
         for kind, counts in enumerate(self._counts):
             counts[:] = [count * _KEPT for count in counts]
             self._correct(kind)
         self._familiar = _FAMILIAR_AT_FIRST  # of one answer's copying, nothing follows for the next
+
+    def go_by(self, weights: Weights) -> None:
+        """`weights` hold from here on; what was learned stays."""
+        self.weights = weights
         self._length_weights.clear()
 
     # ---- evidence

@@ -2,8 +2,9 @@
 
 It asks, in this order, what followed the suffixes of the text (longest first, at most
 `_CONTEXTS` of them), where the copy thread points, what the verifier ranked high after the same
-token, what it passed over lately, and what the family's learned table expects, if there is one. Each
-token is judged by the longest context it was seen in; the other sources add to that, or bring it in.
+token, what it passed over lately, what the family's learned table expects, and what its n-gram
+table remembers of other chats, if there are such tables. Each token is judged by the longest
+context it was seen in; the other sources add to that, or bring it in.
 
 A *spot* is a place to guess at: the end of the text, or a place after guesses that are assumed
 to have come. Evidence at an assumed place is the same as it will be when the walk gets there,
@@ -21,6 +22,8 @@ from typing import NamedTuple
 
 from core.drafting.calibration import (
     LEARNED_KIND,
+    REMEMBERED_KIND,
+    WEIGHTS,
     Calibration,
     kind_of,
     log2_1,
@@ -29,6 +32,7 @@ from core.drafting.calibration import (
 from core.drafting.copy_thread import CopyThread
 from core.drafting.learned import Learned, Outlook
 from core.drafting.recycled import Recycled
+from core.drafting.remembered import Remembered, Trail
 from core.drafting.suffix_index import NOWHERE, ROOT, SuffixIndex
 
 # Contexts asked at a spot, and followers looked at in each: where more followed, the newest one
@@ -50,6 +54,8 @@ _SHORT = kind_of(2, True)
 _NORMALISED = 8
 _LEARNED = 4
 
+_NO_TRAIL = Trail(None, 0)
+
 _second = itemgetter(1)
 
 
@@ -57,7 +63,8 @@ class Spot(NamedTuple):
     """`place` and `matched`: the longest suffix known to the index. `thread`: the copy thread's
     offset, `trust`: its trust.
 
-    `tail`: the newest tokens, those the learned table may ask for. `assumed`: tokens since the end
+    `tail`: the newest tokens, those that tables ask for. `trail`: the place in the n-gram table; no
+    hash where the session knows better. `assumed`: tokens since the end
     of the text. `unranked`: tokens since the newest known ranking.
     """
 
@@ -66,6 +73,7 @@ class Spot(NamedTuple):
     tail: tuple[int, ...]
     thread: int
     trust: int
+    trail: Trail
     assumed: int
     unranked: int
 
@@ -82,7 +90,8 @@ class Guess(NamedTuple):
 class Evidence:
     """Of one request. `calibration` may have learned from earlier ones; it starts anew if not given.
 
-    `learned`: the family's frozen continuations, if there are any.
+    `learned`: the family's frozen continuations, if there are any, put aside where they are wrong;
+    `remembered`: its n-gram table.
     """
 
     def __init__(
@@ -90,11 +99,14 @@ class Evidence:
         capacity_tokens: int,
         calibration: Calibration | None = None,
         learned: Learned | None = None,
+        remembered: Remembered | None = None,
     ) -> None:
         self.index = SuffixIndex(capacity_tokens)
         self.calibration = calibration if calibration is not None else Calibration()
         self.recycled = Recycled()
         self._learned = learned
+        self._remembered = remembered
+        self._tail = max(TAIL_TOKENS, remembered.table.n) if remembered else TAIL_TOKENS
         self._thread = CopyThread()
         self._unranked: int = 0
         self._here: list[Guess] | None = None
@@ -102,6 +114,8 @@ class Evidence:
     def read(self, tokens: Sequence[int]) -> None:
         """Take in a prompt: nothing is learned from how well it could have been guessed."""
         self.index.extend(tokens)
+        if self._remembered is not None:
+            self._remembered.read(tokens)
         self._thread.take_up(self.index)
         self._here = None
 
@@ -113,11 +127,18 @@ class Evidence:
         index, calibration = self.index, self.calibration
         for guess in (self.here() if guesses is None else guesses)[:_LEARNED]:
             calibration.learn(guess.log_odds, guess.kind, guess.token == token)
+        if self._learned is not None:
+            self._learned.hear(tuple(index.text[-TAIL_TOKENS:]), token)
+            if self._learned.is_wrong:
+                self._learned = None
+                calibration.go_by(WEIGHTS)
         newest = index.newest(index.tip()) if index.tip() != ROOT else NOWHERE
         calibration.learn_familiarity(newest >= 0 and index.text[newest] == token)
         self._thread.follow(index, token)
         dropped = index.dropped
         index.append(token)
+        if self._remembered is not None:
+            self._remembered.hear(token)
         if index.dropped != dropped:
             self._thread.lose()
         self._thread.take_up(index)
@@ -144,8 +165,9 @@ class Evidence:
         """The end of the text."""
         index, thread = self.index, self._thread
         place = index.tip()
-        tail = tuple(index.text[-TAIL_TOKENS:])
-        return Spot(place, index.length(place), tail, thread.at, thread.trust, 0, self._unranked)
+        tail = tuple(index.text[-self._tail :])
+        trail = self._remembered.trail() if self._remembered else _NO_TRAIL
+        return Spot(place, index.length(place), tail, thread.at, thread.trust, trail, 0, self._unranked)
 
     def here(self) -> list[Guess]:
         """The guesses at the end of the text; worked out once."""
@@ -173,8 +195,11 @@ class Evidence:
                 thread = self._thread.at
         else:
             thread, trust = NOWHERE, 0
-        tail = (*spot.tail[1 - TAIL_TOKENS :], token)
-        return Spot(onward, matched + 1, tail, thread, trust, spot.assumed + 1, spot.unranked + 1)
+        tail = (*spot.tail[1 - self._tail :], token)
+        trail = spot.trail
+        if self._remembered is not None:
+            trail = self._remembered.after(trail, spot.tail, token)
+        return Spot(onward, matched + 1, tail, thread, trust, trail, spot.assumed + 1, spot.unranked + 1)
 
     def guesses(self, spot: Spot) -> list[Guess]:
         """What may come at `spot`."""
@@ -214,7 +239,12 @@ class Evidence:
                 fresh = fresh + weights.not_after
         self._pass_over(spot.unranked, fresh, odds, kinds)
         if self._learned is not None:
-            self._weigh_learned(self._learned.after(spot.tail), fresh, odds, kinds)
+            self._weigh_learned(self._learned.after(spot.tail[-TAIL_TOKENS:]), fresh, odds, kinds)
+        # A suffix as long as the table's is known better from the session itself.
+        if self._remembered is not None and longest < self._remembered.table.n:
+            kept = self._remembered.guess(spot.trail)
+            if kept is not None:
+                self._weigh_remembered(kept, log2_1(min(spot.trail.run, 32)), fresh, odds, kinds)
         return odds, kinds
 
     def _followed(self, spot: Spot, odds: dict[int, float], kinds: dict[int, int]) -> int:
@@ -275,6 +305,15 @@ class Evidence:
         for token, probability in sorted(likely.items(), key=_second, reverse=True)[:_NEW_LEARNED]:
             if token not in odds:
                 odds[token], kinds[token] = fresh + base + slope * logit(probability), LEARNED_KIND
+
+    def _weigh_remembered(
+        self, token: int, run: float, fresh: float, odds: dict[int, float], kinds: dict[int, int]
+    ) -> None:
+        """Weigh the one token that the n-gram table expects."""
+        weights = self.calibration.weights
+        base, slope = weights.remembered if token in odds else weights.remembered_new
+        odds[token] = odds.get(token, fresh) + base + slope * run
+        kinds[token] = REMEMBERED_KIND + (run > 0)
 
     def _ranked(self, odds: dict[int, float], kinds: dict[int, int]) -> list[Guess]:
         probability = self.calibration.probability

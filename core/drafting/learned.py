@@ -15,6 +15,7 @@ Source: interpolation of contexts as in Witten and Bell (1991), with one κ for 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from core.drafting.gram_table import GramTable, Seen
@@ -23,8 +24,16 @@ from core.drafting.gram_table import GramTable, Seen
 _BELIEF = 0.5
 # A token that no row holds, not even the one of no context.
 _LEAST = 1e-4
+# A table that has promised to be right so many times, and was in less than this share, is wrong here:
+# another language, another model, or a hostile file. Of 39 recorded answers two are so.
+_PROMISES = 3.0
+_KEPT = 0.05
+_DECAY = 0.98
 # The same few places are asked for again and again while a draft grows.
 _REMEMBERED = 256
+
+
+_second = itemgetter(1)
 
 
 class Outlook(NamedTuple):
@@ -40,6 +49,19 @@ class Learned:
     def __init__(self, table: GramTable) -> None:
         self._table = table
         self._known: dict[tuple[int, ...], Outlook] = {}
+        # What its likeliest guesses promised, and how many came; decayed counts of the answer's tokens.
+        self._promised = self._came = 0.0
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether what comes in this answer is not what the table says at all."""
+        return self._promised >= _PROMISES and self._came < _KEPT * self._promised
+
+    def hear(self, tail: tuple[int, ...], token: int) -> None:
+        """After `tail` the answer went on with `token`."""
+        best, likely = max(self.after(tail).likely.items(), key=_second, default=(-1, 0.0))
+        self._promised = self._promised * _DECAY + likely
+        self._came = self._came * _DECAY + (best == token)
 
     def after(self, tail: tuple[int, ...]) -> Outlook:
         """What comes after the newest tokens `tail`."""

@@ -1,34 +1,25 @@
 """ngram-mod: drafts by chained look-ups in the family's shared `NgramTable` (seed 001).
 
-Owns one request's state: the last n tokens, their rolling hash, transitions not yet written,
-and how well its drafts did. The table is the memory; this is the strategy.
+Owns how well one request's drafts did. The table is the memory, `Scribe` writes it; this is the
+strategy: a look-up feeds its own guess back into the window, up to k times.
 
-As in the seed: the prompt is written at once; while decoding, transitions wait until
-i_last + 32 < cur_len (i_last: first window not yet written), then all go in together; a look-up
-feeds its own guess back into the window, up to k times.
-
-Deviations:
-- The gate is tested for every token, not once a step: what the table learns then depends on
-  the tokens alone, not on how steps cut them up. The hash rolls, so this costs O(1) a token.
-- Low acceptance (below a half, three drafts in a row) wipes the table in the seed. Others share
-  the table, so here the *request* pauses, 8 tokens at first and up to 32 while its drafts stay
-  poor, and goes on teaching. Replaying recorded answers chose so short a pause: half-wrong drafts
-  still pay mostly, pauses of 32 tokens lost 4 % of the throughput and these lose 1 %.
+Deviation: low acceptance (below a half, three drafts in a row) wipes the table in the seed. Others
+share the table, so here the *request* pauses, 8 tokens at first and up to 32 while its drafts stay
+poor, and goes on teaching. Replaying recorded answers chose so short a pause: half-wrong drafts
+still pay mostly, pauses of 32 tokens lost 4 % of the throughput and these lose 1 %.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 
 from core.drafting.draft import EMPTY, Draft
 from core.drafting.drafter import RejectedRow
 from core.drafting.ngram_table import NgramTable
+from core.drafting.scribe import Scribe
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import NgramMod
 
-# The seed's chunked insert gate.
-INSERT_GATE_TOKENS = 32
 _MOST_DOUBLINGS = 2
 
 
@@ -38,43 +29,30 @@ class NgramModDrafter:
     def __init__(self, settings: NgramMod, table: NgramTable) -> None:
         self._settings = settings
         self._table = table
-        self._window: deque[int] = deque(maxlen=table.n)
-        self._waiting: list[tuple[int, int]] = []
-        self._hash: int = 0
+        self._scribe = Scribe(table)
         self._seen: int = 0
         self._poor: int = 0
         self._doublings: int = 0
         self._resume_at: int = 0
 
     def begin(self, prompt: Sequence[int]) -> None:
-        self._reset()
-        self.observe(prompt)
-        self._write()
+        self._scribe = Scribe(self._table)
+        self._scribe.read(prompt)
+        self._seen = len(prompt)
+        self._poor = self._doublings = self._resume_at = 0
 
     def observe(self, tokens: Sequence[int]) -> None:
-        table, window, waiting = self._table, self._window, self._waiting
-        n, value = table.n, self._hash
         self._seen += len(tokens)
-        for token in tokens:
-            if len(window) == n:
-                waiting.append((value, token))
-                value = table.roll(value, window[0], token)
-                # cur_len − i_last is the window plus what waits.
-                if n + len(waiting) > INSERT_GATE_TOKENS:
-                    self._write()
-            else:
-                value = table.roll(value, 0, token)
-            window.append(token)
-        self._hash = value
+        self._scribe.hear(tokens)
 
     def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
         """Unused: the table holds only what was said."""
 
     def draft(self, budget: int) -> Draft:
-        table, value = self._table, self._hash
-        if self.paused or len(self._window) < table.n:
+        table, value = self._table, self._scribe.hash
+        if self.paused or not self._scribe.full:
             return EMPTY
-        tail = list(self._window)
+        tail = list(self._scribe.window)
         for index in range(min(self._settings.k, budget)):
             token = table.get(value)
             if token is None:
@@ -108,16 +86,3 @@ class NgramModDrafter:
     def paused(self) -> bool:
         """Whether poor drafts have silenced this request for now."""
         return self._seen < self._resume_at
-
-    def _write(self) -> None:
-        self._table.insert_all(self._waiting)
-        self._waiting.clear()
-
-    def _reset(self) -> None:
-        self._window.clear()
-        self._waiting.clear()
-        self._hash = 0
-        self._seen = 0
-        self._poor = 0
-        self._doublings = 0
-        self._resume_at = 0

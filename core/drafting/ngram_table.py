@@ -128,15 +128,18 @@ class NgramTable:
         self._overwrites += overwrites
 
     def get(self, window_hash: int) -> int | None:
-        """The token guessed to follow that window, or None. Counted in `stats`."""
+        """The token guessed to follow that window, or None. Counted in `figures`."""
         self._lookups += 1
+        token = self.peek(window_hash)
+        self._hits += token is not None
+        return token
+
+    def peek(self, window_hash: int) -> int | None:
+        """Like `get`, and not counted."""
         if self._cells is None:
             return None
         cell = self._cells[self.slot(window_hash)] & _TOKEN
-        if cell == 0:
-            return None
-        self._hits += 1
-        return cell - 1
+        return cell - 1 if cell else None
 
     def record(self, tested: int, accepted: int) -> None:
         """Of a draft made from this table, so many tokens were tested and accepted."""

@@ -19,7 +19,7 @@ from core.drafting.frozen_table import FrozenTable
 from core.drafting.gram_table import GramTable
 from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.ngram_simple import NgramSimpleDrafter
-from core.drafting.ngram_table import NgramTables
+from core.drafting.ngram_table import NgramTable, NgramTables
 from core.drafting.off import OffDrafter
 from core.errors import InternalError, UnknownDrafterError
 from core.settings import Settings
@@ -72,6 +72,7 @@ def _auto(settings: Settings, resources: Resources) -> Drafter:
         tree=resources.trees,
         calibration=resources.calibration,
         continuations=resources.continuations,
+        memory=_memory(settings, resources) if settings.auto.remembered else None,
     )
 
 
@@ -80,10 +81,14 @@ def _ngram_simple(settings: Settings, resources: Resources) -> Drafter:
 
 
 def _ngram_mod(settings: Settings, resources: Resources) -> Drafter:
-    chosen = settings.ngram_mod
-    table = resources.tables.table(resources.family, chosen.n, chosen.slots)
+    return NgramModDrafter(settings.ngram_mod, _memory(settings, resources))
+
+
+def _memory(settings: Settings, resources: Resources) -> NgramTable:
+    """The family's shared table. One for all that ask it, so its shape is set in one place."""
+    table = resources.tables.table(resources.family, settings.ngram_mod.n, settings.ngram_mod.slots)
     table.decay_at = settings.tables.decay_at
-    return NgramModDrafter(chosen, table)
+    return table
 
 
 def _cacheback(settings: Settings, resources: Resources) -> Drafter:

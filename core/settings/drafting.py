@@ -91,6 +91,14 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
             description="Also goes by what models of this family tend to say, if a table of that is at hand.",
         ),
     ] = True
+    remembered: Annotated[
+        bool,
+        Meta(
+            title="Earlier chats",
+            description="Also goes by what was said in earlier chats, and remembers this one if it may."
+            " The table is ngram-mod's.",
+        ),
+    ] = True
 
 
 class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):

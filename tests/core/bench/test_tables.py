@@ -25,8 +25,8 @@ STREAMS = [
 
 
 def options(tmp_path: Path, **values: object) -> argparse.Namespace:
-    chosen = {"model": "", "streams": None, "parts": "timing", "pairs": 1, "max_tokens": 30, **values}
-    return argparse.Namespace(out=tmp_path / "out", **chosen)
+    chosen = {"model": "", "streams": None, "parts": "timing", "pairs": 1, "max_tokens": 30}
+    return argparse.Namespace(out=tmp_path / "out", **{**chosen, "drafters": "ngram-mod", **values})
 
 
 def test_a_return_is_faster_where_the_table_still_knows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,8 +46,9 @@ def test_poison_costs_and_heals() -> None:
     assert mod.each < mod.clean
     trusting = rows["auto", "a calibration that trusts everything"]
     assert trusting.each <= trusting.once
-    untouched = rows["auto", "every slot of the n-gram table"]
-    assert untouched.each == untouched.once == untouched.clean
+    wary = rows["auto", "every slot of the n-gram table"]
+    assert wary.each >= 0.95 * wary.clean
+    assert wary.once >= 0.95 * wary.clean
 
 
 def test_frozen_tables_come_from_the_other_half() -> None:
@@ -79,12 +80,17 @@ def test_the_parts_on_streams_write_a_report(
         assert title in report
 
 
+@pytest.mark.parametrize("drafter", ["ngram-mod", "auto"])
 def test_cold_and_warm_with_a_toy(
-    tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    toy_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    drafter: str,
 ) -> None:
     short = Edits("a = 1\nb = 2\n", ("Hello hello hello.", "More."), ("Other.",))
     monkeypatch.setattr(tables, "read_edits", lambda: short)
-    assert run(options(tmp_path, model=str(toy_folder), parts="conversation")) == 0
+    assert run(options(tmp_path, model=str(toy_folder), parts="conversation", drafters=drafter)) == 0
     results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
     assert len(results.conversation) == 3 * 3
     same = {row.turn: row for row in results.conversation if row.warmed_by == "the same questions"}

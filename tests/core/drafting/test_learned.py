@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.drafting.calibration import WEIGHTS_LEARNED, Calibration
+from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.evidence import TAIL_TOKENS, Evidence
 from core.drafting.gram_table import GramTable
 from core.drafting.learned import Learned
@@ -62,3 +62,16 @@ def test_the_table_raises_what_both_know_and_lowers_what_it_does_not_expect() ->
         odds, _ = evidence.weighed(evidence.spot())
         lead[name] = odds[8] - odds[9]
     assert lead["with"] > lead["without"] + 0.05
+
+
+def test_a_table_that_is_always_wrong_is_put_aside_and_a_right_one_is_not() -> None:
+    def heard(answer: list[int]) -> Evidence:
+        evidence = Evidence(1000, Calibration(WEIGHTS_LEARNED), Learned(table()))
+        evidence.read([30, 31])
+        for token in answer:
+            evidence.hear(token)
+        return evidence
+
+    right, wrong = heard(SAID[0] * 4), heard([9, 40, 41, 42] * 10)
+    assert right.calibration.weights == WEIGHTS_LEARNED
+    assert wrong.calibration.weights == WEIGHTS

@@ -102,6 +102,20 @@ def test_a_model_of_the_family_profits_from_another(
     engine.close()
 
 
+def test_auto_remembers_what_another_chat_said(tmp_path: Path, toy_folder: Path) -> None:
+    chosen = assign_all(MOD, [("drafting.drafter", "auto")])
+    engine = engine_on(tmp_path / "t", toy_folder)
+    cold, _ = answer(engine, chosen)
+    engine.close()
+    again = engine_on(tmp_path / "t", toy_folder)
+    apart, finished_apart = answer(again, assign_all(chosen, [("auto.remembered", False)]))
+    again.forget()
+    warm, finished_warm = answer(again, chosen)
+    assert cold == apart == warm
+    assert finished_warm.stats.steps < finished_apart.stats.steps
+    again.close()
+
+
 @pytest.mark.parametrize("drafter", ["ngram-mod", "auto"])
 def test_learning_off_leaves_no_trace_and_changes_no_answer(
     tmp_path: Path, toy_folder: Path, drafter: str
@@ -120,7 +134,8 @@ def test_learning_off_leaves_no_trace_and_changes_no_answer(
     assert answer(engine, chosen)[0] == private
     assert engine.memory.due_s() is not None
     engine.close()
-    assert len(files(tmp_path / "t")) == 1
+    tables = [name for name in files(tmp_path / "t") if "-n4-" in name]
+    assert len(tables) == 1, "auto teaches the same table"
 
 
 @pytest.mark.parametrize("drafter", [name for name, spec in DRAFTERS.items() if not spec.needs_proposer])
@@ -145,7 +160,7 @@ def test_a_bad_streak_in_one_chat_wipes_nothing(tmp_path: Path, toy_folder: Path
     answer(engine)
     table = engine.memory.tables.of_family(engine.loaded.info.family)[0]
     before = set(zip(*[part.tolist() for part in (table.entries().slots, table.entries().tokens)]))
-    drafter = DRAFTERS["ngram-mod"].build(MOD, engine._resources(MOD, DRAFTERS["ngram-mod"], []))
+    drafter = DRAFTERS["ngram-mod"].build(MOD, engine._resources(MOD, DRAFTERS["ngram-mod"], [], False))
     drafter.begin([5] * 40)
     for _ in range(50):
         draft = drafter.draft(8)
