@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from core import models_command, tables_build_command, tables_command
+from core.bench import sweep_options
 from core.errors import DraftlightError, RequestError, SettingError
 from core.settings import Settings, declared, parse_all
 
@@ -184,6 +185,11 @@ def _parser() -> argparse.ArgumentParser:
     tables_bench.add_argument("--out", type=Path, required=True, metavar="DIR")
     tables_bench.set_defaults(run=_bench_tables)
 
+    sweep_bench = benches.add_parser("sweep", help="every drafter on every class: what the Lab shows")
+    _add_model(sweep_bench)
+    sweep_options.arguments(sweep_bench)
+    sweep_bench.set_defaults(run=_bench_sweep)
+
     replay = benches.add_parser("replay", help="drafters over recorded streams, without a model")
     source = replay.add_mutually_exclusive_group(required=True)
     source.add_argument("--streams", type=Path, metavar="F.jsonl.gz", help="recorded answers to replay")
@@ -335,6 +341,12 @@ def _bench_quality(options: argparse.Namespace) -> int:
 
 def _bench_tables(options: argparse.Namespace) -> int:
     from core.bench.tables import run
+
+    return run(options)
+
+
+def _bench_sweep(options: argparse.Namespace) -> int:
+    from core.bench.sweep import run
 
     return run(options)
 

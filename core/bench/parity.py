@@ -172,8 +172,8 @@ def _divergence(
     noise: float,
 ) -> Divergence:
     width = settings.ngram_simple.k + 1
-    one = _margin(engine, ids, baseline, candidate, index, 1)
-    wide = _margin(engine, ids, baseline, candidate, index, width)
+    one = margin(engine, ids, baseline, candidate, index, 1)
+    wide = margin(engine, ids, baseline, candidate, index, width)
     decode = engine.loaded.tokenizer.decode
     return Divergence(
         index,
@@ -186,7 +186,7 @@ def _divergence(
     )
 
 
-def _margin(
+def margin(
     engine: Engine,
     ids: Sequence[int],
     baseline: Sequence[int],

@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
             f"A prompt of {options.tokens:,} tokens is more than {info.name} takes ({limit:,}).",
             f"Choose --tokens of at most {limit:,}.",
         )
-    messages = _messages(engine, options)
+    messages = messages_of(engine, options)
     scorers = options.scorers.split(",")
     with tempfile.TemporaryDirectory() as scratch:
         settings, draft = _settings(options, Path(info.path), Path(scratch))
@@ -150,7 +150,7 @@ def _write(results: PrefillResults, out: Path) -> None:
     (out / "report.md").write_text(write_report(results), encoding="utf-8")
 
 
-def _messages(engine: Engine, options: argparse.Namespace) -> tuple[Message, ...]:
+def messages_of(engine: Engine, options: argparse.Namespace) -> tuple[Message, ...]:
     """A document and a question: `options.tokens` tokens (fewer if the document is shorter)."""
     tokenizer = engine.loaded.tokenizer
     if options.document:

@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         chosen, draft = _readers(options, loaded, Path(scratch))
         trials = Trials(options.out / "trials.jsonl", _conditions(options, loaded, draft))
         for probe in _probes(options, loaded, names, kinds):
-            for trial in _try(probe, chosen, trials):
+            for trial in try_readers(probe, chosen, trials):
                 trials.add(trial)
                 print(_row(trial), file=sys.stderr, flush=True)
     results = QualityResults(
@@ -159,13 +159,13 @@ def _probes(
     seeds, windows = (_QUICK_SEEDS, _QUICK_WINDOWS) if options.quick else (options.seeds, options.windows)
     for seed in range(1, windows + 1):
         for kind in kinds:
-            yield _window(loaded, kind, seed, options.document_context, options.continuation)
+            yield document_probe(loaded, kind, seed, options.document_context, options.continuation)
     for seed in range(1, seeds + 1):
         for name in names:
             yield _question(loaded, name, seed, options.context)
 
 
-def _window(loaded: LoadedModel, kind: str, seed: int, context: int, continuation: int) -> Probe:
+def document_probe(loaded: LoadedModel, kind: str, seed: int, context: int, continuation: int) -> Probe:
     """A document's first `context` tokens and what follows; a short one ends its context sooner."""
     from core.models.prompt import Prompt
 
@@ -194,7 +194,7 @@ def _question(loaded: LoadedModel, name: str, seed: int, context: int) -> Probe:
     return Probe("task", name, seed, prompt, encode(case.gold), case, chosen.answer_tokens)
 
 
-def _try(probe: Probe, chosen: Sequence[Reader], done: Trials) -> Iterator[Trial]:
+def try_readers(probe: Probe, chosen: Sequence[Reader], done: Trials) -> Iterator[Trial]:
     """Dense first, to compare with; then every reader that has not been tried yet."""
     from core.bench.likelihood import closeness, mean_nll
 

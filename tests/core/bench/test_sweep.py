@@ -1,0 +1,208 @@
+"""The sweep says and writes what it measures, shows differences with both texts, and can be interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from core.bench.quiet import ENDED, Quiet
+from core.bench.sweep_options import arguments
+from core.cli import main
+from core.decoding import loop
+from core.drafting.draft import Draft
+from core.events import Failed
+from core.events.sweep import (
+    SweepCell,
+    SweepEnded,
+    SweepEvent,
+    SweepLikeness,
+    SweepProgress,
+    SweepReading,
+    SweepResults,
+    SweepStarted,
+    SweepTurn,
+    decode_sweep_event,
+)
+
+LINES: list[dict[str, Any]] = [
+    {"class": "list", "prompt": "one two one two one two"},
+    {"class": "tale", "prompt": "once upon a time"},
+    {"class": "talk", "turns": ["one two one two", "again"]},
+]
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text("\n".join(map(json.dumps, LINES)))
+    return path
+
+
+def words(model: str, prompts: Path, out: Path, *more: str) -> list[str]:
+    return [
+        *("bench", "sweep", "--model", model, "--prompts", str(prompts), "--out", str(out)),
+        *("--drafters", "ngram-simple,frequency", "--pairs", "2", "--max-tokens", "12"),
+        *more,
+    ]
+
+
+def results(out: Path) -> SweepResults:
+    return msgspec.json.decode((out / "results.json").read_bytes(), type=SweepResults)
+
+
+def stream(command: list[str]) -> tuple[int, list[SweepEvent]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "core.cli", *command, "--json"], stdout=subprocess.PIPE, stdin=subprocess.PIPE
+    )
+    return done.returncode, [decode_sweep_event(line) for line in done.stdout.splitlines()]
+
+
+def test_every_drafter_on_every_class(toy_folder: Path, prompts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main(words(str(toy_folder), prompts, out, "--classes", "list,tale")) == 0
+    found = results(out)
+    assert found.ended
+    assert [(cell.kind, cell.drafter) for cell in found.cells] == [
+        ("list", "ngram-simple"),
+        ("list", "frequency"),
+        ("tale", "ngram-simple"),
+        ("tale", "frequency"),
+    ]
+    for cell in found.cells:
+        assert len(cell.pairs) == 2
+        assert cell.tokens == 12
+        assert all(pair.equal and pair.ratio > 0 and pair.ttft_s > 0 for pair in cell.pairs)
+    assert found.answers == 2 * 2 * 2 * 2
+    assert found.seconds_an_answer > 0
+    report = (out / "report.md").read_text()
+    assert "8 of 8 drafted answers are identical." in report
+    assert not list(out.glob("*.part"))
+
+
+def test_the_stream_says_it_all(prompts: Path, tmp_path: Path) -> None:
+    """With the starter: the toy model knows no conversation."""
+    out = tmp_path / "out"
+    command = words("starter", prompts, out, "--keep", "20,100", "--keep-tokens", "1500")
+    command[command.index("--pairs") + 1] = "1"
+    command[command.index("--max-tokens") + 1] = "6"
+    # A process of its own, whose stdin stays open as a window keeps it.
+    process = subprocess.Popen(
+        [sys.executable, "-m", "core.cli", *command, "--json"], stdout=subprocess.PIPE, stdin=subprocess.PIPE
+    )
+    assert process.stdout
+    assert process.stdin
+    events = [decode_sweep_event(line) for line in process.stdout]
+    assert process.wait() == 0
+    process.stdin.close()
+    process.stdout.close()
+    started = events[0]
+    assert isinstance(started, SweepStarted)
+    assert (started.answers, started.readings) == (2 * 2 * (2 + 2), 1 + 2 + 2 * 2)
+    assert isinstance(events[-1], SweepEnded)
+    progress = [event for event in events if isinstance(event, SweepProgress)]
+    assert progress[-1].done == progress[-1].total == started.answers + started.readings
+    assert [p.done for p in progress] == sorted(p.done for p in progress)
+    assert progress[-1].seconds_left == 0.0
+    found = results(out)
+    assert [event for event in events if isinstance(event, SweepCell)] == list(found.cells)
+    assert [event for event in events if isinstance(event, SweepTurn)] == list(found.turns)
+    assert [(turn.drafter, turn.turn) for turn in found.turns] == [
+        ("ngram-simple", 1),
+        ("ngram-simple", 2),
+        ("frequency", 1),
+        ("frequency", 2),
+    ]
+    readings = [event for event in events if isinstance(event, SweepReading)]
+    assert [(reading.keep_pct, reading.ran) for reading in readings] == [(20.0, "sparse"), (100.0, "dense")]
+    assert readings[0].read_tokens < readings[1].read_tokens == readings[1].prompt_tokens
+    (likeness,) = (event for event in events if isinstance(event, SweepLikeness))
+    assert likeness.documents == 2
+    assert 0.0 <= likeness.agreement <= 1.0
+
+
+def test_a_difference_has_both_texts(
+    toy_folder: Path, prompts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = loop.walk
+
+    def gullible(draft: Draft, choices: list[int], *rest: object) -> object:
+        """Accepts every draft."""
+        return honest(draft, [*draft.tokens, choices[-1]])
+
+    monkeypatch.setattr(loop, "walk", gullible)
+    out = tmp_path / "out"
+    assert main(words(str(toy_folder), prompts, out, "--classes", "list")) == 0
+    pairs = [pair for cell in results(out).cells for pair in cell.pairs if not pair.equal]
+    assert pairs
+    for pair in pairs:
+        assert pair.plain_text != pair.drafted_text
+        assert pair.margin is not None
+        assert not pair.close_call
+    assert "NOT a close call" in (out / "report.md").read_text()
+
+
+def test_what_cannot_be_done_is_said(toy_folder: Path, prompts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    status, events = stream(words(str(toy_folder), prompts, out, "--classes", "poem"))
+    assert status == 1
+    (failed,) = events
+    assert isinstance(failed, Failed)
+    assert "poem" in failed.message
+    assert "list, tale, talk" in failed.hint
+    assert main(words(str(tmp_path / "nothing"), prompts, out)) == 1
+
+
+def test_an_interrupted_run_is_made_again() -> None:
+    quiet = Quiet()
+    calls = []
+
+    def measure() -> int:
+        calls.append(1)
+        if len(calls) == 1:
+            os.kill(os.getpid(), signal.SIGCONT)  # as after a stop
+            time.sleep(0.01)
+        return len(calls)
+
+    try:
+        assert quiet.undisturbed(measure) == 2
+        assert quiet.undisturbed(measure) == 3
+    finally:
+        quiet.close()
+
+
+def test_it_ends_when_told_and_when_its_window_is_gone(prompts: Path, tmp_path: Path) -> None:
+    command = words("starter", prompts, tmp_path / "out", "--json")
+    command[command.index("--max-tokens") + 1] = "400"
+    for way in ("told", "gone"):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "core.cli", *command], stdout=subprocess.PIPE, stdin=subprocess.PIPE
+        )
+        assert process.stdout
+        assert process.stdin
+        while not isinstance(decode_sweep_event(process.stdout.readline()), SweepStarted):
+            pass
+        if way == "told":
+            process.terminate()
+        else:
+            process.stdin.close()
+        assert process.wait(timeout=20) == ENDED
+        process.stdin.close()
+        process.stdout.close()
+    assert not results(tmp_path / "out").ended
+
+
+def test_the_options_have_defaults() -> None:
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    arguments(parser)
+    assert parser.parse_args(["--out", "x"]).pairs == 3
