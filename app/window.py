@@ -28,6 +28,7 @@ from app.columns import Arrangement, Columns
 from app.commands import Commands
 from app.controls.text_label import TextLabel
 from app.desk.desk import Desk
+from app.desk.lab_room import LabRoom
 from app.gauges.strip import InstrumentStrip
 from app.header import Header
 from app.menus.actions import Actions
@@ -82,6 +83,11 @@ class MainWindow(QMainWindow):
         self.windows = SideWindows(self.menu_actions, self)
         self.app_settings = AppSettings(theme, self.views, self.desk.home.preferences, self)
         self.windows.add("settings", lambda: self.app_settings.make_window(self.desk.chat_settings))
+        home_folder = self.desk.home.folder
+        self.lab = LabRoom(
+            theme, lambda: self.views.inspector.settings, home_folder / "lab" if home_folder else None, self
+        )
+        self.windows.add("lab", self.lab.make_window)
         self._make_actions()
         self._wire()
         self._restore()
@@ -118,6 +124,7 @@ class MainWindow(QMainWindow):
 
     async def _close_down(self) -> None:
         await self.worker.close()
+        await self.lab.close()
         if not self.desk.home.close():
             _LOG.error("%s", strings.LOST_AT_THE_END)
         self._closed.set()
@@ -226,6 +233,7 @@ class MainWindow(QMainWindow):
         views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.failed.connect(self.desk.show_error)
+        self.desk.link_changed.connect(self.lab.follow)
         self.desk.racing.shown_changed.connect(self._show_race)
         self.columns.arranged.connect(self._show_arrangement)
 

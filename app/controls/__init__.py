@@ -6,6 +6,7 @@ only if the value became another one. Knows no setting and no room.
 """
 
 from app.controls.button import Button
+from app.controls.check_box import CheckBox
 from app.controls.focus_ring import FocusRing
 from app.controls.icon_button import IconButton
 from app.controls.popup import Popup
@@ -19,6 +20,7 @@ from app.controls.text_label import TextLabel
 
 __all__ = [
     "Button",
+    "CheckBox",
     "FocusRing",
     "IconButton",
     "OverlayScrollBar",

@@ -13,6 +13,7 @@ class Home:
     """Without a `folder` everything lasts for this run only: smoke tests and pictures leave no trace."""
 
     def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
         self.library = Library(folder) if folder else None
         self.shelf: Shelf = self.library or MemoryShelf()
         self.preferences = PreferencesFile(folder)

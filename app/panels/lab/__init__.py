@@ -1,0 +1,1 @@
+"""The Lab: sweeps of drafters over prompts, and what they found."""
