@@ -244,7 +244,9 @@ class MainWindow(QMainWindow):
     def _show_race(self, shown: bool) -> None:
         self._content.setCurrentIndex(1 if shown else 0)
         self.columns.show_alone(shown)
-        if not shown:
+        if shown:
+            self.activateWindow()  # it can be asked for from another window
+        else:
             self.views.composer.edit.setFocus()
 
 
