@@ -84,9 +84,8 @@ class MainWindow(QMainWindow):
         self.app_settings = AppSettings(theme, self.views, self.desk.home.preferences, self)
         self.windows.add("settings", lambda: self.app_settings.make_window(self.desk.chat_settings))
         home_folder = self.desk.home.folder
-        self.lab = LabRoom(
-            theme, lambda: self.views.inspector.settings, home_folder / "lab" if home_folder else None, self
-        )
+        lab_folder = home_folder / "lab" if home_folder else None
+        self.lab = LabRoom(theme, lambda: self.views.inspector.settings, self.desk.models, lab_folder, self)
         self.windows.add("lab", self.lab.make_window)
         self._make_actions()
         self._wire()

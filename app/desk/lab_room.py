@@ -16,6 +16,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.desk.model_room import ModelRoom
 from app.panels.lab import strings
 from app.panels.lab.choices import folder_name
 from app.panels.lab.window import LabWindow
@@ -49,7 +50,7 @@ from app.session.turn import Link, Phase
 from app.theme.theme import Theme
 from core.errors import RequestError
 from core.events.sweep import SweepResults
-from core.paths import models_dir, resources_dir
+from core.paths import resources_dir
 from core.settings import Settings
 
 _IDLE = (Phase.READY, Phase.NO_MODEL, Phase.DEAD, Phase.CLOSED)
@@ -57,12 +58,16 @@ _MOST_PAST = 30
 
 
 class LabRoom(QObject):
-    """`settings` gives those in force: the Lab marks their share, and takes their draft model."""
+    """`settings` gives those in force: the Lab marks their share, and takes their draft model.
+
+    `models` knows which models are here.
+    """
 
     def __init__(
         self,
         theme: Theme,
         settings: Callable[[], Settings],
+        models: ModelRoom,
         folder: Path | None = None,
         parent: QObject | None = None,
     ) -> None:
@@ -71,8 +76,10 @@ class LabRoom(QObject):
         self._settings = settings
         self.folder = folder
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._models = models
         self._model = "starter"
-        self._models: dict[str, str] = {}
+        self._own: dict[str, str] = {}  # folders that were chosen here
+        models.changed.connect(self._show_models)
         self._out: Path | None = None  # where the results that are shown lie
         self._before: list[SweepResults] = []
         self.process = SweepProcess(self.take)
@@ -95,18 +102,16 @@ class LabRoom(QObject):
         for file in sorted((resources_dir() / "bench").glob("*.jsonl"), reverse=True):
             choices.add_classes(read_classes(file))
         self._find_past()
-        self._show_models()
+        self._show_models(chosen=self._model)
+        self._models.watch()
         self._show()
         return window
 
     def follow(self, link: Link) -> None:
         """What the chat's worker is at, and with which model."""
-        name = link.info.name if link.info else self._models.get(link.model, "")
-        if link.model != self._model or name != self._models.get(link.model, ""):
+        if link.model != self._model:
             self._model = link.model
-            if name:
-                self._models[link.model] = name
-            self._show_models()
+            self._show_models(chosen=link.model)
         self.take(ChatBusy(link.phase not in _IDLE))
 
     def run(self) -> None:
@@ -212,13 +217,19 @@ class LabRoom(QObject):
             answers, readings = answers_of(plan, choices.classes), readings_of(plan)
             choices.show_about(strings.plan(answers, readings, about_s(plan, choices.classes, self._before)))
 
-    def _show_models(self) -> None:
+    def _show_models(self, chosen: str = "") -> None:
+        """Those on this machine that can be loaded; the choice stays if it is among them."""
         models = {self._model: folder_name(self._model), "starter": folder_name("starter")}
-        if models_dir().is_dir():
-            models |= {str(each.parent): each.parent.name for each in models_dir().glob("*/config.json")}
-        self._models = {**models, **self._models}
-        if self.window is not None:
-            self.window.choices.show_models(list(self._models.items()), self._model)
+        models |= {each.reference: each.name for each in self._models.shelf.models if not each.problem}
+        models |= self._own
+        info = self._models.shelf.info
+        if info is not None:
+            models[self._model] = info.name
+        if self.window is None:
+            return
+        choices = self.window.choices
+        held = choices.model.value
+        choices.show_models(list(models.items()), chosen or (held if held in models else self._model))
 
     def _find_past(self, opened: bool = False) -> None:
         """The earlier sweeps, those that can be read."""
@@ -260,6 +271,11 @@ class LabRoom(QObject):
         if file:
             self.add_prompts(Path(file))
 
+    def offer_model(self, folder: Path) -> None:
+        """Offer the model in `folder`, and choose it."""
+        self._own[str(folder)] = folder_name(str(folder))
+        self._show_models(chosen=str(folder))
+
     def add_prompts(self, file: Path) -> None:
         """Offer the classes of a file. Says what cannot be read."""
         if self.window is None:
@@ -272,9 +288,9 @@ class LabRoom(QObject):
     def _choose_model(self) -> None:
         folder = QFileDialog.getExistingDirectory(self.window, strings.CHOOSE_FOLDER)
         if folder:
-            self._models[folder] = folder_name(folder)
-        if self.window is not None:
-            self.window.choices.show_models(list(self._models.items()), folder or self._model)
+            self.offer_model(Path(folder))
+        else:
+            self._show_models(chosen=self._model)
 
     def _say(self, error: RequestError) -> None:
         if self.window is not None:

@@ -69,7 +69,7 @@ async def opened(window: MainWindow) -> LabWindow:
 def choose(window: MainWindow, lab: LabWindow, model: Path, prompts: Path, tokens: int) -> None:
     """Two drafters on the classes of `prompts`, once each."""
     choices = lab.choices
-    choices.show_models([(str(model), "toy")], str(model))
+    window.lab.offer_model(model)
     window.lab.add_prompts(prompts)
     for kind, box in choices.kinds.items():
         box.setChecked(kind in ("list", "tale"))

@@ -97,9 +97,13 @@ class Choices(QWidget):
 
     def show_models(self, models: Sequence[tuple[str, str]], chosen: str) -> None:
         """Pairs of reference and name; the last choice is a folder of one's own."""
+        offered = [*models, ("", strings.CHOOSE_FOLDER)]
+        shown = [(self.model.itemData(row), self.model.itemText(row)) for row in range(self.model.count())]
+        if (shown, self.model.value) == (offered, chosen):
+            return
         self.model.blockSignals(True)
         self.model.clear()
-        for reference, name in [*models, ("", strings.CHOOSE_FOLDER)]:
+        for reference, name in offered:
             self.model.addItem(name, reference)
         self.model.set_value(chosen)
         self.model.blockSignals(False)
