@@ -38,6 +38,8 @@ from core.events import (
     Origin,
     PrefillProgress,
     Stats,
+    TableFigures,
+    TableUse,
     Token,
 )
 from core.kv.ledger import Ledger
@@ -92,6 +94,8 @@ class Answer:
         self._shown: list[int] = []
         self._begun = 0  # the prompt's last token, once the first step reads it
         self._prefill_s = 0.0
+        # Before the drafter reads the prompt, which writes it into the table.
+        self._table_before = _figures(plan.drafter)
 
     def events(self) -> Iterator[Event]:
         """All events, Finished last."""
@@ -223,7 +227,7 @@ class Answer:
             memory.used_bytes(),
             len(self._prompt) + len(self._shown),
             self._loaded.info.context_tokens,
-            drafter.figures() if isinstance(drafter, AutoDrafter | NgramModDrafter) else None,
+            self._table(),
         )
 
     def _stats(self) -> Stats:
@@ -259,7 +263,16 @@ class Answer:
             context_tokens=self._loaded.info.context_tokens,
             memory_bytes=memory.used_bytes(),
             memory_peak_bytes=int(mx.get_peak_memory()),
+            table=self._table(),
         )
+
+    def _table(self) -> TableUse | None:
+        """What the shared table held and gave so far, if the drafter asks one."""
+        before, now = self._table_before, _figures(self._plan.drafter)
+        if before is None or now is None:
+            return None
+        lookups, hits = now.lookups - before.lookups, now.hits - before.hits
+        return TableUse(now.used, now.slots, before.used, lookups, hits)
 
     def _effective(self) -> Effective:
         info, plan = self._loaded.info, self._plan
@@ -289,3 +302,8 @@ class Answer:
 
     def _now(self) -> float:
         return time.perf_counter() - self._started
+
+
+def _figures(drafter: Drafter) -> TableFigures | None:
+    """Of the shared table that it asks, if it does."""
+    return drafter.figures() if isinstance(drafter, AutoDrafter | NgramModDrafter) else None

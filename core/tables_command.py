@@ -66,7 +66,7 @@ def _list(options: argparse.Namespace) -> int:
         print(msgspec.json.encode(listed).decode())
         return 0
     if not tables:
-        print("No tables yet. They grow while you chat with the ngram-mod drafter.")
+        print("No tables yet. They grow while you chat.")
     rows: list[tuple[str, ...]] = [
         ("family", "fingerprint", "n", "entries", "hits", "accepted", "on disk", "saved", "learned from")
     ]

@@ -18,10 +18,10 @@ from PySide6.QtWidgets import QFileDialog
 from app.controls.button import Kind
 from app.desk.chat_settings import ChatSettings
 from app.panels.tables import strings
-from app.panels.tables.rows import recognised
 from app.panels.tables.window import TablesWindow
 from app.session import effects as fx
 from app.session import tables as known
+from app.session.families import recognised
 from app.session.intents import AskTables, TableCommand
 from app.session.tables import Tables
 from app.session.turn import Link, Phase

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app import strings
 from app.context_meter import ContextMeter
 from app.session import effects as fx
+from app.session.families import recognised
 from app.session.status import Status, status_of
 from app.session.turn import Link
 from app.views import Views
@@ -29,6 +30,7 @@ class WorkerBoard:
                 self._views.first_page.set_model_name(info.name)
                 self._views.first_page.set_ready()
                 self._views.inspector.set_model(info)
+                self._views.strip.set_family(recognised(info.family_name))
                 self._views.banner.clear()
             case fx.ModelGone():
                 self._views.inspector.set_model(None)

@@ -22,7 +22,7 @@ from app.gauges.memory import MemoryInstrument
 from app.gauges.reading_speed import ReadingSpeed
 from app.gauges.speed import SpeedInstrument
 from app.theme.theme import Theme
-from core.events import Gauges, PrefillProgress, Stats
+from core.events import Gauges, Occupancy, PrefillProgress, Stats, TableUse
 
 _SIDE_PX = 4
 _SEPARATOR_INSET_PX = 14
@@ -35,6 +35,7 @@ class InstrumentStrip(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._reading_speed = ReadingSpeed()
+        self._family = ""
         self.speed = SpeedInstrument(theme, self)
         self.first_token = FirstTokenInstrument(theme, self)
         self.acceptance = AcceptanceInstrument(theme, self)
@@ -57,7 +58,7 @@ class InstrumentStrip(QWidget):
         self.speed.show_writing(gauges.tokens_per_s, time.monotonic() if now_s is None else now_s)
         self.first_token.show_time(gauges.ttft_s)
         self.acceptance.show_drafts(gauges.tested, gauges.acceptance, gauges.mean_per_step, gauges.positions)
-        self.index.show_occupancy(gauges.occupancy)
+        self._show_index(gauges.occupancy, gauges.table)
         self.memory.show_used(gauges.memory_bytes)
         self._arrange()
 
@@ -67,7 +68,7 @@ class InstrumentStrip(QWidget):
         self.speed.show_final(stats.tokens_per_s)
         self.first_token.show_time(stats.ttft_s)
         self.acceptance.show_drafts(stats.tested, stats.acceptance, stats.mean_per_step, stats.positions)
-        self.index.show_occupancy(stats.occupancy)
+        self._show_index(stats.occupancy, stats.table)
         self.memory.show_used(stats.memory_bytes)
         self._arrange()
 
@@ -103,9 +104,9 @@ class InstrumentStrip(QWidget):
         self.memory.show_limit(limit_bytes)
         self.memory.show_used(used_bytes)
 
-    def set_index_title(self, title: str) -> None:
-        """What the drafter keeps: "Index", or a table's name."""
-        self.index.set_title(title)
+    def set_family(self, family: str) -> None:
+        """The loaded model's tokenizer family, whose table its answers ask."""
+        self._family = family
 
     def sizeHint(self) -> QSize:
         return QSize(2 * _SIDE_PX + sum(each.width_px for each in self.instruments), HEIGHT_PX)
@@ -126,6 +127,12 @@ class InstrumentStrip(QWidget):
         for instrument in self.instruments[1:]:
             if not instrument.isHidden():
                 painter.fillRect(QRectF(instrument.x(), _SEPARATOR_INSET_PX, 1, height), hair)
+
+    def _show_index(self, occupancy: Occupancy, table: TableUse | None) -> None:
+        if table is not None:
+            self.index.show_table(table, self._family)
+        else:
+            self.index.show_occupancy(occupancy)
 
     def _arrange(self) -> None:
         """Place the instruments from the left; hide the first that does not fit and all after it."""

@@ -77,6 +77,7 @@ from core.events.tables import (
     TableMoment,
     TableStatus,
     TableTeacher,
+    TableUse,
 )
 
 __all__ = [
@@ -151,6 +152,7 @@ __all__ = [
     "TableMoment",
     "TableStatus",
     "TableTeacher",
+    "TableUse",
     "Token",
     "TokenCount",
     "Typing",

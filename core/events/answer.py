@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from core.events.reading import ReadingWay, ScorerName
-from core.events.tables import TableFigures
+from core.events.tables import TableUse
 from core.events.wire import Wire
 from core.settings import Settings
 
@@ -40,6 +40,7 @@ class Stats(Struct, frozen=True):
     the first, over the time from the first to the last. `read_tokens` is what prefill ran
     through the model now, `reused_tokens` what the cache already held, `skipped_tokens` what
     the model has not read, now or in an earlier turn: prompt = reused + read + skipped.
+    `table` is set where a shared table was asked.
     Of this answer's sparse reading: `scored_tokens` were scored in `score_s` (part of
     `prefill_s`), `kept_tokens` of them were chosen to be read; all 0 where all was read.
     """
@@ -74,6 +75,7 @@ class Stats(Struct, frozen=True):
     context_tokens: int = 0
     memory_bytes: int = 0
     memory_peak_bytes: int = 0
+    table: TableUse | None = None
 
 
 class Change(Struct, frozen=True):
@@ -128,7 +130,7 @@ class Token(Wire, frozen=True, gc=False):
 class Gauges(Wire, frozen=True):
     """Live figures while an answer is written, about four times a second.
 
-    `tokens_per_s` is over the last two seconds. `table` is the shared table's, where one is asked.
+    `tokens_per_s` is over the last two seconds. `table` is set where a shared table is asked.
     """
 
     request: str
@@ -144,7 +146,7 @@ class Gauges(Wire, frozen=True):
     memory_bytes: int
     context_used_tokens: int
     context_tokens: int
-    table: TableFigures | None = None
+    table: TableUse | None = None
 
 
 class Finished(Wire, frozen=True):

@@ -29,6 +29,20 @@ class TableFigures(Struct, frozen=True):
     accepted: int = 0
 
 
+class TableUse(Struct, frozen=True):
+    """A shared table in one answer: how full it is, and what it gave.
+
+    `used` of `slots` hold a guess; `used_before` did when the answer began: the table was cold if
+    none did. Of the answer's `lookups`, `hits` found a guess.
+    """
+
+    used: int
+    slots: int
+    used_before: int
+    lookups: int
+    hits: int
+
+
 class TableTeacher(Struct, frozen=True):
     """A model and how many entries were written or changed while it was loaded."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.panels.tables import strings
-from app.panels.tables.rows import recognised
+from app.session.families import recognised
 from app.session.tables import Tables
 from core.events import LearnedTable, TableInfo
 

@@ -11,8 +11,9 @@ from app.controls.text_label import TextLabel
 from app.panels.tables import strings
 from app.panels.tables.history import accepted_line, entries_line
 from app.panels.tables.line_chart import LineChart
-from app.panels.tables.rows import kind_of, recognised, size_text, state_line
+from app.panels.tables.rows import kind_of, size_text, state_line
 from app.panels.tables.teachers import Teachers
+from app.session.families import recognised
 from app.theme.theme import Theme
 from core.events import LearnedTable, TableInfo
 

@@ -12,7 +12,7 @@ from app.panels.tables.history import Line
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 
-_AXIS_PX = 34
+_AXIS_PX = 40
 _TITLE_PX = 18
 _TOP_PX = 30
 _FOOT_PX = 22

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,13 +9,10 @@ from datetime import datetime
 from app.gauges.figures import DASH, count, percent, short_count
 from app.panels.chat_row import time_label
 from app.panels.tables import strings
+from app.session.families import recognised
 from core.events import LearnedTable, TableInfo
 
 _FINGERPRINT_DIGITS = 8
-# From here on a name says which member of the family it is: its size, how it was trained or stored.
-_MEMBER = re.compile(
-    r"[-_ ](?:\d+(?:\.\d+)?[bmk]\b|a?\d+x\d|instruct|chat|base|it\b|\d+-?bit|mlx|bf16|fp16).*", re.I
-)
 
 
 @dataclass(frozen=True)
@@ -52,11 +48,6 @@ class TableRow:
             f"{strings.LEARNED_FROM} {self.learned_from}" if self.learned_from else "",
         )
         return ", ".join(part for part in parts if part)
-
-
-def recognised(family_name: str) -> str:
-    """What people call a family: `SmolLM2-135M-Instruct` is SmolLM2."""
-    return _MEMBER.sub("", family_name).strip("-_ ") or family_name
 
 
 def table_id(info: TableInfo) -> str:

@@ -43,7 +43,7 @@ FILE = "File"
 USED_BY = "Used by"
 SIZE = "Size"
 NONE_YET = "No tables yet"
-NONE_YET_HINT = "They grow while you chat with the n-gram memory drafter."
+NONE_YET_HINT = "They grow while you chat."
 OTHERS = "Others"
 READ_ONLY_TABLE = "Chats do not change this table."
 DRAFTERS = {"auto": "Auto", "cacheback": "Cacheback, if its file is chosen"}
@@ -110,7 +110,8 @@ RESET_HELP = "Erase all that was learned for the selected tokenizer family."
 
 
 def entries_of(used: int, slots: str, share: float) -> str:
-    return f" of {slots} · {share:.1%}"
+    percent = "<0.1%" if 0 < share < 0.001 else f"{share:.1%}"
+    return f" of {slots} · {percent}"
 
 
 def entries(count: int) -> str:

@@ -20,8 +20,9 @@ from app.panels.tables.abilities import Abilities, abilities_of
 from app.panels.tables.detail import Detail
 from app.panels.tables.learning import Learning
 from app.panels.tables.notices import Notices
-from app.panels.tables.rows import learned_id, recognised, rows_of, size_text, table_id
+from app.panels.tables.rows import learned_id, rows_of, size_text, table_id
 from app.panels.tables.table_list import TableList
+from app.session.families import recognised
 from app.session.tables import Tables
 from app.theme.theme import Theme
 from core.events import LearnedTable, TableInfo

@@ -12,7 +12,7 @@ from app.gauges import strings
 from app.gauges.instrument import Instrument
 from app.gauges.strip import InstrumentStrip
 from app.theme.theme import Theme
-from core.events import Gauges, Occupancy, PositionStat, PrefillProgress, Stats
+from core.events import Gauges, Occupancy, PositionStat, PrefillProgress, Stats, TableUse
 from tests.app.controls.painting import PaintCounter, colors
 
 GB = 2**30
@@ -160,11 +160,21 @@ def test_memory_over_the_limit_is_vermilion(strip: InstrumentStrip, theme: Theme
     assert _said(strip.memory) == "30.0 GB"
 
 
-def test_the_index_takes_a_tables_name(strip: InstrumentStrip) -> None:
-    strip.set_index_title("Table · Qwen3")
+def test_a_shared_table_is_named_with_what_it_gave(strip: InstrumentStrip) -> None:
+    strip.set_family("Qwen3")
+    strip.show_gauges(_gauges(table=TableUse(412_306, 4_194_304, 410_000, 200, 68)))
+    assert strip.index.title == "Table · Qwen3, warm"
+    assert _said(strip.index) == (
+        "412,306 entries · 34% hits, room for 4.19 M, 68 of 200 look-ups found a guess,"
+        " 410,000 entries were there before"
+    )
+    cold = TableUse(50, 4096, 0, 0, 0)
+    strip.show_stats(Stats(table=cold, occupancy=Occupancy(50, 4096)))
+    assert strip.index.title == "Table · Qwen3, cold"
+    assert _said(strip.index).startswith("50 entries, room for 4,096, 0 of 0 look-ups")
     strip.show_gauges(_gauges())
+    assert strip.index.title == "Index"
     assert _said(strip.index) == "412,306 of 4.19 M entries"
-    assert strip.index.title == "Table · Qwen3"
 
 
 def test_whole_instruments_drop_from_the_right(strip: InstrumentStrip) -> None:

@@ -193,11 +193,26 @@ def test_decoding_goes_on_while_a_slow_disk_saves(
 
 def test_gauges_carry_the_table(tmp_path: Path, toy_folder: Path) -> None:
     engine = engine_on(tmp_path / "t", toy_folder)
-    shown = [event.table for event in engine.generate_ids(PROMPT, MOD) if isinstance(event, Gauges)]
-    assert shown[-1] is not None
-    assert shown[-1].slots == 2**12
-    assert shown[-1].inserts >= shown[-1].used > 0
-    assert shown[-1].lookups >= shown[-1].hits
+    uses = []
+    for _ in range(2):
+        engine.forget()
+        events = list(engine.generate_ids(PROMPT, MOD))
+        shown = [event.table for event in events if isinstance(event, Gauges)]
+        last = events[-1]
+        assert isinstance(last, Finished)
+        use = last.stats.table
+        assert use is not None
+        figures = [info.figures for info in engine.memory.listing()[0]]
+        assert (use.used, use.slots) == (figures[0].used, 2**12)
+        assert [one.used_before for one in shown if one] == [use.used_before] * len(shown)
+        assert [one.lookups for one in shown if one] == sorted(one.lookups for one in shown if one)
+        uses.append((use, figures[0]))
+    (cold, first), (warm, second) = uses
+    assert cold.used_before == 0
+    assert (cold.lookups, cold.hits) == (first.lookups, first.hits)
+    assert warm.used_before == cold.used > 0
+    assert (warm.lookups, warm.hits) == (second.lookups - first.lookups, second.hits - first.hits)
+    assert warm.hits / warm.lookups > cold.hits / cold.lookups, "the same answer again is known"
     plain = assign_all(MOD, [("drafting.drafter", "off")])
     assert {e.table for e in engine.generate_ids(PROMPT, plain) if isinstance(e, Gauges)} == {None}
     engine.close()

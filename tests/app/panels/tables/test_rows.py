@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from app.panels.tables.rows import ago, recognised, rows_of, size_text, state_line
+from app.panels.tables.rows import ago, rows_of, size_text, state_line
+from app.session.families import recognised
 from tests.app.panels.tables.samples import LOADED, NOW, ON_DISK, SHIPPED
 
 
@@ -46,6 +47,13 @@ def test_one_on_disk_that_was_never_tested() -> None:
     assert (row.subtitle, row.accepted, row.saved, row.size) == ("On disk · cdcdcdcd", "–", "12 Oct", "12 KB")
     assert "more than half full" in row.spoken
     assert rows_of([replace(ON_DISK, updated_s=0.0, size_bytes=0)], [], NOW)[0].saved == "Not yet"
+
+
+def test_a_few_entries_are_not_none() -> None:
+    few = replace(LOADED, figures=replace(LOADED.figures, used=87))
+    none = replace(LOADED, figures=replace(LOADED.figures, used=0))
+    shown = [row.of_entries for row in rows_of([few, none], [], NOW)]
+    assert shown == [" of 4.19 M · <0.1%", " of 4.19 M · 0.0%"]
 
 
 def test_several_of_one_family_are_told_apart() -> None:
