@@ -33,6 +33,7 @@ from app.gauges.strip import InstrumentStrip
 from app.header import Header
 from app.menus.actions import Actions
 from app.menus.menu_bar import fill
+from app.panels.models.window import ModelsWindow
 from app.panels.race.page import RacePage
 from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
@@ -87,6 +88,9 @@ class MainWindow(QMainWindow):
         lab_folder = home_folder / "lab" if home_folder else None
         self.lab = LabRoom(theme, lambda: self.views.inspector.settings, self.desk.models, lab_folder, self)
         self.windows.add("lab", self.lab.make_window)
+        self.windows.add("models", lambda: ModelsWindow(theme, self.desk.models))
+        for asking in (self.views.sidebar, self.views.inspector):
+            asking.models_requested.connect(lambda: self.windows.show("models"))
         self._make_actions()
         self._wire()
         self._restore()

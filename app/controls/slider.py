@@ -52,6 +52,20 @@ class Slider(QSlider):
         """The number the slider stands for."""
         return self._exact
 
+    def set_bounds(self, minimum: float, maximum: float, step: float) -> None:
+        """Other bounds from now on; the value is brought inside them. Emits nothing."""
+        if (minimum, maximum, step) == (self._low, self._high, self._step):
+            return
+        self._low, self._high, self._step = minimum, maximum, step
+        self._exact = min(maximum, max(minimum, self._exact))
+        was_blocked = self.blockSignals(True)
+        ticks = max(1, round((maximum - minimum) / step))
+        self.setRange(0, ticks)
+        self.setPageStep(max(1, ticks // 10))
+        self.setValue(round((self._exact - minimum) / step))
+        self.blockSignals(was_blocked)
+        self.update()
+
     def set_value(self, value: float) -> None:
         """Stand for `value`, brought inside the bounds."""
         value = min(self._high, max(self._low, value))

@@ -15,6 +15,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
+from app.controls.button import Button
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_label import TextLabel
 from app.panels import strings
@@ -38,6 +39,7 @@ class Inspector(QWidget):
 
     settings_changed = Signal(object)  # Settings, valid
     defaults_changed = Signal(object)  # Settings, valid: what all chats shall start with
+    models_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,6 +54,7 @@ class Inspector(QWidget):
         self.setAccessibleName(strings.SETTINGS)
 
         self._card = ModelCard(theme)
+        self._card.models_requested.connect(self.models_requested)
         self._model_section = Section(theme, strings.MODEL)
         self._model_section.body.addWidget(self._card)
         self._groups = groups()
@@ -91,6 +94,11 @@ class Inspector(QWidget):
         """Show the loaded model; None while there is none."""
         self._card.show_model(info)
         self._model_section.set_summary(info.name if info else strings.NO_MODEL)
+
+    @property
+    def models_button(self) -> Button:
+        """Under the model's facts."""
+        return self._card.models_button
 
     def set_footer(self, text: str) -> None:
         """The line at the bottom: when changes apply."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from app.controls.button import Button
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.setting_field import CONTENT_PX, GAP_PX, LABEL_PX, ROW_PX
@@ -12,7 +14,9 @@ from core.events import ModelInfo
 
 
 class ModelCard(QWidget):
-    """Says so while no model is loaded."""
+    """Says so while no model is loaded. The button leads to the models, to choose another."""
+
+    models_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -38,6 +42,9 @@ class ModelCard(QWidget):
         layout.setSpacing(6)
         layout.addWidget(self._rows)
         layout.addWidget(self._note)
+        self.models_button = Button(theme, strings.CHOOSE_MODEL, small=True)
+        self.models_button.clicked.connect(self.models_requested)
+        layout.addWidget(self.models_button, 0, Qt.AlignmentFlag.AlignLeft)
         self.show_model(None)
 
     @property

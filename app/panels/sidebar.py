@@ -43,6 +43,7 @@ class Sidebar(QWidget):
     delete_requested = Signal(str)  # chat id
     export_requested = Signal(str, str)  # chat id (empty: all), "markdown" or "json"
     import_requested = Signal()
+    models_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -64,6 +65,11 @@ class Sidebar(QWidget):
         self._lay_out()
         self._wire()
         self.set_chats((), "")
+
+    @property
+    def models_button(self) -> IconButton:
+        """In the foot, beside how the worker is."""
+        return self._worker.models_button
 
     @property
     def searching(self) -> str:
@@ -161,6 +167,7 @@ class Sidebar(QWidget):
         self.list.rename_requested.connect(self.rename_requested)
         self.list.delete_requested.connect(self.delete_requested)
         self.list.menu_requested.connect(self._show_menu)
+        self._worker.models_requested.connect(self.models_requested)
         self._theme.changed.connect(self.update)
 
     def _lay_out(self) -> None:
@@ -190,6 +197,7 @@ class Sidebar(QWidget):
         layout.addStretch(0)  # for the empty state, when the list is hidden
         layout.addWidget(self.undo_bar)
         layout.addWidget(self._worker)
-        order = (self._more, self._hide, self._new_chat, self.search, self.list, self.undo_bar.undo_button)
+        order: tuple[QWidget, ...] = (self._more, self._hide, self._new_chat, self.search, self.list)
+        order = (*order, self.undo_bar.undo_button, self._worker.models_button)
         for before, after in pairwise(order):
             self.setTabOrder(before, after)

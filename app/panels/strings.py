@@ -10,6 +10,7 @@ SETTINGS = "Settings"
 FOOTER = "Changes apply to the next answer."
 MODEL = "Model"
 NO_MODEL = "No model is loaded."
+CHOOSE_MODEL = "Choose another…"
 MODEL_NAME = "Name"
 MODEL_FAMILY = "Family"
 MODEL_CONTEXT = "Context"
@@ -108,6 +109,7 @@ PREVIOUS_7_DAYS = "Previous 7 days"
 PREVIOUS_30_DAYS = "Previous 30 days"
 EARLIER = "Earlier"
 WORKER = "Worker"
+MODELS = "Models"
 
 # ---- the column at the right
 SIDE_TABS = (("settings", "Settings"), ("document", "Document"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from app.controls.icon_button import IconButton
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.panels import strings
@@ -25,7 +26,9 @@ _DOT_PX = 8
 
 
 class WorkerStatus(QWidget):
-    """52 high with a hairline above."""
+    """52 high with a hairline above, and a button that leads to the models."""
+
+    models_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -33,6 +36,8 @@ class WorkerStatus(QWidget):
         self._level: Level = "idle"
         self._title = TextLabel(theme, "", 12, 16, "text", weight=500)
         self._detail = TextLabel(theme, "", 11, 15, tabular=True)
+        self.models_button = IconButton(theme, "models", strings.MODELS)
+        self.models_button.clicked.connect(self.models_requested)
         lines = QVBoxLayout()
         lines.setSpacing(0)
         lines.addStretch(1)
@@ -41,7 +46,8 @@ class WorkerStatus(QWidget):
         lines.addStretch(1)
         row = QHBoxLayout(self)
         row.setContentsMargins(16 + _DOT_PX + 10, 1, 10, 0)
-        row.addLayout(lines)
+        row.addLayout(lines, 1)
+        row.addWidget(self.models_button)
         self.setFixedHeight(_HEIGHT_PX)
         self.setAccessibleName(strings.WORKER)
         theme.changed.connect(self.update)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -17,6 +18,9 @@ FAMILY_COLORS = ("series_blue", "series_purple", "series_sky", "series_grey")
 DEFAULT_CONTEXT_TOKENS = 32_768
 # A draft model of more than this share of the model's parameters hardly pays.
 _SLOW_SHARE = 0.35
+
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 class FitFacts(Struct, frozen=True):
@@ -65,6 +69,11 @@ class MemoryPart(Struct, frozen=True):
     label: str
     color: str
     size_bytes: int
+
+
+def is_hub_name(text: str) -> bool:
+    """Whether `text` has the form owner/name, which can be downloaded without asking for it first."""
+    return _HUB_NAME.fullmatch(text) is not None
 
 
 def family_colors(models: Sequence[ModelEntry]) -> dict[str, str]:

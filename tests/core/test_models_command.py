@@ -1,0 +1,115 @@
+"""`draftlight models` as a person calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.core.toy import write_toy_model
+from tests.hub import Hub, Trouble, serving
+
+NAME = "tests/Toy-1M"
+COMMAND = [sys.executable, "-m", "core.cli", "models"]
+
+
+def models(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    write_toy_model(tmp_path / "served", hidden_size=128, intermediate_size=512)
+    with serving() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        hub.folders = {NAME: tmp_path / "served"}
+        yield hub
+
+
+def test_a_models_whole_life(hub: Hub, toy_folder: Path) -> None:
+    done = models("download", NAME)
+    assert done.returncode == 0, done.stderr
+    assert f"Downloaded {NAME} to" in done.stdout
+    done = models("import", str(toy_folder))
+    assert done.returncode == 0, done.stderr
+    done = models("list", "--context", "256")
+    assert done.returncode == 0, done.stderr
+    assert f"Toy 1M  ({NAME})" in done.stdout
+    assert "Fits: about" in done.stdout
+    assert "with a context of 256 tokens" in done.stdout
+    assert "draft models: toy" in done.stdout
+    listed = json.loads(models("list", "--json").stdout)
+    by_reference = {entry["reference"]: entry for entry in listed["models"]}
+    assert set(by_reference) == {"starter", NAME, str(toy_folder)}
+    assert by_reference[NAME]["family"] == by_reference[str(toy_folder)]["family"] != ""
+    assert models("remove", NAME).returncode == 1
+    done = models("remove", "toy", "--yes")
+    assert (done.returncode, done.stdout) == (0, "Removed toy.\n")
+    assert toy_folder.is_dir()
+    assert "are free again" in models("remove", NAME, "--yes").stdout
+    assert list(by_reference)[:1] == [
+        entry["reference"] for entry in json.loads(models("list", "--json").stdout)["models"]
+    ]
+
+
+def test_an_interrupted_download_is_listed_and_goes_on(hub: Hub) -> None:
+    hub.trouble = Trouble(bytes_per_s=400_000)
+    process = subprocess.Popen([*COMMAND, "download", NAME], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 30
+    while not hub.ranges_of("model.safetensors") and time.monotonic() < end:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert f"To go on: draftlight models download {NAME}" in said
+    assert f"{NAME}  not finished:" in models("list").stdout
+    hub.trouble = Trouble()
+    assert models("download", NAME).returncode == 0
+    assert hub.ranges_of("model.safetensors")[-1].startswith("bytes=")
+
+
+def test_what_arrived_can_be_discarded(hub: Hub) -> None:
+    hub.trouble = Trouble(wrong_hash=True)
+    done = models("download", NAME)
+    assert done.returncode == 1
+    assert "does not match its checksum" in done.stderr
+    assert models("download", NAME, "--discard").returncode == 0
+    assert "not finished" not in models("list").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["download", "nobody/nothing"], 1, "no model “nobody/nothing” on the hub"),
+        (["download", "word"], 1, "owner/name"),
+        (["import", "/no/such/folder"], 1, "There is no folder /no/such/folder"),
+        (["remove", "nothing", "--yes"], 1, "Choose one of starter"),
+        (["remove", "starter", "--yes"], 1, "stays"),
+        (["list", "--context", "many"], 2, "invalid int"),
+        (["dance"], 2, "invalid choice"),
+    ],
+)
+def test_what_goes_wrong_is_said(hub: Hub, arguments: list[str], status: int, words: str) -> None:
+    done = models(*arguments)
+    assert done.returncode == status
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_removed_folder_is_listed_with_its_reason(hub: Hub, toy_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(toy_folder, tmp_path / "gone")
+    assert models("import", str(tmp_path / "gone")).returncode == 0
+    os.remove(tmp_path / "gone" / "model.safetensors")
+    assert "Cannot be used:" in models("list").stdout
+    assert "holds no weights" in models("list").stdout
