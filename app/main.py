@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from app.theme.theme import Scheme
 
 
-def run(model: str = "starter", scheme: Scheme = "system", files: Sequence[Path] = ()) -> int:
-    """Open the window with `model` and return when it is closed: 0, or 1 if it cannot be opened.
+def run(model: str = "", scheme: Scheme = "system", files: Sequence[Path] = ()) -> int:
+    """Open the window and return when it is closed: 0, or 1 if it cannot be opened.
 
-    A window that is open already gets `files` instead, and this returns at once.
+    `model` is loaded first; empty for the one that was chosen for that in the models' window. A window
+    that is open already gets `files` instead, and this returns at once.
     """
     if problem := display_problem(os.environ, sys.platform):
         print(problem, file=sys.stderr)

@@ -54,12 +54,13 @@ _SIDE_MARGIN_PX = 24
 
 
 class MainWindow(QMainWindow):
-    """`command` starts the worker (None: the usual one). `home` keeps the chats; None forgets them."""
+    """`model` is loaded at the start; empty for the one that was chosen for that. `command` starts the
+    worker (None: the usual one). `home` keeps the chats; None forgets them."""
 
     def __init__(
         self,
         theme: Theme,
-        model: str = "starter",
+        model: str = "",
         command: Sequence[str] | None = None,
         *,
         silence_s: float = 15.0,

@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="draftlight", description="Chat with a local model and see why it is fast."
     )
     parser.add_argument("--version", action="version", version=importlib.metadata.version("draftlight"))
-    parser.add_argument("--model", default="starter", help="starter, a model folder, or a hub name")
+    parser.add_argument("--model", default="", help="starter, a model folder, or a hub name")
     parser.add_argument("--smoke", action="store_true", help="open, ask one question, print stats, quit")
     parser.add_argument("--screenshot", metavar="FILE.png", help="save a picture of the window in mid-answer")
     parser.add_argument("--scheme", choices=("system", "light", "dark"), default="system")
@@ -285,9 +285,9 @@ def _window(options: argparse.Namespace) -> int:
     if run is None:
         raise _UsageError("This installation has no window.", "Install the whole of Draftlight.")
     if options.smoke:
-        return int(run(options.model))
+        return int(run(options.model or "starter"))
     if options.screenshot:
-        return int(run(options.screenshot, options.scheme, options.model))
+        return int(run(options.screenshot, options.scheme, options.model or "starter"))
     return int(run(options.model, options.scheme, options.open))
 
 

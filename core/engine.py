@@ -37,6 +37,7 @@ from core.errors import (
 from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.kv.ledger import Ledger
 from core.kv.shelf import Shelf
+from core.models import memory
 from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import is_exhausted
 from core.models.prompt import offsets, render
@@ -129,9 +130,16 @@ class Engine:
         return self._memory
 
     def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
-        """Load `reference`; the model in use stays if that fails with `ModelError`."""
-        self.use(load(reference, progress))
+        """Load `reference`; the model in use stays if that fails with `ModelError`.
+
+        It goes before the weights of the new one are read if there is no room for both.
+        """
+        self.use(load(reference, progress, self._make_room))
         return self.loaded.info
+
+    def _make_room(self, size_bytes: int) -> None:
+        if self._loaded is not None and memory.used_bytes() + size_bytes > memory.limit_bytes():
+            self.unload()
 
     def use(self, loaded: LoadedModel) -> None:
         """Take a model that is already in memory."""

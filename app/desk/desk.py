@@ -63,7 +63,7 @@ class Desk(QObject):
         self._views = views
         self._send = send
         self._restart = restart
-        self._link = Link(model)
+        self._link = Link(model or self.home.preferences.now.model or "starter")
         self.chats = Chats(shelf=self.home.shelf, open_id=self.home.preferences.now.open_chat)
         self._meter = ContextMeter(views.composer, self._count, self)
         self._page = ChatPage(views, self.chats, self._meter, self)
@@ -316,6 +316,7 @@ class Desk(QObject):
         self._reading.panel_requested.connect(self.document_requested)
         self._page.chat_shown.connect(self.racing.close)
         self._page.chat_shown.connect(self._show_link)
+        self._page.chat_shown.connect(self.models.changed)
         for told in (self._page.chat_shown, self._page.turn_added, self.listing.listed):
             told.connect(self.chat_changed)
 

@@ -54,13 +54,21 @@ class LoadedModel:
         return cache
 
 
-def load(reference: str, progress: Progress = lambda stage, fraction: None) -> LoadedModel:
-    """Load `reference`. Raises `ModelError` saying which file or figure is wrong and what to do."""
+def load(
+    reference: str,
+    progress: Progress = lambda stage, fraction: None,
+    make_room: Callable[[int], None] = lambda size_bytes: None,
+) -> LoadedModel:
+    """Load `reference`. Raises `ModelError` saying which file or figure is wrong and what to do.
+
+    `make_room` is called with the bytes that will be needed once everything was checked that can be,
+    before the first weight is read.
+    """
     started = time.perf_counter()
     folder = ensure_starter(progress) if reference == STARTER else _folder(reference, progress)
     checked = check(folder)
     config = checked.config
-    check_fits(checked, machine())
+    need = check_fits(checked, machine())
     progress("Reading the tokenizer", 0.3)
     tokenizer = _tokenizer(folder)
     progress("Reading the weights", 0.5)
@@ -80,6 +88,7 @@ def load(reference: str, progress: Progress = lambda stage, fraction: None) -> L
             "Use the tokenizer files that came with this model.",
         )
     progress("Preparing the weights", 0.7)
+    make_room(need.total_at(0))
     if mx.default_device() == mx.cpu:
         model = _expand_for_cpu(model)
     mx.eval(model.parameters())
