@@ -237,3 +237,30 @@ def test_names_people_read(name: str, shown: str) -> None:
 def test_a_family_is_called_what_its_members_share() -> None:
     assert family_label(["Qwen3 14B", "Qwen3 0.6B", "Qwen3 30B A3B"]) == "Qwen3"
     assert family_label(["Llama 3.2 1B Instruct"]) == "Llama 3.2"
+
+
+def test_the_model_in_use_goes_only_when_there_is_no_room_for_both(
+    tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.engine import Engine
+    from core.models import memory
+
+    write_toy_model(tmp_path / "second")
+    engine = Engine()
+    engine.load(str(toy_folder))
+    seen: list[bool] = []
+    monkeypatch.setattr(engine, "unload", lambda: seen.append(True))
+    engine._make_room(1)
+    assert seen == []
+    monkeypatch.setattr(memory, "used_bytes", lambda: memory.limit_bytes())
+    engine._make_room(1)
+    assert seen == [True]
+    monkeypatch.undo()
+    (tmp_path / "second" / "tokenizer.json").write_text("{")
+    monkeypatch.setattr(memory, "used_bytes", lambda: memory.limit_bytes())
+    with pytest.raises(ModelError):
+        engine.load(str(tmp_path / "second"))
+    assert engine.loaded.info.path == str(toy_folder)
+    engine.load(str(toy_folder))
+    assert engine.is_loaded
+    engine.unload()
