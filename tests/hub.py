@@ -33,6 +33,7 @@ class Trouble:
     wrong_hash: bool = False
     no_ranges: bool = False
     gated: bool = False
+    search_takes_s: float = 0.0
 
 
 @dataclass
@@ -89,6 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.hub.trouble.refuse_with:
             self._refuse(self.hub.trouble.refuse_with)
         elif url.path == "/api/models":
+            time.sleep(self.hub.trouble.search_takes_s)
             wanted = parse_qs(url.query).get("search", [""])[0].lower()
             names = [name for name in self.hub.folders if wanted in name.lower()]
             self._json([{"id": name, "modelId": name, "downloads": 7, "tags": ["mlx"]} for name in names])

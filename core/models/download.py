@@ -86,6 +86,8 @@ class Download:
             ) from error
 
     def _run(self) -> Path:
+        if found := self._finished():
+            return found
         remote = _noted(self._folder) or self._begin()
         self._check_space(remote)
         weights = [file for file in remote.files if file.name.endswith(".safetensors")]
@@ -96,6 +98,19 @@ class Download:
             self._fetch(remote, file)
         check(self._folder)
         return self._finish()
+
+    def _finished(self) -> Path | None:
+        """The folder of an earlier download that is whole. A damaged one is fetched again."""
+        folder = download_folder(self._model)
+        remote = _noted(folder)
+        if remote is None or _arrived(folder, remote) < remote.total_bytes:
+            return None
+        try:
+            check(folder)
+        except ModelError:
+            return None
+        self._heard(remote.total_bytes, remote.total_bytes)
+        return folder
 
     def _begin(self) -> RemoteModel:
         remote = look_up(self._model)

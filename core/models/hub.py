@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from core.errors import DownloadError, ModelError
@@ -38,6 +39,14 @@ class RemoteFile(Struct, frozen=True):
     size_bytes: int
     sha256: str = ""
     git_oid: str = ""
+
+
+class _Found(Struct):
+    """What the hub lists; everything else of it is left out."""
+
+    id: str
+    downloads: int = 0
+    gated: bool | str = False
 
 
 class RemoteModel(Struct, frozen=True):
@@ -97,19 +106,23 @@ def look_up(model: str) -> RemoteModel:
 
 
 def search(text: str) -> tuple[HubModel, ...]:
-    """Models for MLX whose names contain `text`, most downloaded first. Raises `ModelError`."""
-    hush_hub()
-    from huggingface_hub import HfApi
+    """Models for MLX whose names contain `text`, most downloaded first. Raises `ModelError`.
 
+    Asked for directly: the client's own listing waits without end for a hub that does not answer.
+    """
+    hush_hub()
+    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+    wanted = {"search": text, "filter": "mlx", "sort": "downloads", "limit": _MOST_FOUND}
     with _in_our_words(text):
-        found = HfApi(endpoint=endpoint()).list_models(
-            search=text, filter="mlx", sort="downloads", limit=_MOST_FOUND
+        response = get_session().get(
+            f"{endpoint()}/api/models", params=wanted, headers=build_hf_headers(), timeout=_TIMEOUT_S
         )
-        return tuple(
-            HubModel(each.id, int(each.downloads or 0), bool(each.gated))
-            for each in found
-            if is_hub_name(each.id)
-        )
+        hf_raise_for_status(response)
+        found = msgspec.convert(response.json(), list[_Found])
+    return tuple(
+        HubModel(each.id, each.downloads, bool(each.gated)) for each in found if is_hub_name(each.id)
+    )
 
 
 @contextmanager

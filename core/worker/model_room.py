@@ -75,8 +75,7 @@ class ModelRoom:
         self._downloads.close()
         if self._thread is not None:
             self._queue.put(None)
-            # A look-up may wait for the hub; it holds nothing that must be put in order.
-            self._thread.join(1.0)
+            self._thread.join()
 
     def _list_again(self) -> None:
         self._queue.put(ListModels(""))
@@ -96,8 +95,9 @@ class ModelRoom:
         match command:
             case ListModels(request):
                 self._say(self._listing(request))
-            case LookUpModels(request, text):
-                self._say(ModelsFound(request, text, hub.search(text)))
+            case LookUpModels():
+                # A hub may take its time; a pause must not wait for it.
+                threading.Thread(target=self._look_up, args=(command,), name="look-up", daemon=True).start()
             case DownloadModel(model):
                 self._downloads.start(model)
             case PauseDownload(model):
@@ -113,6 +113,14 @@ class ModelRoom:
                 self._say(self._listing(""))
             case _:
                 pass
+
+    def _look_up(self, command: LookUpModels) -> None:
+        try:
+            found = hub.search(command.text)
+        except DraftlightError as error:
+            self._say(failure(error, command="look_up_models", request=command.request))
+        else:
+            self._say(ModelsFound(command.request, command.text, found))
 
     def _cancel(self, model: str) -> None:
         try:

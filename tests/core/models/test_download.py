@@ -70,6 +70,17 @@ def test_what_arrives_is_what_is_there_and_loads(hub: Hub) -> None:
     assert not list(unfinished())
 
 
+def test_what_is_here_is_not_fetched_again_unless_it_is_damaged(hub: Hub) -> None:
+    folder = Download(NAME).run()
+    hub.asked.clear()
+    assert Download(NAME).run() == folder
+    assert hub.asked == []
+    weights = folder / WEIGHTS
+    weights.write_bytes(weights.read_bytes()[:100])
+    Download(NAME).run()
+    assert weights.read_bytes() == (hub.folders[NAME] / WEIGHTS).read_bytes()
+
+
 def test_weights_come_last(hub: Hub) -> None:
     Download(NAME).run()
     assert [path.rpartition("/")[2] for path, _ in hub.asked][-1] == WEIGHTS

@@ -126,6 +126,25 @@ def test_a_download_with_pause_resume_and_use(hub: Hub) -> None:
     run(life)
 
 
+def test_a_hub_that_thinks_for_long_holds_nothing_up(hub: Hub) -> None:
+    hub.trouble = Trouble(bytes_per_s=1_000_000, search_takes_s=4.0)
+
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(DownloadModel(NAME))
+            await progress(talk, "running", share=0.1)
+            await talk.client.send(LookUpModels("l", "toy"))
+            asked = time.monotonic()
+            await talk.client.send(PauseDownload(NAME))
+            await progress(talk, "paused")
+            assert time.monotonic() - asked < 1.0
+            assert (await talk.until(ModelsFound)).request == "l"
+            await talk.client.send(CancelDownload(NAME))
+            await progress(talk, "cancelled")
+
+    run(life)
+
+
 def test_progress_comes_at_most_four_times_a_second(hub: Hub) -> None:
     hub.trouble = Trouble(bytes_per_s=2_500_000)
 
