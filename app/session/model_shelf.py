@@ -38,6 +38,7 @@ class ModelShelf(Struct, frozen=True):
     downloads: tuple[DownloadProgress, ...] = ()
     limit_bytes: int = 0
     free_bytes: int = 0
+    suggested: tuple[ModelEntry, ...] = ()
     info: ModelInfo | None = None
     loading: str = ""
     fraction: float | None = None
@@ -71,7 +72,7 @@ class ModelShelf(Struct, frozen=True):
 def hear(shelf: ModelShelf, event: ModelEvent) -> ModelShelf:
     """The record after `event`."""
     match event:
-        case ModelList(_, folder, models, downloads, limit_bytes, free_bytes):
+        case ModelList(_, folder, models, downloads, limit_bytes, free_bytes, suggested):
             return replace(
                 shelf,
                 listed=True,
@@ -80,6 +81,7 @@ def hear(shelf: ModelShelf, event: ModelEvent) -> ModelShelf:
                 downloads=_merged(shelf.downloads, downloads),
                 limit_bytes=limit_bytes,
                 free_bytes=free_bytes,
+                suggested=suggested,
             )
         case ModelsFound(_, text, models):
             return replace(shelf, finding=False, found=models) if text == shelf.asked else shelf

@@ -174,7 +174,8 @@ class ModelList(Wire, frozen=True):
     """Answer to `list_models`, and unasked after a change.
 
     `downloads` are those under way, paused or failed. `limit_bytes` is what models may use of the
-    memory, `free_bytes` what is free where `folder`, the place of downloads, is.
+    memory, `free_bytes` what is free where `folder`, the place of downloads, is. `suggested` could be
+    downloaded: their `reference` is the hub name, and what they need is worked out beforehand.
     """
 
     request: str
@@ -183,6 +184,7 @@ class ModelList(Wire, frozen=True):
     downloads: tuple[DownloadProgress, ...] = ()
     limit_bytes: int = 0
     free_bytes: int = 0
+    suggested: tuple[ModelEntry, ...] = ()
 
 
 class ModelsFound(Wire, frozen=True):

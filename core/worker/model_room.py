@@ -33,6 +33,7 @@ from core.events import (
 from core.models import hub
 from core.models.catalogue import Catalogue
 from core.models.need import Machine
+from core.models.suggested import suggested
 from core.paths import data_dir, models_dir
 from core.worker.downloads import Downloads
 
@@ -138,4 +139,5 @@ class ModelRoom:
             self._downloads.states(),
             self._catalogue.machine.limit_bytes,
             shutil.disk_usage(place).free,
+            suggested(self._catalogue.machine),
         )

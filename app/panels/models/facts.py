@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from app.panels.models import strings
 from app.session.model_shelf import ModelShelf
 from core.events import Fit, ModelEntry, fit_of
 
-Standing = Literal["loaded", "loading", "loadable", "unusable"]
+Standing = Literal["loaded", "loading", "loadable", "unusable", "on-the-hub"]
 # Green and amber are the token classes', vermilion is failure.
 FAMILY_COLORS = ("series_blue", "series_purple", "series_sky", "series_grey")
 DEFAULT_CONTEXT_TOKENS = 32_768
+_SUGGESTED_CONTEXT_TOKENS = 8192
 # A draft model of more than this share of the model's parameters hardly pays.
 _SLOW_SHARE = 0.35
 
@@ -90,6 +92,29 @@ def rows(shelf: ModelShelf, context_tokens: int, wanted: str = "") -> tuple[RowF
         _row(entry, shelf, context_tokens, colors.get(entry.family, FAMILY_COLORS[-1]))
         for entry in shelf.models
         if word in entry.name.lower() or word in entry.reference.lower()
+    )
+
+
+def suggestions(shelf: ModelShelf, context_tokens: int) -> tuple[RowFacts, ...]:
+    """Of what is neither here nor coming: the largest two that fit, and the smallest, which drafts."""
+    taken = {entry.reference for entry in shelf.models} | {each.model for each in shelf.downloads}
+    fitting = [
+        entry
+        for entry in shelf.suggested
+        if entry.reference not in taken
+        and (fit := fit_facts(entry, min(context_tokens, _SUGGESTED_CONTEXT_TOKENS), shelf.limit_bytes))
+        and fit.fit != "too-large"
+    ]
+    chosen = dict.fromkeys((*fitting[-2:], *fitting[:1]))
+    colors = family_colors(shelf.models)
+    known = {entry.family_name: colors[entry.family] for entry in shelf.models if entry.family}
+    return tuple(
+        replace(
+            _row(entry, shelf, _SUGGESTED_CONTEXT_TOKENS, known.get(entry.family_name, FAMILY_COLORS[-1])),
+            standing="on-the-hub",
+            drafts=strings.NONE_YET,
+        )
+        for entry in chosen
     )
 
 

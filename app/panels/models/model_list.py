@@ -45,9 +45,11 @@ class ModelList(QWidget):
         self.models: dict[str, ModelRow] = {}
         self.downloads: dict[str, DownloadRow] = {}
         self.hub: list[HubRow] = []
+        self.suggested: dict[str, ModelRow] = {}
         self._here = _Group(theme, strings.ON_THIS_MACHINE)
         self._coming = _Group(theme, strings.DOWNLOADING)
         self._there = _Group(theme, strings.ON_THE_HUB)
+        self._worth = _Group(theme, "")
         self._note = TextLabel(theme, "", 12, 16, wrap=True)
         self._page = QWidget()
         self._rows = QVBoxLayout(self._page)
@@ -119,6 +121,17 @@ class ModelList(QWidget):
         self._there.note.setText(note)
         self._lay_out()
 
+    def show_suggested(self, facts: Sequence[RowFacts], title: str, alive: bool) -> None:
+        """What might be worth getting; nothing hides the group."""
+        self._worth.title.setText(title)
+        if list(self.suggested) != [each.reference for each in facts]:
+            for row in self.suggested.values():
+                _drop(row)
+            self.suggested = {each.reference: self._new_suggestion(each) for each in facts}
+            self._lay_out()
+        for each in facts:
+            self.suggested[each.reference].show_facts(each, alive)
+
     def say(self, text: str) -> None:
         """Instead of models, when there are none to show."""
         self._note.setText(text)
@@ -150,8 +163,14 @@ class ModelList(QWidget):
         row.cancel_requested.connect(self.cancel_requested)
         return row
 
+    def _new_suggestion(self, facts: RowFacts) -> ModelRow:
+        row = ModelRow(self._theme, facts)
+        row.moved.connect(self._step)
+        row.load_requested.connect(self.hub_wanted)
+        return row
+
     def _all_rows(self) -> list[Row]:
-        return [*self.models.values(), *self.downloads.values(), *self.hub]
+        return [*self.models.values(), *self.downloads.values(), *self.hub, *self.suggested.values()]
 
     def _step(self, key: str, steps: int) -> None:
         rows = self._all_rows()
@@ -165,10 +184,18 @@ class ModelList(QWidget):
     def _mark(self) -> None:
         before: Row | None = None
         for row in self._all_rows():
-            first = before is None or type(before) is not type(row)
-            chosen = row.key == self._chosen and isinstance(row, ModelRow)
+            group = self._group_of(row)
+            first = before is None or self._group_of(before) is not group
+            chosen = row.key == self._chosen and group is self._here
             row.set_look(selected=chosen, ruled=not first and not (before and before.selected))
             before = row
+
+    def _group_of(self, row: Row) -> _Group:
+        if isinstance(row, DownloadRow):
+            return self._coming
+        if isinstance(row, HubRow):
+            return self._there
+        return self._worth if row.key in self.suggested else self._here
 
     def _lay_out(self) -> None:
         while item := self._rows.takeAt(0):
@@ -179,6 +206,8 @@ class ModelList(QWidget):
             order += [self._coming, *self.downloads.values()]
         if self.hub or self._there.note.text():
             order += [self._there, *self.hub]
+        if self.suggested:
+            order += [self._worth, *self.suggested.values()]
         for widget in order:
             self._rows.addWidget(widget)
             widget.setVisible(widget is not self._empty or bool(self._note.text()))
@@ -216,7 +245,8 @@ class _Group(QWidget):
         self.note = TextLabel(theme, "", 11, 15, align=Qt.AlignmentFlag.AlignRight)
         row = QHBoxLayout(self)
         row.setContentsMargins(INSET_PX + PADDING_PX, 6, INSET_PX + PADDING_PX, 0)
-        row.addWidget(TextLabel(theme, title, 11, 15, weight=600))
+        self.title = TextLabel(theme, title, 11, 15, weight=600)
+        row.addWidget(self.title)
         row.addWidget(self.note, 1)
 
 

@@ -96,14 +96,16 @@ class Row(QWidget):
 
 
 class ModelRow(Row):
-    """A model on this machine, with a button that loads it or the word for why there is none."""
+    """A model, with a button that loads or gets it, or the word for why there is none."""
 
-    load_requested = Signal(str)  # the model's reference
+    load_requested = Signal(str)  # the model's reference: load it, or get it if it is on the hub
 
     def __init__(self, theme: Theme, facts: RowFacts, parent: QWidget | None = None) -> None:
         super().__init__(theme, facts.reference, parent)
         self._facts = facts
-        self.button = Button(theme, strings.LOAD, small=True, parent=self)
+        on_the_hub = facts.standing == "on-the-hub"
+        words, icon = (strings.GET, "download") if on_the_hub else (strings.LOAD, "")
+        self.button = Button(theme, words, small=True, parent=self, icon_name=icon)
         self.button.clicked.connect(lambda: self.load_requested.emit(self.key))
         self.show_facts(facts, True)
 
@@ -115,10 +117,11 @@ class ModelRow(Row):
     def show_facts(self, facts: RowFacts, can_load: bool) -> None:
         """Show `facts`; the button works only if a model can be loaded now."""
         self._facts = facts
-        self.button.setVisible(facts.standing == "loadable")
+        on_the_hub = facts.standing == "on-the-hub"
+        self.button.setVisible(on_the_hub or facts.standing == "loadable")
         self.button.setEnabled(can_load)
-        self.button.setAccessibleName(strings.load_of(facts.name))
-        self.button.setToolTip("" if can_load else strings.WAIT_FOR_ANSWER)
+        self.button.setAccessibleName((strings.get_of if on_the_hub else strings.load_of)(facts.name))
+        self.button.setToolTip("" if can_load or on_the_hub else strings.WAIT_FOR_ANSWER)
         self.setAccessibleName(facts.name)
         self.setAccessibleDescription(facts.spoken)
         self.setToolTip(facts.problem)

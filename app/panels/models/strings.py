@@ -39,6 +39,7 @@ HUB_CACHE = "in the hub's cache"
 UNUSABLE = "Cannot be used"
 UNKNOWN_FIT = "Not known before it was loaded once"
 NO_DRAFTS = "None here"
+NONE_YET = "None yet"
 
 PAUSE = "Pause"
 RESUME = "Go on"
@@ -79,6 +80,10 @@ DETAIL = "The chosen model"
 
 def subtitle(count: int, disk_bytes: int, free_bytes: int) -> str:
     return f"{count:,} on {MACHINE}, {gigabytes(disk_bytes)} GB on disk, {gigabytes(free_bytes)} GB free"
+
+
+def suggested_for(limit_bytes: int) -> str:
+    return f"Suggested for {gigabytes(limit_bytes)} GB"
 
 
 def limit_note(limit_bytes: int) -> str:

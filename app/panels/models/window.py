@@ -92,6 +92,8 @@ class ModelsWindow(QWidget):
         self.list.show_models(rows, self._chosen, can_load=room.can_load, limit_note=limit)
         self.list.show_downloads(shelf.downloads, room.alive)
         self.list.say("" if shelf.listed else strings.LISTING if room.alive else strings.NO_WORKER)
+        worth = () if self.search.text().strip() else facts.suggestions(shelf, self._context_tokens)
+        self.list.show_suggested(worth, strings.suggested_for(shelf.limit_bytes), room.alive)
         self._show_hub()
         self.problem.show_problem(shelf.problem, shelf.hint)
         entry = shelf.entry(self._chosen)

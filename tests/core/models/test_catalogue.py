@@ -19,8 +19,9 @@ from core.models.catalogue import Catalogue
 from core.models.family import family_of
 from core.models.loader import load
 from core.models.memory import machine
-from core.models.naming import family_label, readable
+from core.models.naming import family_label, is_hub_name, readable
 from core.models.need import Machine
+from core.models.suggested import suggested
 from tests.core.toy import toy_config, toy_model, write_toy_model
 
 ROOMY = Machine(limit_bytes=64 << 30, expands=True)
@@ -264,3 +265,15 @@ def test_the_model_in_use_goes_only_when_there_is_no_room_for_both(
     engine.load(str(toy_folder))
     assert engine.is_loaded
     engine.unload()
+
+
+def test_what_is_suggested_has_the_sizes_of_its_kind() -> None:
+    found = suggested(Machine(limit_bytes=27 << 30, expands=False))
+    assert [entry.name for entry in found][:3] == ["Qwen3 0.6B", "Qwen3 1.7B", "Qwen3 4B"]
+    sizes = [entry.disk_bytes / 2**30 for entry in found]
+    assert sizes == sorted(sizes)
+    assert all(is_hub_name(entry.reference) for entry in found)
+    by_name = {entry.name: entry for entry in found}
+    # 2 · 8 heads · 128 dimensions · 2 bytes in each of 40 layers.
+    assert by_name["Qwen3 14B"].need.cache_at(1000) == 1000 * 2 * 8 * 128 * 2 * 40
+    assert by_name["Qwen3 14B"].need.weights == by_name["Qwen3 14B"].disk_bytes

@@ -15,6 +15,7 @@ from app.panels.models.facts import (
     is_hub_name,
     memory_parts,
     rows,
+    suggestions,
 )
 from app.session.model_shelf import ModelShelf
 from core.events import DownloadProgress, MemoryNeed, ModelEntry, ModelInfo
@@ -122,6 +123,17 @@ def test_the_chosen_draft_model_takes_memory_too() -> None:
         "Working space",
     ]
     assert [part.size_bytes / GIB for part in parts] == [8, 0.5, 1.0, 1]
+
+
+def test_the_largest_that_fit_are_suggested_and_one_to_draft() -> None:
+    offered = (SMALL, OTHER, MIDDLE, LARGE)
+    found = suggestions(shelf(limit_gib=8, suggested=offered), 8192)
+    assert [each.name for each in found] == ["other", "middle", "small"]
+    assert {each.standing for each in found} == {"on-the-hub"}
+    coming = (DownloadProgress("owner/middle", "running"),)
+    found = suggestions(shelf(SMALL, limit_gib=8, suggested=offered, downloads=coming), 8192)
+    assert [each.name for each in found] == ["other"]
+    assert suggestions(shelf(limit_gib=1, suggested=offered), 8192) == ()
 
 
 def test_families_have_colours_that_mean_nothing_else() -> None:
