@@ -87,6 +87,10 @@ def hear(shelf: ModelShelf, event: ModelEvent) -> ModelShelf:
             return replace(shelf, finding=False, found=models) if text == shelf.asked else shelf
         case DownloadProgress():
             return replace(shelf, downloads=_with(shelf.downloads, event))
+        case ModelImported(_, model):
+            # The list that follows puts it into its place.
+            models = shelf.models if shelf.entry(model.reference) else (*shelf.models, model)
+            return replace(shelf, models=models, problem="", hint="")
         case _:
             return replace(shelf, problem="", hint="")
 

@@ -60,7 +60,9 @@ def test_only_the_answer_to_the_last_question_counts() -> None:
 
 def test_what_went_well_takes_the_last_problem_away() -> None:
     shelf = ModelShelf(problem="No.", hint="Try.")
-    assert hear(shelf, ModelImported("", TOY)).problem == ""
+    imported = hear(shelf, ModelImported("", TOY))
+    assert (imported.problem, imported.models) == ("", (TOY,))
+    assert hear(imported, ModelImported("", TOY)).models == (TOY,)
 
 
 def test_a_dead_worker_pauses_what_ran() -> None:
