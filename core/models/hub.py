@@ -113,7 +113,12 @@ def search(text: str) -> tuple[HubModel, ...]:
     hush_hub()
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
-    wanted = {"search": text, "filter": "mlx", "sort": "downloads", "limit": _MOST_FOUND}
+    wanted: dict[str, str | int] = {
+        "search": text,
+        "filter": "mlx",
+        "sort": "downloads",
+        "limit": _MOST_FOUND,
+    }
     with _in_our_words(text):
         response = get_session().get(
             f"{endpoint()}/api/models", params=wanted, headers=build_hf_headers(), timeout=_TIMEOUT_S

@@ -116,7 +116,6 @@ class Detail(QWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self._asking.isVisible():
             self._ask(False)
-            self.remove.setFocus()
         else:
             super().keyPressEvent(event)
 
@@ -189,14 +188,17 @@ class Detail(QWidget):
             self._ask(False)
 
     def _ask(self, asking: bool) -> None:
-        self._asking.setVisible(asking)
-        self._buttons.setVisible(not asking)
-        if asking:
-            self.keep.setFocus(Qt.FocusReason.OtherFocusReason)
+        # What has the focus must hand it on before it is hidden, or Qt gives it to a row of the list.
+        shown, hidden = (self._asking, self._buttons) if asking else (self._buttons, self._asking)
+        focused = self.focusWidget()
+        shown.show()
+        if focused is not None and hidden.isAncestorOf(focused):
+            (self.keep if asking else self.remove).setFocus(Qt.FocusReason.OtherFocusReason)
+        hidden.hide()
 
     def _confirmed(self) -> None:
-        self._ask(False)
         self._tell(self.remove_requested.emit)
+        self._ask(False)
 
     def _tell(self, tell: Callable[[str], None]) -> None:
         if self._entry:

@@ -46,12 +46,12 @@ class ModelList(QWidget):
         self.downloads: dict[str, DownloadRow] = {}
         self.hub: list[HubRow] = []
         self.suggested: dict[str, ModelRow] = {}
-        self._here = _Group(theme, strings.ON_THIS_MACHINE)
-        self._coming = _Group(theme, strings.DOWNLOADING)
-        self._there = _Group(theme, strings.ON_THE_HUB)
-        self._worth = _Group(theme, "")
-        self._note = TextLabel(theme, "", 12, 16, wrap=True)
         self._page = QWidget()
+        self._here = _Group(theme, strings.ON_THIS_MACHINE, self._page)
+        self._coming = _Group(theme, strings.DOWNLOADING, self._page)
+        self._there = _Group(theme, strings.ON_THE_HUB, self._page)
+        self._worth = _Group(theme, "", self._page)
+        self._note = TextLabel(theme, "", 12, 16, wrap=True)
         self._rows = QVBoxLayout(self._page)
         self._rows.setContentsMargins(0, 0, 0, 12)
         self._rows.setSpacing(0)
@@ -179,6 +179,7 @@ class ModelList(QWidget):
             return
         row = rows[at + steps]
         row.setFocus(Qt.FocusReason.TabFocusReason)
+        row.chosen.emit(row.key)
         self._area.ensureWidgetVisible(row, 0, 0)
 
     def _mark(self) -> None:
@@ -198,9 +199,10 @@ class ModelList(QWidget):
         return self._worth if row.key in self.suggested else self._here
 
     def _lay_out(self) -> None:
-        while item := self._rows.takeAt(0):
-            if widget := item.widget():
-                widget.setVisible(False)
+        while self._rows.takeAt(0):
+            pass
+        for group in (self._here, self._coming, self._there, self._worth):
+            group.hide()
         order: list[QWidget] = [self._here, self._empty, *self.models.values()]
         if self.downloads:
             order += [self._coming, *self.downloads.values()]

@@ -1,12 +1,13 @@
 """Rows of the models' list: a model, a download, something on the hub; each 52 high, with its buttons.
 
-A row takes the focus, so that all of it can be reached and heard by key; Up and Down go to its neighbours.
+A row takes the focus, so that all of it can be reached and heard by key. Up and Down go to its
+neighbours and choose them, Return and Space choose it; the focus alone chooses nothing.
 """
 
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.controls.button import Button
@@ -55,15 +56,12 @@ class Row(QWidget):
             self.chosen.emit(self.key)
         super().mousePressEvent(event)
 
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        if event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason):
-            self.chosen.emit(self.key)
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
         if steps:
             self.moved.emit(self.key, steps)
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
+            self.chosen.emit(self.key)
         else:
             super().keyPressEvent(event)
 
