@@ -10,12 +10,12 @@ SCHEME ?= light
 BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow check lint types contracts smoke screenshot bench lock clean
+.PHONY: help setup run test test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
 .PHONY: bench-prefill bench-quality
 .PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make the environment and install the locked dependencies
 
@@ -38,7 +38,10 @@ test: setup ## Run all tests but the slow sweeps
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q
 
 test-slow: setup ## Run the slow sweeps with the real model too
-	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q -m "slow or not slow"
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q -m "(slow or not slow) and not e2e"
+
+e2e: setup ## Try it as a new user would, on a virtual display (needs Xvfb and xdotool; 3 minutes)
+	@$(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
 
 check: lint types contracts ## Style, types and import contracts
 
@@ -57,6 +60,10 @@ smoke: setup ## Open the window off-screen, ask one question, check the answer's
 screenshot: setup ## Save a picture of the window in mid-answer (OUT=dir SCHEME=light|dark)
 	@mkdir -p $(OUT)
 	@QT_QPA_PLATFORM=offscreen $(BIN)/draftlight --screenshot $(OUT)/main-$(SCHEME).png --scheme $(SCHEME)
+
+screens: setup ## Save a picture of every screen, light and dark (OUT=dir; 5 minutes)
+	@for scheme in light dark; do \
+	  QT_QPA_PLATFORM=offscreen $(BIN)/python -m app.bench.screens --out $(OUT)/screens --scheme $$scheme || exit 1; done
 
 bench: setup ## Measure decode speed against mlx-lm (about 15 minutes; keep the machine quiet)
 	@$(BIN)/draftlight bench decode --out $(OUT)/bench-decode

@@ -38,6 +38,7 @@ class AppSettings(QObject):
         self._theme = theme
         self._views = views
         self._preferences = preferences
+        self._held: dict[str, str] = {}
         self._blink_ms = QApplication.cursorFlashTime()
         if theme.scheme == "system":
             theme.set_scheme(self.now.look.scheme)
@@ -62,6 +63,10 @@ class AppSettings(QObject):
         zoom_pct = next_zoom(self.now.look.zoom_pct, steps) if steps else WindowSettings().look.zoom_pct
         self.set("look.zoom_pct", zoom_pct)
 
+    def hold(self, reasons: dict[str, str]) -> None:
+        """These cannot be changed in this build, and why."""
+        self._held = reasons
+
     def stop(self) -> None:
         """The window closes."""
         QApplication.setCursorFlashTime(self._blink_ms)
@@ -69,6 +74,7 @@ class AppSettings(QObject):
     def make_window(self, chats: ChatSettings) -> SettingsWindow:
         """Where a person sees and changes them; `chats` has what new chats start with."""
         window = SettingsWindow(self._theme)
+        window.hold(self._held)
         window.show_settings(self.now)
         window.show_defaults(chats.own_defaults)
         self.changed.connect(window.show_settings)

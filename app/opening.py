@@ -7,6 +7,7 @@ an ordinary run waits until it is closed, the smoke test asks one question.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -82,6 +83,9 @@ async def _live(
     instance: Instance | None,
 ) -> int:
     window = MainWindow(theme, model, command, home=home)
+    # All that is there by now stays to the end; the collector need not look through it, which it
+    # would do in the middle of scrolling, too.
+    gc.freeze()
     host = Host(application, window, theme, instance=instance)
     if sys.platform != "win32":
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -9,6 +9,7 @@ NO_LICENCE = "licence not stated"
 CLOSE = "Close"
 LOOK_FOR_UPDATE = "Look for a new version"
 LOOKING = "Looking…"
+NO_ADDRESS = "Not in this build: it names no page to ask. Nothing is ever asked."
 NEWEST = "This is the newest version."
 
 
@@ -26,3 +27,7 @@ def newer(number: str, address: str) -> str:
 
 def not_found_out(reason: str) -> str:
     return f"It could not be found out: {reason}"
+
+
+def get_version(number: str) -> str:
+    return f"Get version {number}…"

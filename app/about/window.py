@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPlainTextEd
 from app import strings as app_strings
 from app.about import strings
 from app.about.licences import Licence, collect
-from app.about.updates import Release, UpdateLook, releases_address
+from app.about.updates import Release, UpdateLook
 from app.controls.button import Button
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_label import TextLabel
@@ -24,9 +24,9 @@ _SIZE = (520, 480)
 
 
 class AboutWindow(QDialog):
-    """Deletes itself when closed. `releases` is where to ask for a newer version, if anywhere."""
+    """Deletes itself when closed. `releases` is where to ask for a newer version; empty: no button."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None, *, releases: str | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None, *, releases: str = "") -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(strings.TITLE)
@@ -54,7 +54,7 @@ class AboutWindow(QDialog):
         OverlayScrollBar(theme, self.licences)
         self.licences.setAccessibleName(strings.LICENCES)
         column.addWidget(self.licences, 1)
-        column.addLayout(self._buttons(theme, number, releases_address() if releases is None else releases))
+        column.addLayout(self._buttons(theme, number, releases))
 
     def _buttons(self, theme: Theme, number: str, releases: str) -> QHBoxLayout:
         row = QHBoxLayout()

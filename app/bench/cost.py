@@ -1,7 +1,9 @@
-"""What the window costs the engine: one question through the worker alone and through the window.
+"""What the window costs the engine: one question through the window, and past it to the same worker.
 
-Both sides start a process of their own each time and take turns; what is compared is the decode
-time that the worker itself reports, and its tokens must be the same.
+Both sides of a pair have the same process, the same worker, the same prompt in its cache and the
+same drafts (a drafter that remembers nothing), and take turns at being first. Past the window
+means that the worker is heard by nobody who paints; the window stands idle meanwhile. What is
+compared is the decode time that the worker itself reports, and the tokens must be the same.
 """
 
 from __future__ import annotations
@@ -14,9 +16,8 @@ from msgspec import Struct
 
 from app.scenario import Deadline, ScenarioFailed, answer_of, ask
 from app.window import MainWindow
-from core.events import Failed, Finished, Generate, LoadModel, Message, ModelLoaded
-from core.settings import Settings, assign
-from core.worker.client import WorkerClient
+from core.events import Failed, Finished, Generate, Message
+from core.settings import Settings, assign_all
 
 QUESTION = (
     "Write down, one a line and in full words, what a harbour master does before each of ten ferries"
@@ -47,33 +48,57 @@ class Cost(Struct, frozen=True):
 
 
 def bench_settings(tokens: int) -> Settings:
-    """Greedy, drafted, of a fixed length."""
-    return assign(assign(Settings(), "sampling.max_tokens", tokens), "sampling.temperature", 0.0)
+    """Greedy, of a fixed length, and the same every time: nothing is learned from one to the next."""
+    return assign_all(
+        Settings(),
+        [
+            ("sampling.max_tokens", tokens),
+            ("sampling.temperature", 0.0),
+            ("drafting.drafter", "ngram-simple"),
+            ("tables.learn", False),
+        ],
+    )
 
 
-async def run_alone(model: str, tokens: int) -> Run:
-    """The question through a worker and nothing else."""
-    client = WorkerClient()
-    await client.start()
-    try:
-        await client.send(LoadModel(model))
-        async for heard in client.events():
-            match heard:
-                case ModelLoaded():
-                    message = Message("user", QUESTION)
-                    await client.send(Generate("bench", (message,), bench_settings(tokens)))
-                case Finished():
-                    return Run(heard.stats.tokens, heard.stats.decode_s)
-                case Failed():
-                    raise ScenarioFailed(heard.message)
-        raise ScenarioFailed("The worker ended without an answer.")
-    finally:
-        await client.stop()
+async def measure(window: MainWindow, pairs: int, tokens: int) -> Cost:
+    """So many pairs of runs. Raises `ScenarioFailed`, also if the two sides did not write the same."""
+    await Deadline(TIMEOUT_S).until_ready(window)
+    # What is done once, such as reading the prompt, is done before anything is measured.
+    await run_in_window(window, min(32, tokens))
+    alone: list[Run] = []
+    shown: list[Run] = []
+    for number in range(pairs):
+        if number % 2:
+            shown.append(await run_in_window(window, tokens))
+        alone.append(await run_alone(window, tokens, number))
+        if not number % 2:
+            shown.append(await run_in_window(window, tokens))
+    if not same_lengths([*alone, *shown]):
+        raise ScenarioFailed("The runs differ in length, so they cannot be compared.")
+    return Cost(tuple(alone), tuple(shown))
+
+
+async def run_alone(window: MainWindow, tokens: int, number: int = 0) -> Run:
+    """The question to the window's worker, past the window."""
+    ended: asyncio.Future[Finished | Failed] = asyncio.get_running_loop().create_future()
+    request = f"bench-{number}"
+
+    def hear(heard: object) -> None:
+        if isinstance(heard, Finished | Failed) and heard.request == request and not ended.done():
+            ended.set_result(heard)
+
+    with window.worker.heard_by(hear):
+        window.worker.send(Generate(request, (Message("user", QUESTION),), bench_settings(tokens)))
+        end = await asyncio.wait_for(ended, TIMEOUT_S)
+    if isinstance(end, Failed):
+        raise ScenarioFailed(end.message)
+    return Run(end.stats.tokens, end.stats.decode_s)
 
 
 async def run_in_window(window: MainWindow, tokens: int) -> Run:
-    """The question typed into the window."""
+    """The question typed into a new chat of the window."""
     deadline = Deadline(TIMEOUT_S)
+    window.desk.new_chat()
     await deadline.until_ready(window)
     window.views.inspector.set_settings(bench_settings(tokens))
     turn_id = ask(window, QUESTION)
@@ -87,7 +112,6 @@ async def run_in_window(window: MainWindow, tokens: int) -> Run:
     if answer is None or answer.finished is None:
         raise ScenarioFailed("The answer did not end in order.")
     stats = answer.finished.stats
-    await asyncio.sleep(0)
     return Run(stats.tokens, stats.decode_s)
 
 

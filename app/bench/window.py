@@ -1,6 +1,7 @@
 """`draftlight bench window`: the window's figures against its budget.
 
 Every part runs in a process of its own, the real window in it, started as a person's would be.
+The cost is of at least five pairs, all in one process; see `cost`.
 Run it on a quiet machine: other work shows in the 99th percentiles first.
 """
 
@@ -70,23 +71,21 @@ def _scenes() -> Scenes:
 
 
 def _cost(model: str, pairs: int, tokens: int) -> Cost:
-    from app.bench.cost import Cost, Run
+    from app.bench.cost import TIMEOUT_S, Cost
 
-    alone: list[Run] = []
-    in_window: list[Run] = []
-    _child("alone", None, model, "32")  # what is measured once a machine is measured before
-    for number in range(pairs):
-        sides = [("alone", alone), ("window", in_window)]
-        for side, runs in sides if number % 2 == 0 else reversed(sides):
-            runs.append(msgspec.json.decode(_child(side, None, model, str(tokens)), type=Run))
-    return Cost(tuple(alone), tuple(in_window))
+    # Two runs a pair, one before all, and the model's loading.
+    timeout_s = TIMEOUT_S * (2 + pairs)
+    said = _child("cost", None, model, str(pairs), str(tokens), timeout_s=timeout_s)
+    return msgspec.json.decode(said, type=Cost)
 
 
-def _child(part: str, more: dict[str, str] | None = None, *arguments: str) -> bytes:
+def _child(
+    part: str, more: dict[str, str] | None = None, *arguments: str, timeout_s: float = _TIMEOUT_S
+) -> bytes:
     """The last line that the child process says. Raises `SubprocessError`."""
     command = [sys.executable, "-m", "app.bench.window", "--part", part, *arguments]
     done = subprocess.run(
-        command, env={**os.environ, **(more or {})}, capture_output=True, check=True, timeout=_TIMEOUT_S
+        command, env={**os.environ, **(more or {})}, capture_output=True, check=True, timeout=timeout_s
     )
     return done.stdout.splitlines()[-1]
 
@@ -95,11 +94,6 @@ def _child(part: str, more: dict[str, str] | None = None, *arguments: str) -> by
 
 
 def _run_part(part: str, arguments: Sequence[str]) -> int:
-    if part == "alone":
-        from app.bench.cost import run_alone
-
-        _say(asyncio.run(run_alone(arguments[0], int(arguments[1]))))
-        return 0
     from app.opening import open_window
 
     async def scenario(window: MainWindow) -> int:
@@ -111,9 +105,9 @@ def _run_part(part: str, arguments: Sequence[str]) -> int:
 
             _say(await _outside_of_tasks(lambda: play(window)))
         else:
-            from app.bench.cost import run_in_window
+            from app.bench.cost import measure
 
-            _say(await run_in_window(window, int(arguments[1])))
+            _say(await measure(window, int(arguments[1]), int(arguments[2])))
         return 0
 
     # Without a worker that loads a model beside it: `start` and `scenes` measure the window alone.

@@ -129,6 +129,11 @@ class Composer(QWidget):
         """The documents beside it."""
         return self._chips.attachments
 
+    @property
+    def notice(self) -> ComposerNotice:
+        """What is wrong with what is written, and the ways out."""
+        return self._notice
+
     def attach(self, attachment: Attachment) -> None:
         """Add one document."""
         self._chips.add(attachment)

@@ -14,8 +14,10 @@ from msgspec import Struct
 
 from core.settings.prefill import Prefill
 
-# What is cut to fit leaves this much for the template and the beginning of an answer.
-SPARE_TOKENS = 256
+# What is cut to fit leaves this much for the template, the answer, and some questions more: an
+# eighth of the context, and on a tiny one the beginning of an answer at least.
+_SPARE_PART = 8
+_LEAST_SPARE_TOKENS = 256
 # A beginning that is shorter than this says too little to be worth sending.
 _WORTH_TOKENS = 128
 
@@ -66,11 +68,16 @@ def remedies(written: Written, refused_by_tokens: int = 0) -> tuple[Remedy, ...]
     largest = _largest(written.attachment_tokens)
     if largest is not None:
         index, tokens = largest
-        kept = tokens - over - SPARE_TOKENS
+        kept = tokens - over - spare_tokens(written.limit_tokens)
         if kept >= _WORTH_TOKENS:
             ways.append(Remedy("shorten", index, kept))
         ways.append(Remedy("remove", index, tokens))
     return tuple(ways)
+
+
+def spare_tokens(limit_tokens: int) -> int:
+    """What is left free when something is cut to fit."""
+    return max(_LEAST_SPARE_TOKENS, limit_tokens // _SPARE_PART)
 
 
 def will_skip(new_tokens: int, prefill: Prefill) -> int:

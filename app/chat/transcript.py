@@ -24,6 +24,7 @@ from app.chat.follow import Follow
 from app.chat.newest_button import NewestButton
 from app.chat.reading_map import labels
 from app.chat.shelf import Shelf
+from app.chat.stock import Item, Stock
 from app.chat.tab_order import after, next_stop
 from app.chat.tint_paint import TintMode
 from app.chat.tips import Tips
@@ -68,7 +69,8 @@ class Transcript(QScrollArea):
         self._entries: list[Entry] = []
         self._replies: dict[str, Reply] = {}
         self._unfinished: set[Reply] = set()
-        self._items: dict[Entry, UserMessage | Answer] = {}
+        self._stock = Stock(self._make, self._let_go)
+        self._items = self._stock.items
         self._shelf = Shelf()
         self._measured: list[bool] = []
         self._column_px = 0
@@ -106,8 +108,7 @@ class Transcript(QScrollArea):
     def clear(self) -> None:
         """An empty conversation."""
         self._tips.drop()
-        for entry in list(self._items):
-            self._drop(entry)
+        self._stock.drop_all()
         self._entries.clear()
         self._replies.clear()
         self._unfinished.clear()
@@ -186,7 +187,7 @@ class Transcript(QScrollArea):
     def set_regenerable(self, possible: bool) -> None:
         """Whether answers can be asked for again now; not while the worker is busy or gone."""
         self._regenerable = possible
-        for item in self._answers():
+        for item in self._stock.answers:
             item.footer.set_regenerable(possible)
 
     def answer_text(self, turn_id: str) -> str:
@@ -201,15 +202,12 @@ class Transcript(QScrollArea):
     def set_tint_mode(self, mode: TintMode) -> None:
         """When tokens are tinted. The tooltip works in all modes."""
         self._mode = mode
-        for answer in self._answers():
+        for answer in self._stock.answers:
             answer.set_mode(mode)
 
     def selected_text(self) -> str:
         """What is selected anywhere in the conversation."""
         return next((item.body.selected_text for item in self._items.values() if item.body.selected_text), "")
-
-    def _answers(self) -> list[Answer]:
-        return [item for item in self._items.values() if isinstance(item, Answer)]
 
     def _newest_over(self) -> Reply | None:
         return next((reply for reply in reversed(self._replies.values()) if reply.over), None)
@@ -229,28 +227,19 @@ class Transcript(QScrollArea):
 
     def _add(self, entry: Entry) -> None:
         self._entries.append(entry)
-        self._ready(entry)
+        self._stock.ready(entry)
         self.finder.look_again(entry)
         self._place()
         self._fill()
 
     def _writing(self, turn_id: str) -> Answer:
         """The widget of an answer that is not over: it always has one."""
-        item = self._ready(self._replies[turn_id])
+        item = self._stock.ready(self._replies[turn_id])
         assert isinstance(item, Answer)
         return item
 
-    def _ready(self, entry: Entry) -> UserMessage | Answer:
-        """The widget of `entry`, made and filled if it has none."""
-        item = self._items.get(entry) or self._make(entry)
-        while not item.is_ready:
-            item.ready_some()
-        if item.isHidden():
-            item.show()
-        return item
-
-    def _make(self, entry: Entry) -> UserMessage | Answer:
-        item: UserMessage | Answer
+    def _make(self, entry: Entry) -> Item:
+        item: Item
         if isinstance(entry, Question):
             item = UserMessage(self._theme, entry.message, self._column)
             for number, passages in entry.passages.items():
@@ -274,30 +263,12 @@ class Transcript(QScrollArea):
         item.body.drag_moved.connect(lambda at, body=item.body: self._drag.drag(body, at))
         item.body.drag_ended.connect(self._drag.stop)
         item.body.show_found(*self.finder.marks(entry))
-        self._items[entry] = item
         return item
 
-    def _drop(self, entry: Entry) -> None:
-        item = self._items.pop(entry)
+    def _let_go(self, item: Item) -> None:
         self._drag.stop()
         if isinstance(item, Answer):
             self._tips.forget(item)
-        focus = QApplication.focusWidget()
-        if focus is not None and item.isAncestorOf(focus):
-            # Hiding it would pass the focus on, to a place beside an entry that is not there any more.
-            focus.clearFocus()
-        item.hide()
-        item.deleteLater()
-
-    def _is_held(self, entry: Entry) -> bool:
-        """Whether the widget has something that would be lost with it."""
-        item = self._items[entry]
-        focus = QApplication.focusWidget()
-        return (
-            (isinstance(entry, Reply) and not entry.over)
-            or bool(item.body.selected_text)
-            or (focus is not None and item.isAncestorOf(focus))
-        )
 
     def _view(self, views_more: float = 0.0) -> tuple[int, int]:
         """Top and bottom of what is seen, and so many views above and below it."""
@@ -309,54 +280,39 @@ class Transcript(QScrollArea):
         """Whatever is seen gets its widget now; what is near, soon."""
         for _ in range(len(self._entries)):
             seen = self._shelf.between(*self._view())
-            missing = [entry for entry in self._entries[seen.start : seen.stop] if not self._is_ready(entry)]
-            missing += [reply for reply in self._unfinished if not self._is_ready(reply)]
+            missing = [
+                entry for entry in self._entries[seen.start : seen.stop] if not self._stock.is_ready(entry)
+            ]
+            missing += [reply for reply in self._unfinished if not self._stock.is_ready(reply)]
             if not missing:
                 break
             for entry in missing:
-                self._ready(entry)
+                self._stock.ready(entry)
             self._place()
         if self._next_to_ready() or self._next_to_drop():
             self._ready_timer.start()
 
-    def _is_ready(self, entry: Entry) -> bool:
-        item = self._items.get(entry)
-        return item is not None and item.is_ready
-
     def _next_to_ready(self) -> Entry | None:
-        """The nearest entry around the view that has no widget yet."""
-        top, bottom = self._view()
         near = self._shelf.between(*self._view(_READY_VIEWS))
-        waiting = [i for i in near if not self._is_ready(self._entries[i])]
-        if not waiting:
-            return None
-
-        def distance(index: int) -> int:
-            return max(self._shelf.tops[index] - bottom, top - self._shelf.bottom(index))
-
-        return self._entries[min(waiting, key=distance)]
+        return self._stock.next_to_ready(self._entries, self._shelf, self._view(), near)
 
     def _next_to_drop(self) -> Entry | None:
-        """An entry far from the view whose widget is not needed."""
-        if len(self._items) <= 8:
-            return None
         kept = self._shelf.between(*self._view(_KEPT_VIEWS))
-        near = set(self._entries[kept.start : kept.stop])
-        return next((entry for entry in self._items if entry not in near and not self._is_held(entry)), None)
+        return self._stock.next_to_drop(self._entries[kept.start : kept.stop])
 
     def _get_ready(self) -> None:
         """A few milliseconds of work ahead of the reader."""
         until_s = time.perf_counter() + _READYING_S
         entry = self._next_to_ready()
         while entry and time.perf_counter() < until_s:
-            item = self._items.get(entry) or self._make(entry)
+            item = self._stock.item(entry)
             if item.ready_some():
-                self._ready(entry)
+                self._stock.ready(entry)
                 self._place()
                 entry = self._next_to_ready()
         far = None if entry else self._next_to_drop()
         if far:
-            self._drop(far)
+            self._stock.drop(far)
         if entry or far:
             self._ready_timer.start()
 
@@ -493,7 +449,7 @@ class Transcript(QScrollArea):
 
     def _go_to_match(self, entry: Entry, match: Match) -> None:
         """Scroll so that the match is seen, a third from the top if it was not."""
-        item = self._ready(entry)
+        item = self._stock.ready(entry)
         item.body.reveal(match.piece)
         bar = self.verticalScrollBar()
         for _ in range(3):  # what comes into view may turn out higher than was thought
@@ -515,9 +471,9 @@ class Transcript(QScrollArea):
         here = next(i for i, e in enumerate(self._entries) if e in self._items and self._has(e, focus))
         neighbour = here + (1 if forward else -1)
         if 0 <= neighbour < len(self._entries):
-            self._ready(self._entries[neighbour])
+            self._stock.ready(self._entries[neighbour])
             self._place()
-        order = [self._items[e] for e in self._entries if self._is_ready(e)]
+        order = [self._items[e] for e in self._entries if self._stock.is_ready(e)]
         target = next_stop(order, forward) or after(self, forward)
         if target is None:
             return False

@@ -138,7 +138,11 @@ MENUS = (
     ),
     MenuSpec(
         strings.HELP,
-        ((ActionSpec("about", strings.ABOUT, _ABOUT_KEYS, role="about", reach="app"),),),
+        (
+            # Bound once there is one.
+            (ActionSpec("update", strings.UPDATE),),
+            (ActionSpec("about", strings.ABOUT, _ABOUT_KEYS, role="about", reach="app"),),
+        ),
     ),
 )
 

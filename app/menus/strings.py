@@ -55,3 +55,4 @@ LAB = "Lab"
 MODELS = "Models"
 
 ABOUT = "About Draftlight"
+UPDATE = "A newer version…"

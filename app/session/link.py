@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from app.session.intents import SpawnFailed
 from core.errors import WorkerError
@@ -59,6 +59,15 @@ class WorkerLink:
         """Write `command` once all earlier ones are written. Lost if the worker is gone."""
         if self._outbox is not None:
             self._outbox.put_nowait(command)
+
+    @contextlib.contextmanager
+    def heard_by(self, hear: Callable[[Heard | SpawnFailed], None]) -> Iterator[None]:
+        """Meanwhile `hear` gets what is heard, and nobody else: for measuring."""
+        usual, self._hear = self._hear, hear
+        try:
+            yield
+        finally:
+            self._hear = usual
 
     async def close(self) -> None:
         """End the worker in an orderly way and wait for everything. Safe to call twice."""

@@ -11,7 +11,11 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QIcon
 
+from app.about import strings as about_strings
+from app.about.update_check import UpdateCheck
+from app.about.updates import Release
 from app.about.window import AboutWindow
+from app.chat.open_link import open_outside
 from app.session.turn import Link
 from app.system import strings
 from app.system.application import Application
@@ -23,7 +27,9 @@ from app.window import MainWindow
 
 
 class Host(QObject):
-    """`activity` keeps the system awake (None: the system's own way); `instance` hears later starts."""
+    """`activity` keeps the system awake (None: the system's own way); `instance` hears later starts.
+    `releases` is where to ask for newer versions, if that is turned on (None: what this build says).
+    """
 
     def __init__(
         self,
@@ -32,6 +38,7 @@ class Host(QObject):
         theme: Theme,
         activity: Activity | None = None,
         instance: Instance | None = None,
+        releases: str | None = None,
     ) -> None:
         super().__init__(window)
         self._application = application
@@ -43,6 +50,11 @@ class Host(QObject):
             window.setWindowIcon(QIcon(str(APP_ICON)))
         window.desk.link_changed.connect(self._follow)
         window.menu_actions.bind({"about": self.show_about})
+        self.updates = UpdateCheck(window.app_settings, window.desk.home.preferences, self, address=releases)
+        self.updates.found.connect(self._offer_update)
+        if not self.updates.address:
+            window.app_settings.hold({"updates.check": about_strings.NO_ADDRESS})
+        self.updates.look_if_due()
         self._instance = instance
         if instance:
             instance.hear(self._asked)
@@ -59,9 +71,17 @@ class Host(QObject):
 
     def show_about(self) -> AboutWindow:
         """Open it. It deletes itself when it is closed, and with the window at the latest."""
-        about = AboutWindow(self._theme, self._window)
+        releases = self.updates.address if self.updates.is_on else ""
+        about = AboutWindow(self._theme, self._window, releases=releases)
         about.show()
         return about
+
+    def _offer_update(self, release: Release) -> None:
+        """In the menu, from where it leads to the page that has it."""
+        action = self._window.menu_actions["update"]
+        if not action.isVisible():
+            action.setText(about_strings.get_version(release.version))
+            self._window.menu_actions.bind({"update": lambda: open_outside(release.html_url)})
 
     def _follow(self, link: Link) -> None:
         self.awake.follow(link.phase)

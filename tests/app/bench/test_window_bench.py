@@ -9,11 +9,12 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.bench import window as window_bench
-from app.bench.cost import Cost, Run
+from app.bench.cost import Cost, Run, measure
 from app.bench.report import Results, report
 from app.bench.sample_chat import sample_tokens, sample_turns
 from app.bench.scenes import Scenes, Times, play, times_of
 from app.window import MainWindow
+from core.worker.client import worker_command
 from tests.app import stage
 
 
@@ -75,3 +76,20 @@ def test_the_command_writes_its_results(tmp_path: Path, capsys: pytest.CaptureFi
     assert 0.05 < min(results.starts_s) < 60
     assert "Window up" in (tmp_path / "out" / "report.md").read_text()
     assert "Window up" in capsys.readouterr().out
+
+
+def test_what_the_window_adds_is_measured_with_one_worker(qapp: QApplication, toy_folder: Path) -> None:
+    heard: list[Cost] = []
+
+    async def scene(window: MainWindow) -> None:
+        heard.append(await measure(window, 2, 24))
+        # The window goes on as before: it never heard of the runs past it.
+        await stage.ready(window)
+        assert window.views.banner.trouble is None
+        assert len(window.desk.chats.listed()) == 3
+
+    stage.play(qapp, scene, command=worker_command(), model=str(toy_folder))
+    (cost,) = heard
+    assert len(cost.alone) == len(cost.in_window) == 2
+    assert {run.tokens for run in (*cost.alone, *cost.in_window)} == {24}
+    assert all(run.decode_s > 0 for run in (*cost.alone, *cost.in_window))

@@ -25,7 +25,7 @@ def test_a_full_chat_is_left_for_a_new_one() -> None:
 
 def test_the_largest_attachment_is_cut_or_removed() -> None:
     written = Written(0, 10, (2000, None, 7000), 8192)
-    assert remedies(written) == (Remedy("shorten", 2, 7000 - 819 - 256), Remedy("remove", 2, 7000))
+    assert remedies(written) == (Remedy("shorten", 2, 7000 - 819 - 1024), Remedy("remove", 2, 7000))
 
 
 def test_a_beginning_too_short_to_matter_is_not_offered() -> None:
@@ -35,7 +35,7 @@ def test_a_beginning_too_short_to_matter_is_not_offered() -> None:
 def test_the_worker_knows_better() -> None:
     written = Written(0, 10, (8000,), 8192)
     assert remedies(written) == ()
-    assert remedies(written, 90) == (Remedy("shorten", 0, 8000 - 90 - 256), Remedy("remove", 0, 8000))
+    assert remedies(written, 90) == (Remedy("shorten", 0, 8000 - 90 - 1024), Remedy("remove", 0, 8000))
 
 
 def test_a_beginning_ends_with_a_whole_line_or_word() -> None:

@@ -1,0 +1,66 @@
+"""UpdateCheck: looks for a newer version once a day, if the person has turned that on; else never.
+
+When it last looked is remembered, so that starting often asks no more often. What goes wrong is
+logged and tried again another day: nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Signal
+
+from app.about.updates import Release, UpdateLook, releases_address
+from app.app_settings import AppSettings
+from app.store.preferences import PreferencesFile
+
+_LOG = logging.getLogger("draftlight.window")
+_EVERY_S = 24 * 3600.0
+
+
+class UpdateCheck(QObject):
+    """`address` is where to ask (None: what this build says); without one nothing can be turned on."""
+
+    found = Signal(object)  # Release, newer than this one
+
+    def __init__(
+        self,
+        settings: AppSettings,
+        preferences: PreferencesFile,
+        parent: QObject | None = None,
+        *,
+        address: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._preferences = preferences
+        self._clock = clock
+        self.address = releases_address() if address is None else address
+        self._look = UpdateLook(self.address, importlib.metadata.version("draftlight"), self)
+        self._look.found.connect(self._take)
+        self._look.failed.connect(
+            lambda reason: _LOG.info("No newer version could be looked for: %s", reason)
+        )
+        settings.changed.connect(lambda now: self.look_if_due())
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything may be asked."""
+        return bool(self.address) and self._settings.now.updates.check
+
+    def look_if_due(self) -> None:
+        """Ask, if it is on and a day has passed."""
+        now_s = self._clock()
+        # A clock that was set back must not keep it from looking for ever.
+        passed = not 0 <= now_s - self._preferences.now.looked_for_update_s < _EVERY_S
+        if self.is_on and passed:
+            self._preferences.change(looked_for_update_s=now_s)
+            self._look.start()
+
+    def _take(self, release: Release | None) -> None:
+        if release is not None:
+            self.found.emit(release)

@@ -1,0 +1,200 @@
+"""Pictures of every screen, from the real window with a real worker: `make screens`.
+
+One run a scheme, one window a run, and each screen as a person would come to it. What this build
+does not have (a window that is not bound) is left out and said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.display import display_problem, go_offscreen_without_display
+from app.screenshot import FIRST_QUESTION, SECOND_QUESTION, document
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+    from app.theme.theme import Scheme
+    from app.window import MainWindow
+
+_TIMEOUT_S = 420.0
+_SETTLED_S = 1.2
+_ANSWER_TOKENS = 80
+_GRAB_AFTER_TOKENS = 60
+_SIDE_WINDOWS = ("settings", "tables", "models", "lab")
+_RULES = 260
+
+
+def run_screens(out: str, scheme: Scheme, model: str = "starter") -> int:
+    """Save the pictures of one scheme to the folder `out`. 0, or 1 with a message on stderr."""
+    go_offscreen_without_display(os.environ, sys.platform)
+    if problem := display_problem(os.environ, sys.platform):
+        print(problem, file=sys.stderr)
+        return 1
+    from app.opening import open_window
+    from app.scenario import ScenarioFailed
+
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    async def scenario(window: MainWindow) -> int:
+        try:
+            await _Screens(window, folder, scheme).all()
+        except ScenarioFailed as failure:
+            print(f"draftlight: {failure}", file=sys.stderr)
+            return 1
+        return 0
+
+    return open_window(model, scenario, scheme=scheme)
+
+
+class _Screens:
+    def __init__(self, window: MainWindow, folder: Path, scheme: Scheme) -> None:
+        from app.scenario import Deadline
+
+        self._window = window
+        self._folder = folder
+        self._scheme = scheme
+        self._deadline = Deadline(_TIMEOUT_S)
+
+    async def all(self) -> None:
+        await self._ready()
+        await self._grab("empty")
+        await self._main()
+        await self._race()
+        for name in _SIDE_WINDOWS:
+            await self._side(name)
+        await self._reading()
+        await self._error()
+
+    async def _main(self) -> None:
+        """An answer about a document, and a second one being written, the pointer on a token of it."""
+        from app.scenario import ask, point_at_token
+        from core.events import Attachment
+
+        self._window.views.composer.attach(Attachment("Harbour handbook", document()))
+        self._set("sampling.max_tokens", _ANSWER_TOKENS)
+        ask(self._window, FIRST_QUESTION)
+        await self._ready()
+        self._set("sampling.max_tokens", 4 * _ANSWER_TOKENS)
+        turn_id = ask(self._window, SECOND_QUESTION)
+        await self._written(turn_id, _GRAB_AFTER_TOKENS)
+        point_at_token(self._window, turn_id, "accepted")
+        await self._grab("main")
+        self._window.desk.stop()
+        await self._ready()
+
+    async def _race(self) -> None:
+        page = self._window.views.race
+        self._window.menu_actions["race"].trigger()
+        page.start_button.click()
+        await self._until(lambda: page.replay.playing, "the race is recorded")
+        await asyncio.sleep(2 * _SETTLED_S)
+        await self._grab("compare")
+        self._window.menu_actions["race"].trigger()
+
+    async def _side(self, name: str) -> None:
+        if not self._window.menu_actions[name].isVisible():
+            print(f"{name}: not in this build")
+            return
+        window = self._window.windows.show(name)
+        await self._grab(name, window)
+        window.close()
+
+    async def _reading(self) -> None:
+        """A long text while it is read sparsely."""
+        from app.scenario import ask
+        from core.events import Attachment
+
+        rules = (
+            f"Rule {n}. The pilot of berth {n % 9} waits for the tide, whatever {n % 24} ships say."
+            for n in range(1, _RULES)
+        )
+        self._window.desk.new_chat()
+        self._set("prefill.mode", "on")
+        self._set("sampling.max_tokens", _ANSWER_TOKENS)
+        self._window.views.composer.attach(Attachment("Harbour rules", "\n\n".join(rules)))
+        ask(self._window, "Who waits at berth 7?")
+        views = self._window.views
+
+        def read() -> bool:
+            turn = self._window.desk.chats.open.turns[-1]
+            return turn.answer.reading is not None
+
+        await self._until(read, "it is known what is read")
+        self._window.commands.show_document()
+        await self._grab("prefill", settled_s=0.4)
+        await self._ready()
+        await self._grab("document")
+        views.side.show_tab("settings")
+
+    async def _error(self) -> None:
+        """The worker is killed while it writes."""
+        from app.scenario import ask
+        from app.session.turn import Phase
+
+        self._set("prefill.mode", "auto")
+        self._window.desk.new_chat()
+        self._set("sampling.max_tokens", 40 * _ANSWER_TOKENS)
+        turn_id = ask(self._window, "Write down everything that a harbour pilot does on one day.")
+        await self._written(turn_id, _GRAB_AFTER_TOKENS)
+        pid = self._window.worker.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+        while self._window.desk.link.phase is not Phase.DEAD:
+            await asyncio.sleep(0.02)
+        await self._grab("error")
+
+    # ---- steps
+
+    def _set(self, key: str, value: object) -> None:
+        from core.settings import assign
+
+        inspector = self._window.views.inspector
+        inspector.set_settings(assign(inspector.settings, key, value))
+
+    async def _ready(self) -> None:
+        await self._deadline.until_ready(self._window)
+
+    async def _until(self, condition: object, what: str) -> None:
+        assert callable(condition)
+        await self._deadline.until(self._window, condition, f"Not in time: {what}.")
+
+    async def _written(self, turn_id: str, tokens: int) -> None:
+        from app.scenario import answer_of
+
+        def long_enough() -> bool:
+            answer = answer_of(self._window, turn_id)
+            return answer is None or answer.over or len(answer.tokens) >= tokens
+
+        await self._until(long_enough, "the answer has begun")
+
+    async def _grab(self, name: str, widget: QWidget | None = None, settled_s: float = _SETTLED_S) -> None:
+        from app.scenario import ScenarioFailed
+
+        await asyncio.sleep(settled_s)
+        path = self._folder / f"{name}-{self._scheme}.png"
+        if not (widget or self._window).grab().save(str(path)):
+            raise ScenarioFailed(f"The picture could not be saved to {path}.")
+        print(path)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m app.bench.screens --out DIR --scheme light`."""
+    parser = argparse.ArgumentParser(prog="python -m app.bench.screens")
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--scheme", choices=("light", "dark"), required=True)
+    parser.add_argument("--model", default="starter")
+    options = parser.parse_args(argv)
+    return run_screens(options.out, options.scheme, options.model)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

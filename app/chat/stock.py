@@ -1,0 +1,100 @@
+"""Stock: the widgets that there are for a conversation's entries: made when needed, dropped when far.
+
+A widget is filled a few milliseconds at a time and shown once it is ready. One that would take
+something with it (an answer under way, a selection, the focus) is held, however far it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtWidgets import QApplication
+
+from app.chat.answer import Answer
+from app.chat.entry import Entry, Reply
+from app.chat.shelf import Shelf
+from app.chat.user_message import UserMessage
+
+Item = UserMessage | Answer
+# Fewer than these are never dropped: they cost less than making them again.
+_ALWAYS_KEPT = 8
+
+
+class Stock:
+    """`make` gives the widget of an entry; `let_go` hears of one that is about to go."""
+
+    def __init__(self, make: Callable[[Entry], Item], let_go: Callable[[Item], object]) -> None:
+        self._make = make
+        self._let_go = let_go
+        self.items: dict[Entry, Item] = {}
+
+    def item(self, entry: Entry) -> Item:
+        """The widget of `entry`, made if it has none; it may not be ready."""
+        found = self.items.get(entry)
+        if found is None:
+            found = self.items[entry] = self._make(entry)
+        return found
+
+    def ready(self, entry: Entry) -> Item:
+        """The widget of `entry`, filled and shown."""
+        item = self.item(entry)
+        while not item.is_ready:
+            item.ready_some()
+        if item.isHidden():
+            item.show()
+        return item
+
+    def is_ready(self, entry: Entry) -> bool:
+        """Whether it has a widget with everything in it."""
+        item = self.items.get(entry)
+        return item is not None and item.is_ready
+
+    @property
+    def answers(self) -> list[Answer]:
+        """Those widgets that are answers."""
+        return [item for item in self.items.values() if isinstance(item, Answer)]
+
+    def drop(self, entry: Entry) -> None:
+        """Delete the widget of `entry`."""
+        item = self.items.pop(entry)
+        self._let_go(item)
+        focus = QApplication.focusWidget()
+        if focus is not None and item.isAncestorOf(focus):
+            # Hiding it would pass the focus on, to a place beside an entry that is not there any more.
+            focus.clearFocus()
+        item.hide()
+        item.deleteLater()
+
+    def drop_all(self) -> None:
+        """Another conversation."""
+        for entry in list(self.items):
+            self.drop(entry)
+
+    def next_to_ready(
+        self, entries: Sequence[Entry], shelf: Shelf, view: tuple[int, int], near: range
+    ) -> Entry | None:
+        """The one of those `near` the view (top and bottom) that is nearest to it and not ready."""
+        top, bottom = view
+        waiting = [index for index in near if not self.is_ready(entries[index])]
+        if not waiting:
+            return None
+
+        def distance(index: int) -> int:
+            return max(shelf.tops[index] - bottom, top - shelf.bottom(index))
+
+        return entries[min(waiting, key=distance)]
+
+    def next_to_drop(self, near: Sequence[Entry]) -> Entry | None:
+        """One that is not `near` and whose widget is not needed."""
+        if len(self.items) <= _ALWAYS_KEPT:
+            return None
+        kept = set(near)
+        return next((entry for entry in self.items if entry not in kept and not self._is_held(entry)), None)
+
+    def _is_held(self, entry: Entry) -> bool:
+        item, focus = self.items[entry], QApplication.focusWidget()
+        return (
+            (isinstance(entry, Reply) and not entry.over)
+            or bool(item.body.selected_text)
+            or (focus is not None and item.isAncestorOf(focus))
+        )

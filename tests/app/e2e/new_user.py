@@ -1,0 +1,218 @@
+"""What a new user does, as a program of its own on an X display: `first` visit, and `again`.
+
+Runs what `draftlight` runs: the real worker, the starter model, chats kept in the folder given.
+Prints one line a step, with the seconds since the start.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from PySide6.QtCore import QPoint
+
+from app.controls.popup import Popup
+from app.controls.slider import Slider
+from app.controls.spin import Spin
+from app.opening import open_window
+from app.session.conversation import Answer
+from app.session.turn import Phase
+from app.window import MainWindow
+from tests.app.e2e.hands import Hands
+
+_STARTED_S = time.monotonic()
+FIRST_WORDS = "When does the night ferry leave?"
+SECOND_WORDS = "Which berth has the harbour tug?"
+THIRD_WORDS = "Tell me everything about the pilots, at length."
+OTHER_WORDS = "Name one berth."
+_SUBJECTS = ("night ferry", "mail boat", "harbour tug", "pilot boat", "ice breaker", "fishing fleet")
+_PLACES = ("north berth", "south berth", "outer berth", "inner berth", "long quay", "old basin")
+
+
+def document() -> str:
+    """Rules of a harbour, more than 10,000 tokens of them."""
+    rules = []
+    for number in range(1, 401):
+        who, where = _SUBJECTS[number % 6], _PLACES[(number * 7) % 6]
+        rules.append(
+            f"Rule {number}. The {who} leaves the {where} at {number % 24} hours and {number % 60} minutes,"
+            f" unless the harbour master says otherwise before noon."
+        )
+    return "\n\n".join(rules)
+
+
+def step(words: str) -> None:
+    print(f"{time.monotonic() - _STARTED_S:6.1f} s  {words}", flush=True)
+
+
+def last(window: MainWindow) -> Answer:
+    return window.desk.chats.open.turns[-1].answer
+
+
+async def ready(hands: Hands, timeout_s: float = 120.0) -> None:
+    await hands.until(lambda: hands.window.desk.link.phase is Phase.READY, "the model is ready", timeout_s)
+
+
+async def ask(hands: Hands, words: str) -> None:
+    """Typed into the composer and sent; the answer has begun when this returns."""
+    window = hands.window
+    turns = len(window.desk.chats.open.turns)
+    await hands.click(window.views.composer.edit)
+    await hands.type(words)
+    await hands.until(lambda: window.views.composer.text == words, f"“{words}” is in the composer")
+    await hands.press("Return")
+    await hands.until(lambda: len(window.desk.chats.open.turns) == turns + 1, f"“{words}” is asked")
+
+
+async def answered(hands: Hands) -> Answer:
+    """The last answer when it is over, which the transcript shows as it is on record."""
+    window = hands.window
+    turn = window.desk.chats.open.turns[-1]
+    await hands.until(lambda: last(window).over, f"“{turn.user.content}” is answered", 150.0)
+    assert window.views.transcript.answer_text(turn.id) == last(window).text
+    assert last(window).tokens, window.views.banner.trouble
+    return last(window)
+
+
+async def open_section(hands: Hands, name: str) -> None:
+    section = hands.window.views.inspector.section(name)
+    if not section.is_open:
+        await hands.click(section.header)
+        await hands.until(lambda: section.is_open, f"the section {name} is open")
+
+
+async def choose(hands: Hands, key: str, value: str) -> None:
+    """In a popup of the inspector: opened by mouse, gone through by key."""
+    popup = hands.window.views.inspector.field(key).control.editor
+    assert isinstance(popup, Popup)
+    await hands.click(popup)
+    rows = popup.findData(value) - popup.currentIndex()
+    await hands.press(*["Down" if rows > 0 else "Up"] * abs(rows), "Return")
+    await hands.until(lambda: popup.value == value, f"{key} is {value}")
+
+
+async def set_number(hands: Hands, key: str, number: int) -> None:
+    """In a number field of the inspector."""
+    spin = hands.window.views.inspector.field(key).control.editor
+    assert isinstance(spin, Spin)
+    await hands.click(spin, QPoint(16, spin.height() // 2))
+    await hands.press("ctrl+a")
+    await hands.type(str(number))
+    await hands.press("Return")
+    await hands.until(lambda: spin.value == number, f"{key} is {number}")
+
+
+async def first(window: MainWindow) -> int:
+    hands, views, desk = Hands(window), window.views, window.desk
+    inspector, composer = views.inspector, views.composer
+    await ready(hands)
+    assert views.pages.currentWidget() is views.first_page
+    step("the model is ready, the first page is shown")
+
+    other = await hands.copy_elsewhere(document())
+    await hands.click(composer.edit)
+    await hands.press("ctrl+v")
+    await hands.until(lambda: len(composer.attachments) == 1, "the paste became a chip")
+    other.terminate()
+    await other.wait()
+    await hands.until(lambda: composer.pill.used_tokens > 10_000, "its tokens are counted")
+    step(f"a document of {composer.pill.used_tokens:,} tokens is pasted")
+    notice = composer.notice
+    await hands.until(lambda: notice.isVisible() and len(notice.buttons) == 2, "it says that it is too long")
+    assert "more than fit" in notice.text
+    await hands.click(notice.buttons[0])
+    await hands.until(lambda: not notice.isVisible(), "it was shortened to what fits")
+    await hands.until(lambda: 5_000 < composer.pill.used_tokens < 8_192, "it is counted again")
+    step(f"shortened to {composer.pill.used_tokens:,} tokens")
+
+    await open_section(hands, "prefill")
+    await choose(hands, "prefill.mode", "on")
+    await open_section(hands, "sampling")
+    await set_number(hands, "sampling.max_tokens", 24)
+    await ask(hands, FIRST_WORDS)
+    answer = await answered(hands)
+    assert answer.finished
+    assert answer.finished.effective.drafter == "auto"
+    assert answer.finished.effective.reading == "sparse", answer.finished.effective.changes
+    read = answer.finished.stats
+    assert 0 < read.read_tokens < read.prompt_tokens / 2
+    step(f"first answer, {read.read_tokens:,} of {read.prompt_tokens:,} tokens read: {answer.text!r}")
+
+    await choose(hands, "drafting.drafter", "ngram-simple")
+    slider = inspector.field("prefill.keep_pct").control.editor
+    assert isinstance(slider, Slider)
+    await hands.click(slider)
+    before = inspector.settings.prefill.keep_pct
+    await hands.press("Right", "Right")
+    await hands.until(lambda: inspector.settings.prefill.keep_pct == before + 2, "two more percent are kept")
+    kept_pct = inspector.settings.prefill.keep_pct
+    await ask(hands, SECOND_WORDS)
+    answer = await answered(hands)
+    assert answer.finished
+    assert answer.finished.effective.drafter == "ngram-simple"
+    assert answer.finished.effective.settings.prefill.keep_pct == kept_pct != 20
+    step(f"second answer, with another drafter and keep at {kept_pct:g} %: {answer.text!r}")
+
+    await set_number(hands, "sampling.max_tokens", 400)
+    await ask(hands, THIRD_WORDS)
+    await hands.until(lambda: len(last(window).tokens) > 6, "the third answer has begun", 150.0)
+    await hands.press("Escape")
+    answer = await answered(hands)
+    assert answer.status == "stopped"
+    assert 6 < len(answer.tokens) < 400
+    step(f"third answer, stopped after {len(answer.tokens)} tokens")
+
+    await set_number(hands, "sampling.max_tokens", 16)
+    await hands.click(composer.edit)
+    await hands.press("Up")
+    await hands.until(lambda: composer.text == THIRD_WORDS, "the last message can be edited")
+    assert views.editing_bar.isVisible()
+    await hands.press("ctrl+a")
+    await hands.type(OTHER_WORDS)
+    await hands.press("Return")
+    await hands.until(lambda: desk.chats.open.turns[-1].user.content == OTHER_WORDS, "it is asked anew")
+    answer = await answered(hands)
+    assert [turn.user.content for turn in desk.chats.open.turns] == [FIRST_WORDS, SECOND_WORDS, OTHER_WORDS]
+    assert views.header.title == FIRST_WORDS
+    step(f"edited and asked again: {answer.text!r}")
+    await hands.type("not sent yet")
+    await hands.press("ctrl+q")
+    await window.closed()
+    step("quit")
+    return 0
+
+
+async def again(window: MainWindow) -> int:
+    hands, views, desk = Hands(window), window.views, window.desk
+    turns = desk.chats.open.turns
+    assert [turn.user.content for turn in turns] == [FIRST_WORDS, SECOND_WORDS, OTHER_WORDS]
+    assert [turn.answer.status for turn in turns] == ["finished"] * 3
+    assert all(turn.answer.text for turn in turns)
+    assert turns[0].user.attachments
+    for turn in turns:
+        assert views.transcript.answer_text(turn.id) == turn.answer.text
+    assert views.header.title == FIRST_WORDS
+    assert views.composer.text == "not sent yet"
+    # This chat's own settings came with it.
+    assert views.inspector.settings.drafting.drafter == "ngram-simple"
+    assert views.inspector.settings.sampling.max_tokens == 16
+    step("opened again, with everything that was there")
+    await ready(hands)
+    await hands.click(views.composer.edit)
+    await hands.press("ctrl+a", "BackSpace", "ctrl+n")
+    await hands.until(lambda: not desk.chats.open.turns, "a new chat is open")
+    assert views.inspector.settings.drafting.drafter == "auto"
+    await open_section(hands, "sampling")
+    await set_number(hands, "sampling.max_tokens", 8)
+    await ask(hands, "Hello there")
+    answer = await answered(hands)
+    step(f"a new chat is answered: {answer.text!r}")
+    await hands.press("ctrl+w")
+    await window.closed()
+    return 0
+
+
+if __name__ == "__main__":
+    scenario = {"first": first, "again": again}[sys.argv[1]]
+    sys.exit(open_window("starter", scenario, scheme="light", folder=Path(sys.argv[2])))

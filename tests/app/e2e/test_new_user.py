@@ -1,0 +1,64 @@
+"""Tried as a new user would, on a virtual display, with real keys and a real mouse; see `new_user`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_MISSING = [name for name in ("Xvfb", "xdotool") if shutil.which(name) is None]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs an X display"),
+    pytest.mark.skipif(bool(_MISSING), reason=f"not installed: {', '.join(_MISSING)}"),
+]
+
+
+@pytest.fixture
+def display(tmp_path: Path) -> Iterator[str]:
+    """A display of its own; Xvfb chooses a free number."""
+    reading, writing = os.pipe()
+    command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1600x1000x24", "-nolisten", "tcp"]
+    with (tmp_path / "xvfb.log").open("wb") as log:
+        server = subprocess.Popen(command, pass_fds=[writing], stdout=log, stderr=log)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        number = told.readline().strip()
+    assert number, (tmp_path / "xvfb.log").read_text()
+    yield f":{number}"
+    server.terminate()
+    server.wait(10)
+
+
+def visit(which: str, display: str, home: Path) -> str:
+    """One run of the program; what it printed."""
+    environment = {
+        **os.environ,
+        "DISPLAY": display,
+        "QT_QPA_PLATFORM": "xcb",
+        "QT_SCALE_FACTOR": "1",
+        "DRAFTLIGHT_HOME": str(home),
+    }
+    environment.pop("WAYLAND_DISPLAY", None)
+    command = [sys.executable, "-m", "tests.app.e2e.new_user", which, str(home / "data")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+    print(done.stdout)
+    if done.returncode and "xcb" in done.stderr and "plugin" in done.stderr:
+        pytest.skip(f"Qt's xcb plugin lacks a library here: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stdout + done.stderr[-4_000:]
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout
+
+
+def test_a_new_user(display: str, tmp_path: Path) -> None:
+    started_s = time.monotonic()
+    home = tmp_path / "home"
+    assert "edited and asked again" in visit("first", display, home)
+    assert "opened again" in visit("again", display, home)
+    assert time.monotonic() - started_s < 280
