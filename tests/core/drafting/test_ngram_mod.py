@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.drafting.draft import Draft
 from core.drafting.ngram_mod import NgramModDrafter
-from core.drafting.ngram_table import NgramTable
+from core.drafting.ngram_table import Entries, NgramTable
+from core.events import TableFigures
 from core.settings.drafting import NgramMod
 from tests.core.drafting.support import (
     PASSAGE,
@@ -182,3 +184,56 @@ def test_only_poor_drafts_in_a_row_count() -> None:
     _poor(drafter, 3)
     drafter.begin(())
     assert not drafter.paused
+
+
+WRONG = 999
+
+
+def _all_wrong(n: int) -> NgramTable:
+    """A table that guesses the same token everywhere."""
+    table = NgramTable(n, SLOTS)
+    every = np.arange(SLOTS, dtype=np.uint32)
+    ages = np.zeros(SLOTS, np.uint8)
+    table.restore(Entries(every, np.full(SLOTS, WRONG, np.uint32), ages), TableFigures(SLOTS, SLOTS))
+    return table
+
+
+def test_a_table_that_is_always_wrong_costs_one_draft() -> None:
+    drafter = NgramModDrafter(NgramMod(), _all_wrong(16))
+    drafter.begin(PASSAGE[:20])
+    drafts = 0
+    for step in range(300):
+        draft = drafter.draft(6)
+        drafts += bool(draft.tokens)
+        drafter.feedback(draft, 0)
+        drafter.observe([step % 500])
+    assert drafts == 1
+
+
+def test_a_guess_that_comes_true_in_silence_ends_the_doubt() -> None:
+    drafter = NgramModDrafter(NgramMod(), _all_wrong(4))
+    drafter.begin([1, 2, 3, 4])
+    drafter.feedback(drafter.draft(6), 0)
+    drafter.observe([5])
+    assert not drafter.draft(6)
+    drafter.observe([6, WRONG, 7])
+    assert drafter.draft(6).tokens == (WRONG,) * 6
+    drafter.feedback(drafter.draft(6), 1)
+    drafter.observe([WRONG, 8])
+    assert drafter.draft(6), "something came of it"
+    drafter.feedback(drafter.draft(6), 0)
+    assert not drafter.draft(6)
+    drafter.begin([1, 2, 3, 4])
+    assert drafter.draft(6), "doubt is the request's"
+
+
+@given(windows, few_ids, few_ids)
+def test_doubt_changes_nothing_that_is_learned(n: int, prompt: list[int], answer: list[int]) -> None:
+    tables = NgramTable(n, SLOTS), NgramTable(n, SLOTS)
+    for table, doubted in zip(tables, (True, False)):
+        drafter = NgramModDrafter(NgramMod(), table)
+        drafter.begin(prompt)
+        if doubted:
+            drafter.feedback(Draft.chain([1]), 0)
+        drafter.observe(answer)
+    assert content(tables[0]) == content(tables[1])
