@@ -16,6 +16,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QScrollArea, QWidget
 
 from app.window import MainWindow
+from core.paths import cache_dir
 
 
 class Hands:
@@ -56,7 +57,7 @@ class Hands:
         end_s = time.monotonic() + timeout_s
         while not condition():
             if time.monotonic() > end_s:
-                self.window.grab().save("e2e-failed.png")
+                self.window.grab().save(str(cache_dir().parent / "failed.png"))
                 trouble = self.window.views.banner.trouble
                 raise AssertionError(f"{what}: not within {timeout_s:.0f} s. {trouble or ''}")
             await asyncio.sleep(0.02)
