@@ -4,30 +4,18 @@ Two questions at two moments. Before the cache is looked at: must all be read wh
 (`why_whole`)? Then only a context without gaps may be reused. After it, when it is known how
 many tokens are new: are they enough to be worth it (`decide`)?
 
-Tasks with evenly spread information fail at any share below all of it (seed 002, RULER: common
-words 96.6 → 11.8 %), so `auto` reads everything where a question asks for it.
+`auto` reads everything where a question asks for what is spread over all of it.
 """
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 
 from core.events import Change
+from core.prefill.every_token import needs_every_token
 from core.settings.prefill import Prefill
 
 ASKS_FOR_ALL = "this asks for the whole document, so all of it was read"
-# English only. A false alarm costs time; a miss is what “Read everything” is for.
-_EVERY_TOKEN = re.compile(
-    r"""\b(?:
-        every | each | all | entire | entirety | everything | whole | complete(?:ly)? | full(?:y)? |
-        how\s+(?:many|often) | count(?:s|ing)? | number\s+of | most\s+(?:common|frequent|often) |
-        frequenc(?:y|ies) | exhaustive(?:ly)? | line\s+by\s+line | word\s+for\s+word | verbatim |
-        re-?write | rephrase | reformat | proof-?read | translate | copy\s*-?edit | convert
-    )\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
 
 
 class Decision(Struct, frozen=True):
@@ -36,11 +24,6 @@ class Decision(Struct, frozen=True):
     sparse: bool
     reason: str
     change: Change | None = None
-
-
-def needs_every_token(question: str) -> bool:
-    """Whether `question` asks for something that is spread over the whole text."""
-    return _EVERY_TOKEN.search(question) is not None
 
 
 def why_whole(settings: Prefill, question: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.prefill.plan import decide, needs_every_token, why_whole
+from core.prefill.every_token import needs_every_token
+from core.prefill.plan import decide, why_whole
 from core.settings.prefill import Prefill
 
 
