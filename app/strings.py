@@ -136,6 +136,7 @@ def context_spoken(used_tokens: int, limit_tokens: int, skipped_tokens: int = 0)
 RESTART_WORKER = "Restart worker"
 TRY_AGAIN = "Try again"
 REPAIR_CHATS = "Start a new database with them"
+OPEN_TABLES = "Open Tables"
 DETAILS = "Details"
 HIDE_DETAILS = "Hide details"
 CLOSE_BANNER = "Dismiss"
@@ -151,6 +152,10 @@ TEXT_IS_BACK = "Your text is back below."
 UNFINISHED_NOTE = "Draftlight was closed before this answer was finished."
 STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
 UNREADABLE_TITLE = "The worker sent something that cannot be read."
+
+
+def tables_refused(family: str) -> str:
+    return f"Not all that was learned for {family} can be used."
 
 
 def model_stays(name: str) -> str:

@@ -231,6 +231,7 @@ class MainWindow(QMainWindow):
 
     def _wire(self) -> None:
         views = self.views
+        views.banner.remedy_requested.connect(self._remedy)
         views.header.tint_changed.connect(views.transcript.set_tint_mode)
         views.header.inspector_toggled.connect(self.columns.show_inspector)
         views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
@@ -240,6 +241,11 @@ class MainWindow(QMainWindow):
         self.desk.link_changed.connect(self.lab.follow)
         self.desk.racing.shown_changed.connect(self._show_race)
         self.columns.arranged.connect(self._show_arrangement)
+
+    def _remedy(self, name: str) -> None:
+        if name == "tables":
+            self.views.banner.clear()
+            self.windows.show("tables")
 
     def _show_arrangement(self, plan: Arrangement) -> None:
         self.views.header.set_inspector_shown(plan.inspector_px > 0)

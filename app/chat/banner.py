@@ -30,6 +30,7 @@ _REMEDIES = {
     "restart": strings.RESTART_WORKER,
     "load": strings.TRY_AGAIN,
     "repair": strings.REPAIR_CHATS,
+    "tables": strings.OPEN_TABLES,
 }
 
 

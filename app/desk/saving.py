@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
 
 from app import strings
@@ -83,8 +84,8 @@ class Saving(QObject):
             self._say(Trouble(found.reason, f"{found.hint} {strings.NOTHING_SAVED}".strip()))
 
     def _say(self, trouble: Trouble) -> None:
-        self._trouble = trouble
-        self._banner.show_trouble(trouble)
+        self._trouble = replace(trouble, stays=True)
+        self._banner.show_trouble(self._trouble)
 
     def _clear(self) -> None:
         if self._trouble and self._banner.trouble == self._trouble:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 
+from msgspec.structs import replace
+
 from app.chat.banner import Banner
 from app.session import effects as fx
-from app.session.trouble import of_death, of_failed_load, of_failure, of_silence, of_unreadable
+from app.session.trouble import of_death, of_failed_load, of_failure, of_silence, of_tables, of_unreadable
 from core.errors import RequestError
 from core.events import failure
 
@@ -27,6 +29,8 @@ class TroubleBoard:
                 banner.show_trouble(of_failed_load(failed, kept))
             case fx.TroubleHeard(failed):
                 banner.show_trouble(of_failure(failed))
+            case fx.TablesWarned(status):
+                banner.show_trouble(of_tables(status))
             case fx.WorkerDied():
                 banner.show_trouble(of_death(effect))
             case fx.WorkerStuck():
@@ -46,4 +50,5 @@ class TroubleBoard:
 
     def show_request_error(self, error: RequestError, command: str) -> None:
         """Something that a person asked of the window and that cannot be done."""
-        self._banner.show_trouble(of_failure(failure(error, command=command)))
+        trouble = of_failure(failure(error, command=command))
+        self._banner.show_trouble(replace(trouble, stays=True))

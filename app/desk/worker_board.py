@@ -31,7 +31,9 @@ class WorkerBoard:
                 self._views.first_page.set_ready()
                 self._views.inspector.set_model(info)
                 self._views.strip.set_family(recognised(info.family_name))
-                self._views.banner.clear()
+                trouble = self._views.banner.trouble
+                if trouble and not trouble.stays:
+                    self._views.banner.clear()
             case fx.ModelGone():
                 self._views.inspector.set_model(None)
             case fx.Counted(request, tokens):

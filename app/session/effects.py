@@ -133,6 +133,12 @@ class TablesHeard(Struct, frozen=True):
     event: TableList | TableStatus | TableDone | Rehearsing
 
 
+class TablesWarned(Struct, frozen=True):
+    """What people must know of the tables wherever they look; `status` has notes."""
+
+    status: TableStatus
+
+
 class TablesFailed(Struct, frozen=True):
     """The worker refused or gave up on a command about the tables."""
 
@@ -211,6 +217,7 @@ Effect = (
     | AnswerCutOff
     | Counted
     | TablesHeard
+    | TablesWarned
     | TablesFailed
     | ModelsHeard
     | ModelsFailed

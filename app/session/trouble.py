@@ -11,21 +11,25 @@ from msgspec import Struct
 
 from app import strings
 from app.session.effects import WorkerDied, WorkerStuck
-from core.events import Failed
+from app.session.families import recognised
+from core.events import Failed, TableStatus
 
-# What the banner's main button does: a new worker, loading once more, a new chat database, or nothing.
-Remedy = Literal["", "restart", "load", "repair"]
+# What the banner's main button does: a new worker, loading once more, a new chat database, showing
+# the tables, or nothing.
+Remedy = Literal["", "restart", "load", "repair", "tables"]
 
 
 class Trouble(Struct, frozen=True):
     """`log` is shown under Details; without lines there are no details. `passes` marks a
-    trouble that may go away by itself, and then the banner goes too."""
+    trouble that may go away by itself, and then the banner goes too. A model that is ready ends
+    all that was wrong with worker, models and answers; `stays` marks what it does not end."""
 
     title: str
     text: str
     remedy: Remedy = ""
     log: tuple[str, ...] = ()
     passes: bool = False
+    stays: bool = False
 
 
 def of_death(died: WorkerDied) -> Trouble:
@@ -60,6 +64,14 @@ def of_failure(failed: Failed, *, text_is_back: bool = False) -> Trouble:
     back = strings.TEXT_IS_BACK if text_is_back else ""
     text = " ".join(part for part in (failed.hint, back) if part)
     return Trouble(failed.message, text, "" if failed.kind == "request" else "restart")
+
+
+def of_tables(status: TableStatus) -> Trouble:
+    """Saved tables that cannot be used, with the names of the files; or why nothing is saved."""
+    said = " ".join(status.notes)
+    if not status.refused:
+        return Trouble(said, "", "tables", stays=True)
+    return Trouble(strings.tables_refused(recognised(status.family_name)), said, "tables", stays=True)
 
 
 def of_unreadable(message: str) -> Trouble:

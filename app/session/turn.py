@@ -50,6 +50,7 @@ from app.session.effects import (
     Send,
     SilenceBroken,
     TablesHeard,
+    TablesWarned,
     TokenHeard,
     TroubleHeard,
     WindowMistake,
@@ -263,10 +264,8 @@ def _token_count(link: Link, given: TokenCount) -> Step:
 
 def _table_status(link: Link, given: TableStatus) -> Step:
     """What people must know of the tables is said where they look; all of it to who shows tables."""
-    if not given.notes:
-        return Step(link, (TablesHeard(given),))
-    failed = Failed("", "tables", "request", "bad-table", " ".join(given.notes))
-    return Step(link, (TablesHeard(given), TroubleHeard(failed)))
+    warned = (TablesWarned(given),) if given.notes else ()
+    return Step(link, (TablesHeard(given), *warned))
 
 
 def _beside(link: Link, given: Event) -> Step:

@@ -152,7 +152,8 @@ class TableStatus(Wire, frozen=True):
 
     `moment`: `warm` and `cold` after a model was loaded (with saved tables, without any), `learned`
     after an answer, `saved` and `failed` after a save. `calibrated`: what `auto` learned about its
-    guesses is there, too. `notes` are sentences to show: files set aside, why nothing is saved.
+    guesses is there, too. `notes` are sentences to show: files set aside, why nothing is saved;
+    `refused`: some of them are about saved files that cannot be used.
     """
 
     moment: TableMoment
@@ -162,6 +163,7 @@ class TableStatus(Wire, frozen=True):
     calibrated: bool = False
     took_s: float = 0.0
     notes: tuple[str, ...] = ()
+    refused: bool = False
 
 
 class TableList(Wire, frozen=True):

@@ -133,6 +133,8 @@ class Family:
             notes += found.notes
             if saved is not None:
                 self.take(saved, found.size_bytes)
+            elif found.notes:
+                notes.append("A fresh table takes its place.")
         state, other = folder.read(
             self.calibration_file, self.fingerprint, self._calibration_of, calibration_file.MOST_BYTES
         )

@@ -75,12 +75,14 @@ class TableMemory:
         self._current = self._families[family] = current
         current.model, current.name = model, family_name
         notes: list[str] = []
+        refused = False
         if self._folder is not None and (known is None or known.why_not_saved):
             current.why_not_saved = self._folder.lock(family)
             notes = current.read(self._folder)
+            refused = bool(notes)
             if current.why_not_saved:
                 notes.append(f"What is learned now is not saved: {current.why_not_saved}.")
-        self._say_loaded(current, started, notes)
+        self._say_loaded(current, started, notes, refused=refused)
 
     def forget(self) -> None:
         """Drop what is in memory and not saved; what is saved is read again."""
@@ -206,7 +208,7 @@ class TableMemory:
                 for name in older:
                     folder.go_back(name)
         notes = current.read(folder)
-        took_s = self._say_loaded(current, started, notes)
+        took_s = self._say_loaded(current, started, notes, refused=bool(notes))
         files = len(current.lives())
         return Done(current.fingerprint, current.name, current.entries, files, took_s, notes=tuple(notes))
 
@@ -311,14 +313,20 @@ class TableMemory:
             self._writer.join()
             self._writer = None
 
-    def _say_loaded(self, family: Family, started: float, notes: Sequence[str]) -> float:
+    def _say_loaded(self, family: Family, started: float, notes: Sequence[str], *, refused: bool) -> float:
         took_s = time.perf_counter() - started
         warm = family.entries or family.is_calibrated
-        self._status("warm" if warm else "cold", family, took_s, notes)
+        self._status("warm" if warm else "cold", family, took_s, notes, refused=refused)
         return took_s
 
     def _status(
-        self, moment: TableMoment, family: Family, took_s: float = 0.0, notes: Sequence[str] = ()
+        self,
+        moment: TableMoment,
+        family: Family,
+        took_s: float = 0.0,
+        notes: Sequence[str] = (),
+        *,
+        refused: bool = False,
     ) -> None:
         self._say(
             TableStatus(
@@ -329,6 +337,7 @@ class TableMemory:
                 family.is_calibrated,
                 took_s,
                 tuple(notes),
+                refused,
             )
         )
 

@@ -516,6 +516,8 @@ def test_a_second_window_says_that_it_saves_nothing(qapp: QApplication, tmp_path
         assert window.views.banner.trouble
         assert "another Draftlight" in window.views.banner.trouble.title
         assert len(titles(window)) == 2
+        await ready(window)
+        assert window.views.banner.trouble  # a model that is ready changes nothing of it
         await asked(window, "write 3")
         assert len(window.desk.chats.listed()) == 2
         assert window.views.banner.trouble

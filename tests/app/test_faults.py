@@ -7,7 +7,7 @@ Where each row of “What people see when things go wrong” is tried in a windo
     model folder bad, too big       test_real_worker, and with the models
     prompt longer than the context  test_real_worker, test_composing
     download cut off                with the models
-    table corrupt or foreign        core/tables/test_memory, each kind of damage; not in a window yet
+    table corrupt or foreign        here (cut, flipped), core/tables/test_memory (each kind of damage)
     disk full on save               here (tables), test_chats_kept (chats)
     chat database corrupt           test_chats_kept
     unknown drafter, bad setting    here
@@ -25,10 +25,13 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
+from app.panels.tables.window import TablesWindow
 from app.scenario import ask
 from app.session.turn import Phase
 from app.window import MainWindow
 from core.settings import Settings, assign_all
+from core.tables.folder import PREVIOUS
+from core.tables.table_file import decode_table
 from core.worker.client import worker_command
 from tests.app.stage import click, gone, last, play, ready, shown, until
 
@@ -136,6 +139,45 @@ def test_a_full_disk_keeps_the_table_that_was_saved(
     narrow = [sys.executable, "-c", _FULL_DISK, *worker_command()]
     play(qapp, full, command=narrow, model=str(toy_folder))
     assert {name: (tables / name).read_bytes() for name in saved} == saved
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
+    qapp: QApplication, toy_folder: Path, tables: Path, damage: str
+) -> None:
+    async def teach(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        await taught(window)
+
+    async def damaged(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        banner = window.views.banner
+        # Heard while the model was loading, and said when it is ready.
+        trouble = banner.trouble
+        assert trouble
+        assert not banner.isHidden()
+        assert "can be used" in trouble.title
+        assert f"{file.name} is damaged" in trouble.text
+        assert "set aside as" in trouble.text
+        assert "A fresh table takes its place." in trouble.text
+        await click(banner.remedy_button)
+        shown = window.windows.find("tables")
+        assert isinstance(shown, TablesWindow)
+        assert banner.isHidden()
+        await until(lambda: not shown.notices.set_aside.isHidden())
+        await taught(window)
+
+    play(qapp, teach, command=worker_command(), model=str(toy_folder))
+    (file,) = tables.glob("*-n*.safetensors")
+    Path(f"{file}{PREVIOUS}").unlink(missing_ok=True)
+    good = file.read_bytes()
+    middle = len(good) // 2
+    bad = good[:middle] if damage == "cut" else good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :]
+    file.write_bytes(bad)
+    play(qapp, damaged, command=worker_command(), model=str(toy_folder))
+    (aside,) = tables.glob(f"{file.name}.refused-*")
+    assert aside.read_bytes() == bad
+    assert decode_table(file.read_bytes()).header.figures.used > 0
 
 
 @pytest.mark.parametrize(

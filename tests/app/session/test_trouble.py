@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from app.session.effects import WorkerDied, WorkerStuck
-from app.session.trouble import of_death, of_failed_load, of_failure, of_silence
-from core.events import Failed
+from app.session.trouble import of_death, of_failed_load, of_failure, of_silence, of_tables
+from core.events import Failed, TableStatus
 from tests.app.session.words import KILLED, failed
 
 
@@ -62,3 +62,16 @@ def test_faults_of_the_worker_offer_a_restart() -> None:
 def test_a_failed_load_can_be_repeated() -> None:
     trouble = of_failed_load(failed("", "load_model", "bad-model"))
     assert (trouble.remedy, trouble.text) == ("load", "Too long. Shorten it.")
+
+
+def test_tables_that_cannot_be_used_outlast_the_loading_in_which_they_were_found() -> None:
+    notes = ("x is damaged; it was set aside as y.", "A fresh table takes its place.")
+    trouble = of_tables(TableStatus("cold", "f" * 64, "Qwen3-4B", notes=notes, refused=True))
+    assert trouble.title == "Not all that was learned for Qwen3 can be used."
+    assert trouble.text == " ".join(notes)
+    assert (trouble.remedy, trouble.stays) == ("tables", True)
+
+
+def test_tables_that_are_not_saved_say_why_first() -> None:
+    trouble = of_tables(TableStatus("failed", "f" * 64, "Qwen3-4B", notes=("No room.",)))
+    assert (trouble.title, trouble.text, trouble.remedy) == ("No room.", "", "tables")

@@ -392,8 +392,7 @@ def test_what_tables_have_to_say_is_shown() -> None:
     loud = TableStatus("failed", "f" * 64, "Fake", notes=("No room.",))
     _, (known, shown) = run(loud, start=at(Phase.READY))
     assert known == fx.TablesHeard(loud)
-    assert isinstance(shown, fx.TroubleHeard)
-    assert shown.failed.message == "No room."
+    assert shown == fx.TablesWarned(loud)
 
 
 def test_a_table_command_that_fails_belongs_to_the_tables_also_while_something_is_answered() -> None:

@@ -265,6 +265,8 @@ def test_two_damaged_generations_make_a_fresh_table(tmp_path: Path) -> None:
             (tmp_path / name).write_bytes(b"nonsense")
         home = Home(tmp_path).open()
         assert home.moments == ["cold"]
+        assert home.said[0].refused
+        assert "A fresh table takes its place." in home.notes
         assert home.table.used == 0
         home.memory.close()
     assert len([name for name in files(tmp_path) if ".refused-" in name]) == 9
