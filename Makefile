@@ -62,8 +62,7 @@ screenshot: setup ## Save a picture of the window in mid-answer (OUT=dir SCHEME=
 	@QT_QPA_PLATFORM=offscreen $(BIN)/draftlight --screenshot $(OUT)/main-$(SCHEME).png --scheme $(SCHEME)
 
 screens: setup ## Save a picture of every screen, light and dark (OUT=dir; 5 minutes)
-	@for scheme in light dark; do \
-	  QT_QPA_PLATFORM=offscreen $(BIN)/python -m app.bench.screens --out $(OUT)/screens --scheme $$scheme || exit 1; done
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m app.bench.screens --out $(OUT)/screens
 
 bench: setup ## Measure decode speed against mlx-lm (about 15 minutes; keep the machine quiet)
 	@$(BIN)/draftlight bench decode --out $(OUT)/bench-decode

@@ -1,4 +1,6 @@
-"""Header: the chat's title, what writes its answers, the token tint, and the panels' switches."""
+"""Header: the chat's title, what writes its answers, the token tint, the ways to the race, the tables and
+the lab, and the panels' switches.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,9 @@ from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 
 HEIGHT_PX = 52
+# Below these the title needs the room; what the buttons open is in the menus, too.
+_TINT_LABEL_FROM_PX = 640
+_OPENERS_FROM_PX = 560
 
 
 class Header(QWidget):
@@ -23,6 +28,7 @@ class Header(QWidget):
     inspector_toggled = Signal(bool)  # wanted
     sidebar_requested = Signal()
     new_chat_requested = Signal()
+    opened = Signal(str)  # "race", "tables" or "lab"
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -40,6 +46,7 @@ class Header(QWidget):
         self._tint_label = TextLabel(theme, strings.TOKEN_TINT, 12, 16, "text2")
         self.tint = Segment(theme, strings.TINT_OPTIONS)
         self.tint.setAccessibleName(strings.TOKEN_TINT)
+        self.openers = {name: IconButton(theme, name, words) for name, words in strings.HEADER_OPENS.items()}
         self.inspector_button = IconButton(theme, "inspector", strings.SHOW_INSPECTOR, True)
         self._lay_out()
         self.set_sidebar_shown(True)
@@ -48,6 +55,8 @@ class Header(QWidget):
         self.inspector_button.clicked.connect(self.inspector_toggled)
         self.sidebar_button.clicked.connect(self.sidebar_requested)
         self.new_chat_button.clicked.connect(self.new_chat_requested)
+        for name, button in self.openers.items():
+            button.clicked.connect(lambda checked=False, name=name: self.opened.emit(name))
         theme.changed.connect(self.update)
 
     @property
@@ -86,7 +95,9 @@ class Header(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._tint_label.setVisible(self.width() >= 560)
+        self._tint_label.setVisible(self.width() >= _TINT_LABEL_FROM_PX)
+        for button in self.openers.values():
+            button.setVisible(self.width() >= _OPENERS_FROM_PX)
         self._elide()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -126,4 +137,6 @@ class Header(QWidget):
         row.addSpacing(4)
         row.addWidget(self.tint)
         row.addSpacing(10)
+        for button in self.openers.values():
+            row.addWidget(button)
         row.addWidget(self.inspector_button)

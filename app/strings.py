@@ -17,6 +17,7 @@ TOKEN_TINT = "Token tint"
 TINT_OPTIONS = (("always", "Always"), ("hover", "On hover"), ("never", "Never"))
 SHOW_INSPECTOR = "Settings panel"
 SHOW_SIDEBAR = "Chats panel"
+HEADER_OPENS = {"race": "Race", "tables": "Tables", "lab": "Lab"}
 WORKER_STOPPED = "Worker stopped"
 MODEL_NAMES = {"starter": "the starter model"}
 

@@ -233,6 +233,7 @@ class MainWindow(QMainWindow):
         views = self.views
         views.banner.remedy_requested.connect(self._remedy)
         views.header.tint_changed.connect(views.transcript.set_tint_mode)
+        views.header.opened.connect(lambda name: self.menu_actions[name].trigger())
         views.header.inspector_toggled.connect(self.columns.show_inspector)
         views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
         views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))

@@ -1,7 +1,7 @@
 """Pictures of every screen, from the real window with a real worker: `make screens`.
 
-One run a scheme, one window a run, and each screen as a person would come to it. What this build
-does not have (a window that is not bound) is left out and said.
+One run, one window, and each screen as a person would come to it, in one scheme after the other.
+What this build does not have (a window that is not bound) is left out and said.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,12 +28,23 @@ _TIMEOUT_S = 420.0
 _SETTLED_S = 1.2
 _ANSWER_TOKENS = 80
 _GRAB_AFTER_TOKENS = 60
-_SIDE_WINDOWS = ("settings", "tables", "models", "lab")
-_RULES = 260
+_THEME_S = 0.3
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+# First what needs no answer: all of it is there soon.
+SCREENS = ("empty", "models", "settings", "lab", "main", "tables", "compare", "reading", "error")
+_RULES = 130
+_RACE_TOKENS = 64
+# Of the replay: late enough that there is something to compare.
+_RACE_SHARE = 0.75
 
 
-def run_screens(out: str, scheme: Scheme, model: str = "starter") -> int:
-    """Save the pictures of one scheme to the folder `out`. 0, or 1 with a message on stderr."""
+def run_screens(
+    out: str,
+    schemes: Sequence[Scheme] = SCHEMES,
+    only: Sequence[str] = SCREENS,
+    model: str = "starter",
+) -> int:
+    """Save the pictures of `only` to the folder `out`. 0, or 1 with a message on stderr."""
     go_offscreen_without_display(os.environ, sys.platform)
     if problem := display_problem(os.environ, sys.platform):
         print(problem, file=sys.stderr)
@@ -46,33 +57,36 @@ def run_screens(out: str, scheme: Scheme, model: str = "starter") -> int:
 
     async def scenario(window: MainWindow) -> int:
         try:
-            await _Screens(window, folder, scheme).all()
+            await _Screens(window, folder, schemes).all(only)
         except ScenarioFailed as failure:
             print(f"draftlight: {failure}", file=sys.stderr)
             return 1
         return 0
 
-    return open_window(model, scenario, scheme=scheme)
+    return open_window(model, scenario, scheme=schemes[0])
 
 
 class _Screens:
-    def __init__(self, window: MainWindow, folder: Path, scheme: Scheme) -> None:
+    def __init__(self, window: MainWindow, folder: Path, schemes: Sequence[Scheme]) -> None:
         from app.scenario import Deadline
 
         self._window = window
         self._folder = folder
-        self._scheme = scheme
+        self._schemes = schemes
         self._deadline = Deadline(_TIMEOUT_S)
 
-    async def all(self) -> None:
+    async def all(self, only: Sequence[str]) -> None:
+        steps = {"main": self._main, "compare": self._race, "reading": self._reading, "error": self._error}
         await self._ready()
-        await self._grab("empty")
-        await self._main()
-        await self._race()
-        for name in _SIDE_WINDOWS:
-            await self._side(name)
-        await self._reading()
-        await self._error()
+        for name in SCREENS:
+            if name not in only:
+                continue
+            if name == "empty":
+                await self._grab(name)
+            elif step := steps.get(name):
+                await step()
+            else:
+                await self._side(name)
 
     async def _main(self) -> None:
         """An answer about a document, and a second one being written, the pointer on a token of it."""
@@ -86,17 +100,17 @@ class _Screens:
         self._set("sampling.max_tokens", 4 * _ANSWER_TOKENS)
         turn_id = ask(self._window, SECOND_QUESTION)
         await self._written(turn_id, _GRAB_AFTER_TOKENS)
-        point_at_token(self._window, turn_id, "accepted")
-        await self._grab("main")
+        await self._grab("main", before=lambda: point_at_token(self._window, turn_id, "accepted"))
         self._window.desk.stop()
         await self._ready()
 
     async def _race(self) -> None:
         page = self._window.views.race
         self._window.menu_actions["race"].trigger()
+        page.prompt.most_tokens.set_value(_RACE_TOKENS)
         page.start_button.click()
         await self._until(lambda: page.replay.playing, "the race is recorded")
-        await asyncio.sleep(2 * _SETTLED_S)
+        page.chart.sought.emit(_RACE_SHARE * page.replay.end_s)
         await self._grab("compare")
         self._window.menu_actions["race"].trigger()
 
@@ -176,24 +190,36 @@ class _Screens:
 
         await self._until(long_enough, "the answer has begun")
 
-    async def _grab(self, name: str, widget: QWidget | None = None, settled_s: float = _SETTLED_S) -> None:
+    async def _grab(
+        self,
+        name: str,
+        widget: QWidget | None = None,
+        settled_s: float = _SETTLED_S,
+        before: Callable[[], object] | None = None,
+    ) -> None:
+        """`before` is done again for each scheme."""
         from app.scenario import ScenarioFailed
 
-        await asyncio.sleep(settled_s)
-        path = self._folder / f"{name}-{self._scheme}.png"
-        if not (widget or self._window).grab().save(str(path)):
-            raise ScenarioFailed(f"The picture could not be saved to {path}.")
-        print(path)
+        for number, scheme in enumerate(self._schemes):
+            self._window.app_settings.set("look.scheme", scheme)
+            if before:
+                before()
+            await asyncio.sleep(_THEME_S if number and not before else settled_s)
+            path = self._folder / f"{name}-{scheme}.png"
+            if not (widget or self._window).grab().save(str(path)):
+                raise ScenarioFailed(f"The picture could not be saved to {path}.")
+            print(path, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m app.bench.screens --out DIR --scheme light`."""
+    """`python -m app.bench.screens --out DIR [--schemes light] [--only models lab]`."""
     parser = argparse.ArgumentParser(prog="python -m app.bench.screens")
     parser.add_argument("--out", required=True)
-    parser.add_argument("--scheme", choices=("light", "dark"), required=True)
+    parser.add_argument("--schemes", choices=SCHEMES, nargs="+", default=SCHEMES)
+    parser.add_argument("--only", choices=SCREENS, nargs="+", default=SCREENS)
     parser.add_argument("--model", default="starter")
     options = parser.parse_args(argv)
-    return run_screens(options.out, options.scheme, options.model)
+    return run_screens(options.out, options.schemes, options.only, options.model)
 
 
 if __name__ == "__main__":

@@ -56,3 +56,13 @@ def test_the_inspectors_switch_says_what_is_wanted(qtbot: QtBot, header: Header)
     with qtbot.waitSignal(header.inspector_toggled, timeout=500) as asked:
         qtbot.mouseClick(header.inspector_button, Qt.MouseButton.LeftButton)
     assert asked.args == [False]
+
+
+def test_race_tables_and_lab_are_asked_for_here_while_there_is_room(qtbot: QtBot, header: Header) -> None:
+    asked: list[str] = []
+    header.opened.connect(asked.append)
+    for button in header.openers.values():
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert asked == ["race", "tables", "lab"]
+    header.resize(540, HEIGHT_PX)
+    assert not any(button.isVisible() for button in header.openers.values())
