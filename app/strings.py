@@ -141,7 +141,7 @@ OPEN_TABLES = "Open Tables"
 DETAILS = "Details"
 HIDE_DETAILS = "Hide details"
 CLOSE_BANNER = "Dismiss"
-LOG_NAME = "Last lines of the worker's log"
+LOG_NAME = "Last lines of the worker’s log"
 NO_LOG = "The worker wrote nothing to its log."
 
 DIED_TITLE = "The worker stopped unexpectedly."

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from app.theme.theme import Scheme
     from app.window import MainWindow
 
-_TIMEOUT_S = 420.0
+_TIMEOUT_S = 900.0
 _SETTLED_S = 1.2
 _ANSWER_TOKENS = 80
 _GRAB_AFTER_TOKENS = 60

@@ -23,7 +23,7 @@ from app.theme.theme import Theme
 from core.errors import SettingError
 from core.settings import WindowSettings, declared, read
 
-_SIZE_PX = (520, 728)
+_SIZE_PX = (520, 752)
 _PAD_PX = 24
 _LABEL_PX = 148
 _CONTENT_PX = _SIZE_PX[0] - 2 * _PAD_PX

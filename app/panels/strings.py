@@ -76,7 +76,7 @@ def defaults_note(own: int) -> str:
         " “Make default” there is what new chats start with."
     )
     if not own:
-        return f"{start} They start with Draftlight's own settings now."
+        return f"{start} They start with Draftlight’s own settings now."
     return f"{start} They start with {'1 setting' if own == 1 else f'{own} settings'} of yours now."
 
 

@@ -114,6 +114,7 @@ class LabWindow(QWidget):
         close = sum(place.mark.pair.close_call for place in differing)
         any_answers = bool(results and results.cells)
         self.differ.setText(strings.differ(len(differing), close) if any_answers else "")
+        self._under_board.setVisible(any_answers)
         self.show_button.setVisible(bool(differing))
         self.export_button.setEnabled(results is not None)
 
@@ -136,7 +137,8 @@ class LabWindow(QWidget):
         board = QVBoxLayout()
         board.setSpacing(10)
         board.addWidget(self.parity)
-        board.addWidget(_Rule(theme))
+        self._under_board = _Rule(theme)
+        board.addWidget(self._under_board)
         found = QHBoxLayout()
         found.addWidget(self.differ, 1, Qt.AlignmentFlag.AlignVCenter)
         found.addWidget(self.show_button)
