@@ -47,12 +47,17 @@ def test_without_a_plain_step_there_is_no_unit() -> None:
     assert cost(8) == 1.5
 
 
-def test_it_is_measured_while_idle_and_kept(toy_engine: Engine) -> None:
+def test_it_is_measured_while_idle_and_kept(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    engine = Engine()
+    engine.use(toy_engine.loaded)
     pieces = 0
-    while toy_engine.idle_work():
+    while engine.idle_work():
         pieces += 1
     assert pieces > len(WIDTHS)
-    assert not toy_engine.idle_work()
+    assert not engine.idle_work()
     held = load_profile(toy_engine.loaded.info)
     assert held is not None
     assert set(held.contexts[0].seconds) == set(WIDTHS)
