@@ -63,7 +63,7 @@ def test_a_models_whole_life(hub: Hub, toy_folder: Path) -> None:
 
 
 def test_an_interrupted_download_is_listed_and_goes_on(hub: Hub) -> None:
-    hub.trouble = Trouble(bytes_per_s=400_000)
+    hub.trouble = Trouble(bytes_per_s=60_000)
     process = subprocess.Popen([*COMMAND, "download", NAME], stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 30
     while not hub.ranges_of("model.safetensors") and time.monotonic() < end:

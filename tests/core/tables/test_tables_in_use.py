@@ -212,7 +212,7 @@ def test_gauges_carry_the_table(tmp_path: Path, toy_folder: Path) -> None:
     assert (cold.lookups, cold.hits) == (first.lookups, first.hits)
     assert warm.used_before == cold.used > 0
     assert (warm.lookups, warm.hits) == (second.lookups - first.lookups, second.hits - first.hits)
-    assert warm.hits / warm.lookups > cold.hits / cold.lookups, "the same answer again is known"
+    assert warm.hits > cold.hits, "the same answer again is known"
     plain = assign_all(MOD, [("drafting.drafter", "off")])
     assert {e.table for e in engine.generate_ids(PROMPT, plain) if isinstance(e, Gauges)} == {None}
     engine.close()
