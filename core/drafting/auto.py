@@ -74,6 +74,8 @@ class AutoDrafter:
         for token in tokens:
             guesses = self._looked.get(node) if node is not None else None
             self._evidence.hear(token, guesses)
+            if self._evidence.learned_is_wrong:
+                self._evidence.put_aside_learned(WEIGHTS)
             node = self._nodes.get((node, token)) if node is not None else None
         self._forget_draft()
 

@@ -23,8 +23,8 @@ from typing import NamedTuple
 from core.drafting.calibration import (
     LEARNED_KIND,
     REMEMBERED_KIND,
-    WEIGHTS,
     Calibration,
+    Weights,
     kind_of,
     log2_1,
     logit,
@@ -90,8 +90,7 @@ class Guess(NamedTuple):
 class Evidence:
     """Of one request. `calibration` may have learned from earlier ones; it starts anew if not given.
 
-    `learned`: the family's frozen continuations, if there are any, put aside where they are wrong;
-    `remembered`: its n-gram table.
+    `learned`: the family's frozen continuations, if there are any; `remembered`: its n-gram table.
     """
 
     def __init__(
@@ -129,9 +128,6 @@ class Evidence:
             calibration.learn(guess.log_odds, guess.kind, guess.token == token)
         if self._learned is not None:
             self._learned.hear(tuple(index.text[-TAIL_TOKENS:]), token)
-            if self._learned.is_wrong:
-                self._learned = None
-                calibration.go_by(WEIGHTS)
         newest = index.newest(index.tip()) if index.tip() != ROOT else NOWHERE
         calibration.learn_familiarity(newest >= 0 and index.text[newest] == token)
         self._thread.follow(index, token)
@@ -144,6 +140,16 @@ class Evidence:
         self._thread.take_up(index)
         self._unranked += 1
         self._here = None
+
+    @property
+    def learned_is_wrong(self) -> bool:
+        """Whether what comes is not what the learned table says at all."""
+        return self._learned is not None and self._learned.is_wrong
+
+    def put_aside_learned(self, weights: Weights) -> None:
+        """Go on without the learned table, by `weights`."""
+        self._learned = None
+        self.calibration.go_by(weights)
 
     def hear_top(self, rows: Sequence[Sequence[int]]) -> None:
         """The verifier's ranking at the places of the newest `len(rows)` tokens, in order."""

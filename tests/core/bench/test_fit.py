@@ -15,6 +15,7 @@ from core.cli import main
 from core.drafting.calibration import WEIGHTS, Calibration, Weights
 from core.drafting.evidence import Evidence
 from core.rehearsal.streams import Stream, write_streams
+from core.tables.gram_count import GramCounter, Pruning
 
 
 def streams() -> list[Stream]:
@@ -91,3 +92,11 @@ def test_a_weight_on_top_of_known_log_odds() -> None:
     known = rng.normal(size=20000)
     came = (rng.random(20000) < 1 / (1 + np.exp(-known - 0.7))).astype(np.float64)
     assert newton(np.ones((20000, 1)), came, known) == pytest.approx([0.7], abs=0.06)
+
+
+def test_features_stay_features_where_the_learned_table_is_wrong() -> None:
+    counter = GramCounter(4)
+    counter.add([], [900, 901, 902] * 20)
+    guesses = collect(streams(), counter.table(Pruning(least_share=0.0, discount=0.0)))
+    assert guesses.features.dtype == np.float64
+    assert len(guesses.features) == len(guesses.came) > 100

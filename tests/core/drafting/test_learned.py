@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from core.drafting.auto import AutoDrafter
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.evidence import TAIL_TOKENS, Evidence
 from core.drafting.gram_table import GramTable
 from core.drafting.learned import Learned
+from core.settings.drafting import Auto
 from core.tables.gram_count import GramCounter, Pruning
 
 SAID = [[5, 6, 7, 8, 5, 6, 7, 9], [5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 8]] * 4
@@ -65,13 +67,12 @@ def test_the_table_raises_what_both_know_and_lowers_what_it_does_not_expect() ->
 
 
 def test_a_table_that_is_always_wrong_is_put_aside_and_a_right_one_is_not() -> None:
-    def heard(answer: list[int]) -> Evidence:
-        evidence = Evidence(1000, Calibration(WEIGHTS_LEARNED), Learned(table()))
-        evidence.read([30, 31])
-        for token in answer:
-            evidence.hear(token)
-        return evidence
+    def heard(answer: list[int]) -> Calibration:
+        calibration = Calibration()
+        drafter = AutoDrafter(Auto(), 1000, calibration=calibration, continuations=table())
+        drafter.begin([30, 31])
+        drafter.observe(answer)
+        return calibration
 
-    right, wrong = heard(SAID[0] * 4), heard([9, 40, 41, 42] * 10)
-    assert right.calibration.weights == WEIGHTS_LEARNED
-    assert wrong.calibration.weights == WEIGHTS
+    assert heard(SAID[0] * 4).weights == WEIGHTS_LEARNED
+    assert heard([9, 40, 41, 42] * 10).weights == WEIGHTS
