@@ -66,6 +66,7 @@ class AutoDrafter:
 
     def begin(self, prompt: Sequence[int]) -> None:
         self._evidence = self._new_evidence()
+        self._evidence.calibration.begin_answer()
         self._evidence.read(prompt)
         self._forget_draft()
 
@@ -137,7 +138,7 @@ class AutoDrafter:
         learned = Learned(self._continuations) if self._continuations is not None else None
         weights = WEIGHTS_LEARNED if learned else WEIGHTS
         calibration = self._calibration if self._calibration is not None else Calibration()
-        calibration.begin(weights)
+        calibration.go_by(weights)
         remembered = Remembered(self._memory) if self._memory is not None else None
         return Evidence(self._capacity, calibration, learned, remembered)
 

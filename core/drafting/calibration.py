@@ -135,13 +135,13 @@ class Calibration:
         self._familiar: float = _FAMILIAR_AT_FIRST
         self._length_weights: list[float] = []
 
-    def begin(self, weights: Weights) -> None:
-        """A new answer begins: earlier ones count for part of what they did, and `weights` hold."""
-        self.go_by(weights)
+    def begin_answer(self) -> None:
+        """A new answer begins: earlier ones count for part of what they did."""
         for kind, counts in enumerate(self._counts):
             counts[:] = [count * _KEPT for count in counts]
             self._correct(kind)
         self._familiar = _FAMILIAR_AT_FIRST  # of one answer's copying, nothing follows for the next
+        self._length_weights.clear()
 
     def go_by(self, weights: Weights) -> None:
         """`weights` hold from here on; what was learned stays."""
