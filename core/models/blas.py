@@ -7,7 +7,12 @@ entry point calls it through `core.models.runtime`. On macOS there is nothing to
 The wheel of OpenBLAS needs `libgfortran.so.5`. Where the system has none, the copy that MLX's
 own wheel carries is used; its library name was changed when that wheel was made, so a copy with
 the plain name is put into the cache directory once. Delete this when the OpenBLAS wheel brings
-its own (cmeel-openblas 0.3.31 does not) or MLX links a fast BLAS.
+its own (cmeel-openblas 0.3.29 does not) or MLX links a fast BLAS.
+
+The wheel is built for one processor, that of the machine it was made on: 0.3.29 needs AVX2, 0.3.31
+AVX-512, and a processor without it ends the process at the first matrix. So the version is pinned
+to the one that runs nearly everywhere, and the library is asked what it was built for before it is
+used; Debian's chooses at run time.
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ from core.errors import MissingLibraryError
 from core.paths import cache_dir
 
 _SONAME = b"libgfortran.so.5"
+# By OpenBLAS's name of the processor it was built for; anything else of today has AVX2 at most.
+_NEEDS = {"SKYLAKEX": "avx512f", "COOPERLAKE": "avx512f", "SAPPHIRERAPIDS": "avx512f"}
 
 
 def load_openblas() -> str:
@@ -49,7 +56,7 @@ def _load() -> str:
     problems = []
     if bundled is not None:
         try:
-            _global(bundled)
+            _use(bundled)
             return f"OpenBLAS ({importlib.metadata.version('cmeel-openblas')})"
         except OSError as error:
             problems.append(str(error))
@@ -57,12 +64,12 @@ def _load() -> str:
         if fortran is not None:
             try:
                 _load_gfortran(fortran)
-                _global(bundled)
+                _use(bundled)
                 return f"OpenBLAS ({importlib.metadata.version('cmeel-openblas')})"
             except OSError as error:
                 problems.append(str(error))
     try:
-        _global(Path("libopenblas.so.0"))
+        _use(Path("libopenblas.so.0"))
         return "OpenBLAS (system)"
     except OSError as error:
         problems.append(str(error))
@@ -70,6 +77,34 @@ def _load() -> str:
         f"No OpenBLAS could be loaded, and without it MLX is fifty times slower ({'; '.join(problems)}).",
         "On Debian or Ubuntu: apt-get install libopenblas0-pthread",
     )
+
+
+def _use(path: Path) -> None:
+    """Load OpenBLAS for everyone. Raises OSError if it cannot be, or would not run on this processor."""
+    library = ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
+    library.openblas_get_config.restype = library.openblas_get_corename.restype = ctypes.c_char_p
+    if b"DYNAMIC_ARCH" not in library.openblas_get_config():
+        core = library.openblas_get_corename().decode()
+        lacking = missing_instructions(core, _processor_flags())
+        if lacking:
+            raise OSError(f"{path.name} is built for {core} and this processor has no {lacking}")
+    _global(path)
+
+
+def missing_instructions(core: str, flags: frozenset[str]) -> str:
+    """What an OpenBLAS built for `core` needs and a processor with these flags lacks, or nothing."""
+    needs = _NEEDS.get(core.upper(), "avx2")
+    return "" if needs in flags else needs
+
+
+def _processor_flags() -> frozenset[str]:
+    """As the kernel names them; all that is asked for if it does not say."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "avx2 avx512f")
+    return frozenset(flags.split())
 
 
 def _global(path: Path) -> None:
