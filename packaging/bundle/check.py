@@ -1,7 +1,8 @@
 """`make app-check`: assemble the bundle's tree with the real macOS wheels, and verify it.
 
 `python -m bundle.check` assembles and verifies, on Linux too; `python -m bundle.check APP`
-verifies one that is there. `--runtime` also downloads CPython and the launcher, which come from
+verifies one that is there. What was assembled is also signed, in a copy, by a signer that needs no
+Mac, and that seal verified. `--runtime` also downloads CPython and the launcher, which come from
 outside the package index. Exit status 1 if anything failed; what only a Mac brings is `absent`.
 """
 
@@ -17,7 +18,7 @@ from pathlib import Path
 from bundle.checks import Bundle, Result, check_all
 from bundle.finish import finish
 from bundle.prepare import packager, packager_environment, prepare, say
-from bundle.project import FORMAL_NAME, read_project
+from bundle.project import BUILD, FORMAL_NAME, read_project
 from bundle.wheels import MACOS
 
 _MARKS = {"ok": "ok    ", "failed": "FAILED", "absent": "absent"}
@@ -45,6 +46,18 @@ def assemble(*, with_runtime: bool) -> Path:
     return app
 
 
+def sign_copy(app: Path) -> Path:
+    """A signed copy of `app`, in a folder of its own. Raises CalledProcessError if it cannot be signed."""
+    say("Signing a copy, ad hoc with the hardened runtime")
+    copy = BUILD / "macos" / "signed" / app.name
+    subprocess.run(
+        [str(packager()), "-m", "bundle.sign", str(app), str(copy)],
+        env=packager_environment(dict(os.environ)),
+        check=True,
+    )
+    return copy
+
+
 def report(results: list[Result]) -> int:
     """Print them; 1 if one failed."""
     width = max(len(result.check) for result in results)
@@ -64,9 +77,15 @@ def main() -> int:
     parser.add_argument("app", nargs="?", type=Path, help="a bundle that is there already")
     parser.add_argument("--runtime", action="store_true", help="download CPython and the launcher too")
     options = parser.parse_args()
-    app = options.app or assemble(with_runtime=options.runtime)
+    if options.app:
+        say(f"Checks of {options.app.name}")
+        return report(check_all(Bundle(options.app.resolve()), read_project()))
+    app = assemble(with_runtime=options.runtime)
+    copy = sign_copy(app)
     say(f"Checks of {app.name}")
-    return report(check_all(Bundle(app.resolve()), read_project()))
+    status = report(check_all(Bundle(app), read_project(), Bundle(copy)))
+    shutil.rmtree(copy.parent)
+    return status
 
 
 if __name__ == "__main__":

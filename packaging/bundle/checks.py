@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bundle.icns import KINDS, IcnsError, read_icns
-from bundle.macho import Image, images, is_macho
+from bundle.macho import Image, MachOError, images, is_macho, slices
 from bundle.notice import NOTICE, licences_in
 from bundle.project import (
     ARCHITECTURE,
@@ -26,6 +26,8 @@ from bundle.project import (
     ROOT,
     Project,
 )
+from bundle.seal import LIST, seal_problems
+from bundle.signature import changed
 
 # PySide6 6.11's arm64 bindings name macOS 15 as their oldest system, though the wheel is tagged for
 # 13 and Qt itself for 13. Known, and on the list of what a Mac has to prove (README).
@@ -76,8 +78,8 @@ class Bundle:
                 yield path, images(path.read_bytes())
 
 
-def check_all(bundle: Bundle, project: Project) -> list[Result]:
-    """Every result, in reading order."""
+def check_all(bundle: Bundle, project: Project, sealed: Bundle | None = None) -> list[Result]:
+    """Every result, in reading order. `sealed` is a copy whose seal is looked at in place of its own."""
     machos = list(bundle.machos())
     return [
         *_plist(bundle, project),
@@ -91,6 +93,7 @@ def check_all(bundle: Bundle, project: Project) -> list[Result]:
         *_bytecode(bundle),
         *_licences(bundle),
         *_signatures(bundle, machos),
+        *_seal(bundle, sealed or bundle),
         *_sizes(bundle),
     ]
 
@@ -320,15 +323,31 @@ def _is_template(path: Path) -> bool:
 
 
 def _signatures(bundle: Bundle, machos: list[tuple[Path, list[Image]]]) -> Iterator[Result]:
-    bare = [bundle.named(path) for path, found in machos if not all(image.signed for image in found)]
-    yield _result(
-        "signatures", [f"{name} has none" for name in bare], f"each of {len(machos)} files carries one"
-    )
-    sealed = bundle.contents / "_CodeSignature" / "CodeResources"
-    if sealed.is_file():
-        yield Result("seal", "ok", "the bundle is sealed; codesign says whether it holds")
-    else:
+    wrong = [f"{bundle.named(path)} {problem}" for path, _ in machos if (problem := _unsigned(path))]
+    yield _result("signatures", wrong, f"each of {len(machos)} files is, page by page, as it was signed")
+
+
+def _unsigned(path: Path) -> str:
+    """What of a Mach-O file's signature does not hold."""
+    content = path.read_bytes()
+    try:
+        found = [changed(content[part.offset : part.offset + part.size]) for part in slices(content)]
+    except MachOError as error:
+        return f"cannot be verified: {error}"
+    return next(filter(None, found), "")
+
+
+def _seal(bundle: Bundle, sealed: Bundle) -> Iterator[Result]:
+    """Of the bundle, or of a copy that was sealed to see whether it can be."""
+    if not (sealed.contents / LIST).is_file():
         yield Result("seal", "absent", "codesign, on a Mac, seals the bundle")
+        return
+    files = sum(path.is_file() for path in sealed.contents.rglob("*"))
+    copy = "" if sealed == bundle else ", in a copy that was signed here"
+    if not (bundle.contents / "MacOS" / FORMAL_NAME).exists():
+        copy += " with a stand-in for the launcher"
+    text = f"{files:,} files as sealed, the hardened runtime is on{copy}"
+    yield _result("seal", seal_problems(sealed.contents), text)
 
 
 def _sizes(bundle: Bundle) -> Iterator[Result]:

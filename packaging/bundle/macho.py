@@ -7,6 +7,7 @@ those of <mach-o/loader.h> and <mach-o/fat.h>.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +40,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Slice:
-    """Where an image lies in its file, in bytes."""
+    """Where an image lies in its file, or a signature in its image, in bytes."""
 
     architecture: str
     offset: int
@@ -83,20 +84,36 @@ def thin(content: bytes, architecture: str) -> bytes:
     raise MachOError(f"It has no {architecture} image.")
 
 
-def _image(content: bytes, architecture: str) -> Image:
+def signature_place(image: bytes) -> Slice | None:
+    """Where the signature of one image lies in it; None if it has none. Raises `MachOError`."""
+    for command, body in _commands(image):
+        if command == _LC_CODE_SIGNATURE:
+            offset, size = _unpack("<2I", body, 8)
+            if offset + size > len(image):
+                raise MachOError("The signature is cut off.")
+            return Slice("", offset, size)
+    return None
+
+
+def _commands(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each load command's number and its bytes."""
     if content[:4] != _MAGIC_64:
         raise MachOError("An image is not a 64-bit Mach-O.")
-    count = _unpack("<I", content, 16)[0]
+    offset = 32
+    for _ in range(_unpack("<I", content, 16)[0]):
+        command, size = _unpack("<II", content, offset)
+        if size < 8:
+            raise MachOError("A load command has no length.")
+        yield command, content[offset : offset + size]
+        offset += size
+
+
+def _image(content: bytes, architecture: str) -> Image:
     loads: list[str] = []
     paths: list[str] = []
     own_name = minimum = ""
     signed = False
-    offset = 32
-    for _ in range(count):
-        command, size = _unpack("<II", content, offset)
-        if size < 8:
-            raise MachOError("A load command has no length.")
-        body = content[offset : offset + size]
+    for command, body in _commands(content):
         if command in _LOADS:
             loads.append(_text(body))
         elif command == _LC_ID_DYLIB:
@@ -108,7 +125,6 @@ def _image(content: bytes, architecture: str) -> Image:
         elif command == _LC_VERSION_MIN_MACOSX:
             minimum = _version(_unpack("<I", body, 8)[0])
         signed = signed or command == _LC_CODE_SIGNATURE
-        offset += size
     return Image(architecture, tuple(loads), tuple(paths), own_name, minimum, signed)
 
 

