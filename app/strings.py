@@ -141,6 +141,7 @@ OPEN_TABLES = "Open Tables"
 DETAILS = "Details"
 HIDE_DETAILS = "Hide details"
 CLOSE_BANNER = "Dismiss"
+NEXT_TROUBLE = "Next"
 LOG_NAME = "Last lines of the worker’s log"
 NO_LOG = "The worker wrote nothing to its log."
 
@@ -153,6 +154,10 @@ TEXT_IS_BACK = "Your text is back below."
 UNFINISHED_NOTE = "Draftlight was closed before this answer was finished."
 STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
 UNREADABLE_TITLE = "The worker sent something that cannot be read."
+
+
+def trouble_count(number: int, count: int) -> str:
+    return f"{number} of {count}"
 
 
 def tables_refused(family: str) -> str:

@@ -245,7 +245,7 @@ class MainWindow(QMainWindow):
 
     def _remedy(self, name: str) -> None:
         if name == "tables":
-            self.views.banner.clear()
+            self.desk.trouble.withdraw(self.views.banner.trouble)
             self.windows.show("tables")
 
     def _show_arrangement(self, plan: Arrangement) -> None:

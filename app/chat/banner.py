@@ -1,8 +1,8 @@
 """Banner: says what went wrong, in the window and not in the way.
 
-Shows one `Trouble` at a time: title, text, a button with the remedy, and log lines on request.
-The newest trouble replaces an older one. It hides when it is dismissed; a remedy that was
-chosen is reported, and whoever carries it out hides the banner.
+Shows one `Trouble` at a time: title, text, a button with the remedy, and log lines on request;
+where there are several, which one of how many. Dismissing it, the next one and a remedy are
+reported; whoever carries that out shows another or hides the banner.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Banner(QWidget):
 
     remedy_requested = Signal(str)  # trouble.Remedy
     dismissed = Signal()
+    next_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -51,6 +52,8 @@ class Banner(QWidget):
         self._text = TextLabel(theme, "", 12.5, 18, "text", tabular=True, wrap=True, parent=self)
         self.remedy_button = Button(theme, strings.RESTART_WORKER, "primary", True)
         self.details_button = Button(theme, strings.DETAILS, "link", True)
+        self.count_label = TextLabel(theme, "", 11, 16, tabular=True, parent=self)
+        self.next_button = Button(theme, strings.NEXT_TROUBLE, "link", True)
         self.close_button = IconButton(theme, "x", strings.CLOSE_BANNER)
         self.log_view = QPlainTextEdit(self)
         self._prepare_log()
@@ -58,7 +61,8 @@ class Banner(QWidget):
 
         self.remedy_button.clicked.connect(self._choose_remedy)
         self.details_button.clicked.connect(self._toggle_details)
-        self.close_button.clicked.connect(self._dismiss)
+        self.next_button.clicked.connect(self.next_requested)
+        self.close_button.clicked.connect(self.dismissed)
         theme.changed.connect(self._recolor)
         self._recolor()
         self.setVisible(False)
@@ -68,8 +72,8 @@ class Banner(QWidget):
         """What is shown; None while hidden."""
         return self._trouble
 
-    def show_trouble(self, trouble: Trouble) -> None:
-        """Show `trouble` instead of whatever was shown, and have it read aloud."""
+    def show_trouble(self, trouble: Trouble, number: int = 1, count: int = 1) -> None:
+        """Show `trouble`, the `number`th of `count`, and have it read aloud."""
         self._trouble = trouble
         self._title.setText(trouble.title)
         self._text.setText(trouble.text)
@@ -77,11 +81,15 @@ class Banner(QWidget):
         self.remedy_button.setVisible(bool(trouble.remedy))
         _relabel(self.remedy_button, _REMEDIES.get(trouble.remedy, ""))
         self.details_button.setVisible(bool(trouble.log))
+        which = strings.trouble_count(number, count) if count > 1 else ""
+        self.count_label.setText(which)
+        for widget in (self.count_label, self.next_button):
+            widget.setVisible(bool(which))
         self.log_view.setPlainText("\n".join(trouble.log))
         lines = min(max(len(trouble.log), 2), _LOG_LINES)
         self.log_view.setFixedHeight(lines * self.log_view.fontMetrics().lineSpacing() + 18)
         self._show_log(False)
-        self.setAccessibleName(f"{trouble.title} {trouble.text}")
+        self.setAccessibleName(" ".join(part for part in (which, trouble.title, trouble.text) if part))
         self.setVisible(True)
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
@@ -106,10 +114,6 @@ class Banner(QWidget):
             bar.setValue(bar.maximum())  # what happened last is at the end
         self._fit()
 
-    def _dismiss(self) -> None:
-        self.clear()
-        self.dismissed.emit()
-
     def _prepare_log(self) -> None:
         self.log_view.setReadOnly(True)
         self.log_view.setAccessibleName(strings.LOG_NAME)
@@ -128,6 +132,8 @@ class Banner(QWidget):
         buttons.addWidget(self.remedy_button)
         buttons.addWidget(self.details_button)
         buttons.addStretch(1)
+        buttons.addWidget(self.count_label)
+        buttons.addWidget(self.next_button)
         # A spacer is not hidden with the widget it belongs to.
         self._log_gap = QSpacerItem(0, 0, vData=QSizePolicy.Policy.Fixed)
         words = QVBoxLayout()

@@ -17,6 +17,7 @@ from app import strings
 from app.chat.reading_map import skipped_tokens
 from app.context_meter import ContextMeter
 from app.desk.chat_page import ChatPage
+from app.desk.trouble_board import TroubleBoard
 from app.session import effects as fx
 from app.session.chats import Chats
 from app.session.coalescer import Coalescer
@@ -44,9 +45,16 @@ class Answering(QObject):
     map_heard = Signal()  # it is known what is read for the answer on the screen
 
     def __init__(
-        self, views: Views, chats: Chats, page: ChatPage, meter: ContextMeter, parent: QObject | None = None
+        self,
+        views: Views,
+        chats: Chats,
+        page: ChatPage,
+        meter: ContextMeter,
+        trouble: TroubleBoard,
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
+        self._trouble = trouble
         self._views = views
         self._chats = chats
         self._page = page
@@ -206,7 +214,7 @@ class Answering(QObject):
             self._chats.keep(chat.fail(ended.turn_id, failed.message))
             if shown:
                 self._views.transcript.finish_answer(ended.turn_id, None, failed.message)
-        self._views.banner.show_trouble(of_failure(failed, text_is_back=back))
+        self._trouble.say(of_failure(failed, text_is_back=back))
         if back:
             self._meter.show_refused(failed.over_tokens)
         self.answer_finished.emit(ended.turn_id)

@@ -33,6 +33,7 @@ from app.session import effects as fx
 from app.session.chats import Chats
 from app.session.conversation import NOTHING_WRITTEN, Conversation
 from app.session.intents import Count, Load, Restart, Stop, Submit
+from app.session.trouble import Until
 from app.session.turn import Input, Link, Phase, advance
 from app.store.home import Home
 from app.views import Views
@@ -67,10 +68,10 @@ class Desk(QObject):
         self.chats = Chats(shelf=self.home.shelf, open_id=self.home.preferences.now.open_chat)
         self._meter = ContextMeter(views.composer, self._count, self)
         self._page = ChatPage(views, self.chats, self._meter, self)
-        self._answering = Answering(views, self.chats, self._page, self._meter, self)
+        self.trouble = TroubleBoard(views.banner)
+        self._answering = Answering(views, self.chats, self._page, self._meter, self.trouble, self)
         self._reading = ReadingRoom(views, self.chats, self._page, self._answering, self)
-        self._worker = WorkerBoard(views, self._meter)
-        self._trouble = TroubleBoard(views.banner)
+        self._worker = WorkerBoard(views, self._meter, self.trouble)
         self.chat_settings = ChatSettings(views.inspector, self.chats, self.home.preferences, self)
         self.tables = TablesRoom(self.chat_settings, self.home.preferences, self.take, self)
         self._editing = Editing(views, self.chats, self._page, self)
@@ -78,7 +79,7 @@ class Desk(QObject):
         self.transfer = Transfer(views.sidebar, self.chats, self)
         self.racing = Racing(views, self.chats, self.take, self)
         self.models = ModelRoom(views.inspector, self.home.preferences, self.take, self)
-        self._saving = Saving(views.banner, self.chats, self.home, self)
+        self._saving = Saving(self.trouble, self.chats, self.home, self)
         if self.home.library and not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
         # In this order each is asked whether an effect is its own.
@@ -87,7 +88,7 @@ class Desk(QObject):
             self.racing,
             self._answering,
             self._worker,
-            self._trouble,
+            self.trouble,
             self.tables,
         )
         self._wire()
@@ -171,7 +172,7 @@ class Desk(QObject):
 
     def show_error(self, error: RequestError) -> None:
         """Something that a person asked of the window and that cannot be done."""
-        self._trouble.show_request_error(error, "window")
+        self.trouble.show_request_error(error, "window")
 
     def remedy(self, name: str) -> None:
         """What the banner offers."""
@@ -180,7 +181,7 @@ class Desk(QObject):
         elif name == "repair":
             self._saving.repair()
         elif name == "load" and self._link.phase in (Phase.READY, Phase.NO_MODEL):
-            self._views.banner.clear()
+            self.trouble.end(Until.READY)
             self.take(Load(self._link.model))
 
     # ---- what the person wants of the chats
@@ -221,7 +222,7 @@ class Desk(QObject):
         if isinstance(effect, fx.RestartWorker | fx.WorkerDied):
             self._worker.forget()
         if isinstance(effect, fx.RestartWorker):
-            self._views.banner.clear()
+            self.trouble.end(Until.READY)
             self._views.first_page.set_loading("", None)
             self._restart()
         elif not any(room.carry_out(effect) for room in self._rooms):
@@ -230,8 +231,7 @@ class Desk(QObject):
     def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
         self.chats.keep(chat)
         self._answering.start(running)
-        self._views.banner.clear()
-        self._saving.remind()
+        self.trouble.end(Until.ASKED)
         settings = settings or self._views.inspector.settings
         settings = permitted(settings, self.home.preferences.now.settings.allowed)
         self.take(Submit(running.turn_id, chat.messages_for_request(), settings))
@@ -289,7 +289,7 @@ class Desk(QObject):
         views.composer.draft_changed.connect(self.tables.note_typing)
         self.chat_settings.defaults_changed.connect(lambda own: self.tables.show_defaults())
         self.link_changed.connect(self.tables.follow)
-        views.composer.attach_failed.connect(lambda error: self._trouble.show_request_error(error, "attach"))
+        views.composer.attach_failed.connect(lambda error: self.trouble.show_request_error(error, "attach"))
         views.composer.new_chat_requested.connect(self.move_to_new_chat)
         views.transcript.regenerate_requested.connect(self.regenerate)
         views.transcript.everything_requested.connect(self.read_everything)
@@ -310,7 +310,7 @@ class Desk(QObject):
         self.listing.open_requested.connect(self._open)
         self.listing.stop_requested.connect(self.stop)
         for room in (self.listing, self.transfer, self.chat_settings):
-            room.failed.connect(lambda error: self._trouble.show_request_error(error, "chats"))
+            room.failed.connect(lambda error: self.trouble.show_request_error(error, "chats"))
         self._saving.chats_changed.connect(self._chats_changed)
         self._answering.answer_finished.connect(self.answer_finished)
         self._reading.panel_requested.connect(self.document_requested)

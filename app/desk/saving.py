@@ -1,7 +1,6 @@
 """Saving: what the person has to know about how chats are kept, and the repair of a damaged file.
 
-Nothing is said while all is well. A trouble stays until it is over: who clears the banner for
-another reason calls `remind()`.
+Nothing is said while all is well. A trouble stays until it is over.
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
 
 from app import strings
-from app.chat.banner import Banner
+from app.desk.trouble_board import TroubleBoard
 from app.session.chats import Chats
-from app.session.trouble import Trouble, of_failure
+from app.session.trouble import Trouble, Until
 from app.store.faults import is_damage, saving_trouble
 from app.store.home import Home
 from core.errors import RequestError
-from core.events import failure
 
 
 class Saving(QObject):
@@ -27,24 +25,19 @@ class Saving(QObject):
     chats_changed = Signal()  # there are others than before
     _heard = Signal(object)  # an Exception, or None
 
-    def __init__(self, banner: Banner, chats: Chats, home: Home, parent: QObject | None = None) -> None:
+    def __init__(self, board: TroubleBoard, chats: Chats, home: Home, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._banner = banner
+        self._board = board
         self._chats = chats
         self._home = home
         self._trouble: Trouble | None = None
         self._heard.connect(self._take, Qt.ConnectionType.QueuedConnection)
-        banner.dismissed.connect(self._forget)
         if home.library:
             home.library.listen(self._heard.emit)
             self._show_condition()
-        if home.preferences.problem and self._trouble is None:
-            self._say(Trouble(strings.PREFERENCES_TITLE, strings.preferences_lost(home.preferences.problem)))
-
-    def remind(self) -> None:
-        """Show again what is still wrong."""
-        if self._trouble:
-            self._banner.show_trouble(self._trouble)
+        if problem := home.preferences.problem:
+            said = strings.preferences_lost(problem)
+            board.say(Trouble(strings.PREFERENCES_TITLE, said, until=Until.OVER))
 
     def repair(self) -> None:
         """What the banner of a damaged file offers."""
@@ -54,7 +47,7 @@ class Saving(QObject):
         try:
             library.repair()
         except RequestError as error:
-            self._banner.show_trouble(of_failure(failure(error, command="repair")))
+            self._board.show_request_error(error, "repair")
             return
         self._clear()
         self._chats.refresh()
@@ -84,14 +77,12 @@ class Saving(QObject):
             self._say(Trouble(found.reason, f"{found.hint} {strings.NOTHING_SAVED}".strip()))
 
     def _say(self, trouble: Trouble) -> None:
-        self._trouble = replace(trouble, stays=True)
-        self._banner.show_trouble(self._trouble)
+        trouble = replace(trouble, until=Until.OVER)
+        if trouble != self._trouble:
+            self._board.withdraw(self._trouble)
+        self._trouble = trouble
+        self._board.say(trouble)
 
     def _clear(self) -> None:
-        if self._trouble and self._banner.trouble == self._trouble:
-            self._banner.clear()
-        self._trouble = None
-
-    def _forget(self) -> None:
-        """Dismissed: the person knows."""
+        self._board.withdraw(self._trouble)
         self._trouble = None

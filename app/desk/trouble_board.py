@@ -8,7 +8,17 @@ from msgspec.structs import replace
 
 from app.chat.banner import Banner
 from app.session import effects as fx
-from app.session.trouble import of_death, of_failed_load, of_failure, of_silence, of_tables, of_unreadable
+from app.session.trouble import (
+    Trouble,
+    Until,
+    of_death,
+    of_failed_load,
+    of_failure,
+    of_silence,
+    of_tables,
+    of_unreadable,
+)
+from app.session.troubles import Troubles
 from core.errors import RequestError
 from core.events import failure
 
@@ -16,32 +26,49 @@ _LOG = logging.getLogger("draftlight.window")
 
 
 class TroubleBoard:
-    """Words come from `session.trouble`; a failed answer is shown by the answering room."""
+    """The one way to the banner: every room says here what is wrong, and what has ended it.
+
+    Words come from `session.trouble`; a failed answer is said by the answering room.
+    """
 
     def __init__(self, banner: Banner) -> None:
         self._banner = banner
+        self._troubles = Troubles()
+        banner.dismissed.connect(lambda: self.withdraw(self._troubles.shown))
+        banner.next_requested.connect(lambda: self._show(self._troubles.next()))
+
+    def say(self, trouble: Trouble) -> None:
+        """This is wrong, too."""
+        self._show(self._troubles.with_new(trouble))
+
+    def withdraw(self, trouble: Trouble | None) -> None:
+        """This is over."""
+        self._show(self._troubles.without(trouble))
+
+    def end(self, happened: Until) -> None:
+        """Whatever lasts no longer than until this is over."""
+        self._show(self._troubles.after(happened))
 
     def carry_out(self, effect: fx.Effect) -> bool:
         """Whether `effect` was a trouble; if so it is shown."""
-        banner = self._banner
         match effect:
             case fx.LoadFailed(failed, kept):
-                banner.show_trouble(of_failed_load(failed, kept))
+                self.say(of_failed_load(failed, kept))
             case fx.TroubleHeard(failed):
-                banner.show_trouble(of_failure(failed))
+                self.say(of_failure(failed))
             case fx.TablesWarned(status):
-                banner.show_trouble(of_tables(status))
+                self.say(of_tables(status))
             case fx.WorkerDied():
-                banner.show_trouble(of_death(effect))
+                self.end(Until.MOVES)
+                self.say(of_death(effect))
             case fx.WorkerStuck():
-                banner.show_trouble(of_silence(effect))
+                self.say(of_silence(effect))
             case fx.SilenceBroken():
-                if banner.trouble and banner.trouble.passes:
-                    banner.clear()
+                self.end(Until.MOVES)
             case fx.WorkerMistake(message):
                 _LOG.warning("The worker broke the protocol: %s", message)
-                if banner.trouble is None:
-                    banner.show_trouble(of_unreadable(message))
+                if not self._troubles.held:
+                    self.say(of_unreadable(message))
             case fx.WindowMistake(message):
                 _LOG.error("The window broke the protocol: %s", message)
             case _:
@@ -50,5 +77,13 @@ class TroubleBoard:
 
     def show_request_error(self, error: RequestError, command: str) -> None:
         """Something that a person asked of the window and that cannot be done."""
-        trouble = of_failure(failure(error, command=command))
-        self._banner.show_trouble(replace(trouble, stays=True))
+        self.say(replace(of_failure(failure(error, command=command)), until=Until.ASKED))
+
+    def _show(self, troubles: Troubles) -> None:
+        if troubles == self._troubles:
+            return
+        self._troubles = troubles
+        if troubles.shown is None:
+            self._banner.clear()
+        else:
+            self._banner.show_trouble(troubles.shown, troubles.at + 1, len(troubles.held))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from app import strings
 from app.context_meter import ContextMeter
+from app.desk.trouble_board import TroubleBoard
 from app.session import effects as fx
 from app.session.families import recognised
 from app.session.status import Status, status_of
+from app.session.trouble import Until
 from app.session.turn import Link
 from app.views import Views
 
@@ -14,8 +16,9 @@ from app.views import Views
 class WorkerBoard:
     """`show()` after every step of the machine; it draws only what is new."""
 
-    def __init__(self, views: Views, meter: ContextMeter) -> None:
+    def __init__(self, views: Views, meter: ContextMeter, trouble: TroubleBoard) -> None:
         self._views = views
+        self._trouble = trouble
         self._meter = meter
         self._shown: Status | None = None
         self._memory = (0, 0)
@@ -31,9 +34,7 @@ class WorkerBoard:
                 self._views.first_page.set_ready()
                 self._views.inspector.set_model(info)
                 self._views.strip.set_family(recognised(info.family_name))
-                trouble = self._views.banner.trouble
-                if trouble and not trouble.stays:
-                    self._views.banner.clear()
+                self._trouble.end(Until.READY)
             case fx.ModelGone():
                 self._views.inspector.set_model(None)
             case fx.Counted(request, tokens):

@@ -5,6 +5,7 @@ Words come from `app.strings`; which facts lead to which words is decided here. 
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Literal
 
 from msgspec import Struct
@@ -19,17 +20,23 @@ from core.events import Failed, TableStatus
 Remedy = Literal["", "restart", "load", "repair", "tables"]
 
 
+class Until(IntEnum):
+    """What ends a trouble, from what comes soonest; each ends those before it, too."""
+
+    MOVES = 0  # the stuck worker moves again
+    READY = 1  # a model is ready: so are worker and answers
+    ASKED = 2  # the next question
+    OVER = 3  # only who said it can say that it is over
+
+
 class Trouble(Struct, frozen=True):
-    """`log` is shown under Details; without lines there are no details. `passes` marks a
-    trouble that may go away by itself, and then the banner goes too. A model that is ready ends
-    all that was wrong with worker, models and answers; `stays` marks what it does not end."""
+    """`log` is shown under Details; without lines there are no details."""
 
     title: str
     text: str
     remedy: Remedy = ""
     log: tuple[str, ...] = ()
-    passes: bool = False
-    stays: bool = False
+    until: Until = Until.READY
 
 
 def of_death(died: WorkerDied) -> Trouble:
@@ -49,7 +56,7 @@ def of_death(died: WorkerDied) -> Trouble:
 
 def of_silence(stuck: WorkerStuck) -> Trouble:
     """The worker lives and does not move."""
-    return Trouble(strings.STUCK_TITLE, strings.silent_for(stuck.seconds), "restart", passes=True)
+    return Trouble(strings.STUCK_TITLE, strings.silent_for(stuck.seconds), "restart", until=Until.MOVES)
 
 
 def of_failed_load(failed: Failed, kept: str = "") -> Trouble:
@@ -70,8 +77,8 @@ def of_tables(status: TableStatus) -> Trouble:
     """Saved tables that cannot be used, with the names of the files; or why nothing is saved."""
     said = " ".join(status.notes)
     if not status.refused:
-        return Trouble(said, "", "tables", stays=True)
-    return Trouble(strings.tables_refused(recognised(status.family_name)), said, "tables", stays=True)
+        return Trouble(said, "", "tables", until=Until.ASKED)
+    return Trouble(strings.tables_refused(recognised(status.family_name)), said, "tables", until=Until.ASKED)
 
 
 def of_unreadable(message: str) -> Trouble:

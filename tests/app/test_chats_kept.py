@@ -16,6 +16,7 @@ from app.chat.user_message import UserMessage
 from app.panels.chat_delegate import dots_rect
 from app.scenario import ask
 from app.session.conversation import Conversation
+from app.session.turn import Phase
 from app.store.library import Library
 from app.window import MainWindow
 from core.events import Attachment, Message
@@ -527,6 +528,35 @@ def test_a_second_window_says_that_it_saves_nothing(qapp: QApplication, tmp_path
     library = Library(tmp_path)
     assert len(library.summaries()) == 1
     library.close()
+
+
+def test_a_death_does_not_hide_that_nothing_is_saved(qapp: QApplication, tmp_path: Path) -> None:
+    filled(tmp_path, chat_of(1))
+    other = Library(tmp_path)
+
+    async def scene(window: MainWindow) -> None:
+        banner = window.views.banner
+        await ready(window)
+        unsaved = banner.trouble
+        assert unsaved
+        ask(window, "die 5")
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        assert banner.trouble
+        assert banner.trouble.remedy == "restart"
+        assert banner.count_label.text() == "1 of 2"
+        await click(banner.next_button)
+        assert banner.trouble == unsaved
+        assert banner.count_label.text() == "2 of 2"
+        await click(banner.next_button)
+        await click(banner.remedy_button)
+        await ready(window)
+        assert banner.trouble == unsaved  # the worker is back, and still nothing is saved
+        assert banner.count_label.isHidden()
+        await click(banner.close_button)
+        assert banner.isHidden()
+
+    play(qapp, scene, folder=tmp_path)
+    other.close()
 
 
 def test_out_into_files_and_in_again(

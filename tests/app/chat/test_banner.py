@@ -75,10 +75,12 @@ def test_a_long_log_shows_its_end(qtbot: QtBot, banner: Banner) -> None:
     assert banner.log_view.height() < 200
 
 
-def test_dismissing(qtbot: QtBot, banner: Banner) -> None:
+def test_dismissing_is_asked_for(qtbot: QtBot, banner: Banner) -> None:
     banner.show_trouble(DIED)
     with qtbot.waitSignal(banner.dismissed, timeout=500):
         qtbot.mouseClick(banner.close_button, Qt.MouseButton.LeftButton)
+    assert banner.trouble == DIED
+    banner.clear()
     assert banner.isHidden()
     assert banner.trouble is None
 
@@ -89,6 +91,19 @@ def test_a_new_trouble_replaces_the_old_and_closes_its_log(qtbot: QtBot, banner:
     banner.show_trouble(Trouble("Something else.", "", "restart", ("x",)))
     assert banner.log_view.isHidden()
     assert banner.accessibleName().startswith("Something else.")
+
+
+def test_one_of_several_is_counted(qtbot: QtBot, banner: Banner) -> None:
+    banner.show_trouble(DIED)
+    assert banner.count_label.isHidden()
+    assert banner.next_button.isHidden()
+    banner.show_trouble(DIED, 2, 3)
+    assert banner.count_label.text() == "2 of 3"
+    assert banner.accessibleName().startswith("2 of 3 The worker stopped.")
+    with qtbot.waitSignal(banner.next_requested, timeout=500):
+        qtbot.keyClick(banner.next_button, Qt.Key.Key_Space)
+    banner.show_trouble(DIED)
+    assert banner.next_button.isHidden()
 
 
 def test_painted_in_the_colours_of_failure(banner: Banner) -> None:

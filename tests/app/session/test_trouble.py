@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from app.session.effects import WorkerDied, WorkerStuck
-from app.session.trouble import of_death, of_failed_load, of_failure, of_silence, of_tables
+from app.session.trouble import Until, of_death, of_failed_load, of_failure, of_silence, of_tables
 from core.events import Failed, TableStatus
 from tests.app.session.words import KILLED, failed
 
@@ -42,7 +42,7 @@ def test_a_worker_that_never_started() -> None:
 
 def test_silence_passes() -> None:
     trouble = of_silence(WorkerStuck(15.0))
-    assert trouble.passes
+    assert trouble.until is Until.MOVES
     assert trouble.remedy == "restart"
     assert "15 s" in trouble.text
 
@@ -69,7 +69,7 @@ def test_tables_that_cannot_be_used_outlast_the_loading_in_which_they_were_found
     trouble = of_tables(TableStatus("cold", "f" * 64, "Qwen3-4B", notes=notes, refused=True))
     assert trouble.title == "Not all that was learned for Qwen3 can be used."
     assert trouble.text == " ".join(notes)
-    assert (trouble.remedy, trouble.stays) == ("tables", True)
+    assert (trouble.remedy, trouble.until) == ("tables", Until.ASKED)
 
 
 def test_tables_that_are_not_saved_say_why_first() -> None:
