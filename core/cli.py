@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from core import models_command, tables_build_command, tables_command
-from core.bench import sweep_options
+from core.bench import sweep_options, table_options
 from core.errors import DraftlightError, RequestError, SettingError
 from core.settings import Settings, declared, parse_all
 
@@ -170,19 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     quality.set_defaults(run=_bench_quality)
     tables_bench = benches.add_parser("tables", help="what tables give, how large, how safe, how quick")
     _add_model(tables_bench)
-    tables_bench.add_argument("--streams", type=Path, metavar="F.jsonl.gz", help="for the replayed parts")
-    tables_bench.add_argument(
-        "--parts",
-        default="conversation,timing",
-        help="comma-separated: conversation,"
-        " timing, and with --streams sizes, cacheback, poison (default conversation,timing)",
-    )
-    tables_bench.add_argument(
-        "--drafters", default="auto,ngram-mod", help="of the conversation (default auto,ngram-mod)"
-    )
-    tables_bench.add_argument("--pairs", type=int, default=2, help="cold and warm conversations (default 2)")
-    tables_bench.add_argument("--max-tokens", type=int, default=160)
-    tables_bench.add_argument("--out", type=Path, required=True, metavar="DIR")
+    table_options.arguments(tables_bench)
     tables_bench.set_defaults(run=_bench_tables)
 
     sweep_bench = benches.add_parser("sweep", help="every drafter on every class: what the Lab shows")

@@ -1,8 +1,8 @@
 """`draftlight tables build`: evidence learned beforehand, from a model's own answers or from texts.
 
 From a model, a gram table for the `auto` drafter: its answers are kept as they come, so Ctrl-C
-loses only those under way, and the same command goes on where it stopped. From texts, a frozen
-table for `cacheback`: the count starts anew each time, in bounded memory.
+loses only those under way. From texts, a frozen table for `cacheback`, in bounded memory: what was
+counted is on disk beside the table until that is made. The same command goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from core.errors import RequestError, TableError
 
 if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
     from core.rehearsal.rehearsal import Progress, Rehearsal
+    from core.tables.corpus import Corpus, Encode
+    from core.tables.leader_count import LeaderCount
 
 _SAY_EVERY_S = 1.0
 _COUNTS = (
@@ -161,35 +163,34 @@ def _from_texts(options: argparse.Namespace) -> int:
         options.least_count,
         options.kbytes * 1024 // (follower_bytes + 1),
     )
-    read, tokens, said = 0, 0, time.monotonic()
 
     def encode(text: str) -> list[int]:
         return [int(i) for i in family.tokenizer.encode(text, add_special_tokens=False)]
 
+    counted = options.out.with_name(f".{options.out.name}.counted")
+    basis = f"{family.family} {corpus.fingerprint()}"
     try:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        with LeaderCount(shape, family.vocabulary, scratch=options.out.parent) as count:
-            for piece in corpus.pieces(encode):
-                count.add(piece.ids, starts=piece.starts)
-                read, tokens = read + piece.read_bytes, tokens + len(piece.ids)
-                if time.monotonic() - said >= _SAY_EVERY_S:
-                    said = time.monotonic()
-                    share = read / max(corpus.size_bytes, 1)
-                    print(
-                        f"\r{share:.0%} of the text, {tokens:,} tokens ", end="", file=sys.stderr, flush=True
-                    )
+        with LeaderCount(shape, family.vocabulary, counted, basis=basis) as count:
+            if not _counted(count, corpus, encode):
+                print(f"Stopped. The same command goes on from here; until then {counted} stays.")
+                return 130
             table = count.table()
+            tokens = count.mark.tokens
+            if not len(table):
+                raise RequestError(
+                    f"{tokens:,} tokens are too few for a table.", "Give more text, or --least-count 1."
+                )
+            learned_from = f"{tokens:,} tokens of text in {len(corpus.files) - corpus.passed_over:,} files"
+            save_frozen(
+                table,
+                options.out,
+                family=family.family,
+                family_name=family.family_name,
+                learned_from=learned_from,
+            )
+            count.discard()
     except OSError as error:
         raise TableError(f"{options.out} cannot be written: {error}.", "Free some space there.") from error
-    print(file=sys.stderr)
-    if not len(table):
-        raise RequestError(
-            f"{tokens:,} tokens are too few for a table.", "Give more text, or --least-count 1."
-        )
-    learned_from = f"{tokens:,} tokens of text in {len(corpus.files) - corpus.passed_over:,} files"
-    save_frozen(
-        table, options.out, family=family.family, family_name=family.family_name, learned_from=learned_from
-    )
     followers = sum(len(held) for held in table.entries().values())
     print(
         f"{options.out}: {len(table):,} leaders, {followers:,} followers,"
@@ -198,3 +199,25 @@ def _from_texts(options: argparse.Namespace) -> int:
     if corpus.passed_over:
         print(f"{corpus.passed_over:,} files were passed over, as they are no UTF-8 text.")
     return 0
+
+
+def _counted(count: LeaderCount, corpus: Corpus, encode: Encode) -> bool:
+    """Count what is not counted yet; False if that was stopped by Ctrl-C."""
+    said = time.monotonic()
+    try:
+        for piece in corpus.pieces(encode, after=count.mark.pieces):
+            count.add(piece.ids, starts=piece.starts)
+            if time.monotonic() - said >= _SAY_EVERY_S:
+                said = time.monotonic()
+                share = corpus.read_bytes / max(corpus.size_bytes, 1)
+                print(
+                    f"\r{share:.0%} of the text, {count.mark.tokens:,} tokens ",
+                    end="",
+                    file=sys.stderr,
+                    flush=True,
+                )
+    except KeyboardInterrupt:
+        return False
+    finally:
+        print(file=sys.stderr)
+    return True

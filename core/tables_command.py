@@ -1,7 +1,7 @@
 """`draftlight tables`: what the shared tables hold, saved, loaded, taken along, erased. No model, no MLX.
 
-A family is named by its tokenizer's name or by the beginning of its fingerprint. A running
-Draftlight keeps its family's lock: then it is read here, and not changed.
+A family goes by what people call it (SmolLM2), by its tokenizer's whole name or by the beginning of
+its fingerprint. A running Draftlight keeps its family's lock: then it is read here, and not changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from core.errors import TableError
-from core.events import TableInfo, TableStatus
+from core.events import LearnedTable, TableInfo, TableStatus
+from core.models.naming import family_label, readable
 from core.paths import tables_dir
 
 if TYPE_CHECKING:  # importing it loads numpy, which no other command waits for
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> Any:
         added.set_defaults(run=run)
         return added
 
-    whose = "the tokenizer's name, or the beginning of its fingerprint"
+    whose = "its name in the list, or the beginning of its fingerprint"
     listing = action("list", _list, "every table: how full, how useful, learned from which models")
     listing.add_argument("--json", action="store_true", help="one JSON object")
     show = action("show", _show, "all that is known of a family's tables", whose)
@@ -77,18 +78,18 @@ def _list(options: argparse.Namespace) -> int:
     for learned in listed.learned:
         origin = "shipped" if learned.shipped else "built here"
         print(
-            f"{learned.family_name}, {origin}, for {learned.drafter}: {learned.entries:,} entries"
+            f"{_called(learned.family_name)}, {origin}, for {learned.drafter}: {learned.entries:,} entries"
             f" from {learned.learned_from}"
         )
-    for name in refused:
-        print(f"Cannot be used: {name}")
+    for text in refused:
+        print(f"Cannot be used: {_whose(text, (*tables, *listed.learned))}{text}")
     return 0
 
 
 def _row(info: TableInfo) -> tuple[str, ...]:
     figures = info.figures
     return (
-        info.family_name,
+        _called(info.family_name),
         info.family[:12],
         str(info.n),
         f"{figures.used:,} of {figures.slots:,} ({figures.used / figures.slots:.1%})",
@@ -108,7 +109,8 @@ def _show(options: argparse.Namespace) -> int:
     for info in tables:
         figures = info.figures
         taught = sum(teacher.entries for teacher in info.learned_from) or 1
-        print(f"{info.family_name}, windows of {info.n} tokens, {figures.slots:,} slots")
+        print(f"{_called(info.family_name)}, windows of {info.n} tokens, {figures.slots:,} slots")
+        print(f"  tokenizer     {info.family_name}")
         print(f"  fingerprint   {info.family}")
         print(f"  entries       {figures.used:,} ({figures.used / figures.slots:.2%})")
         print(f"  written       {figures.inserts:,} times, {figures.overwrites:,} over another guess")
@@ -128,7 +130,7 @@ def _show(options: argparse.Namespace) -> int:
 def _save(options: argparse.Namespace) -> int:
     memory, info = _opened(options.family)
     try:
-        return _said("Saved", memory.save(all_of_it=True), info.family_name)
+        return _said("Saved", memory.save(all_of_it=True), _called(info.family_name))
     finally:
         memory.close()
 
@@ -136,7 +138,7 @@ def _save(options: argparse.Namespace) -> int:
 def _load(options: argparse.Namespace) -> int:
     memory, info = _opened(options.family)
     try:
-        return _said("Loaded", memory.load(previous=options.previous), info.family_name)
+        return _said("Loaded", memory.load(previous=options.previous), _called(info.family_name))
     finally:
         memory.close()
 
@@ -156,12 +158,12 @@ def _export(options: argparse.Namespace) -> int:
         )
     info = wanted[0]
     done = memory.export(info.family, info.n, info.figures.slots, options.path, replace=options.replace)
-    return _said("Exported", done, f"{info.family_name} to {done.path}")
+    return _said("Exported", done, f"{_called(info.family_name)} to {done.path}")
 
 
 def _import(options: argparse.Namespace) -> int:
     done = _memory().import_(options.path)
-    return _said("Imported", done, f"{done.family_name} from {done.path}")
+    return _said("Imported", done, f"{_called(done.family_name)} from {done.path}")
 
 
 def _reset(options: argparse.Namespace) -> int:
@@ -169,7 +171,7 @@ def _reset(options: argparse.Namespace) -> int:
     tables = memory.listing()[0]
     if options.family != "all":
         tables = _of_family(tables, options.family)
-    families = {info.family: info.family_name for info in tables}
+    families = {info.family: _called(info.family_name) for info in tables}
     entries = sum(info.figures.used for info in tables)
     names = ", ".join(families.values())
     if not families:
@@ -213,15 +215,28 @@ def _opened(family: str) -> tuple[TableMemory, TableInfo]:
 def _of_family(tables: Sequence[TableInfo], wanted: str) -> tuple[TableInfo, ...]:
     """The tables of one family. Raises `TableError` with the known ones."""
     name = wanted.lower()
-    found = tuple(info for info in tables if info.family_name.lower() == name)
+    found = tuple(
+        info for info in tables if name in (info.family_name.lower(), _called(info.family_name).lower())
+    )
     found = found or tuple(info for info in tables if len(name) >= 4 and info.family.startswith(name))
     if len({info.family for info in found}) == 1:
         return found
-    known = sorted({f"{info.family_name} ({info.family[:12]})" for info in tables})
+    known = sorted({f"{_called(info.family_name)} ({info.family[:12]})" for info in tables})
     raise TableError(
         f"“{wanted}” names {'several families' if found else 'no family that has tables'}.",
         f"Choose one of {', '.join(known)}." if known else "There are no tables yet.",
     )
+
+
+def _called(family_name: str) -> str:
+    """What people call the family: `SmolLM2-135M-Instruct` is SmolLM2."""
+    return family_label([readable(family_name)])
+
+
+def _whose(text: str, tables: Sequence[TableInfo | LearnedTable]) -> str:
+    """The family's name before what is said of a file that begins with its fingerprint, if it is known."""
+    names = (info.family_name for info in tables if text.startswith(info.family[:16]))
+    return next((f"{_called(name)}, " for name in names), "")
 
 
 def _said(what: str, done: Done, whom: str) -> int:

@@ -26,8 +26,9 @@ from msgspec import Struct
 
 from core.bench.documents import KINDS, document
 from core.bench.environment import Environment, describe
+from core.bench.journal import Journal
 from core.bench.tasks import TASKS, Case, task
-from core.bench.trials import Trial, Trials
+from core.bench.trial import Trial
 from core.errors import RequestError
 from core.events import Attachment, Message
 from core.settings import Settings, assign_all
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     _check(options, loaded)
     with tempfile.TemporaryDirectory() as scratch:
         chosen, draft = _readers(options, loaded, Path(scratch))
-        trials = Trials(options.out / "trials.jsonl", _conditions(options, loaded, draft))
+        trials = Journal(options.out / "trials.jsonl", _conditions(options, loaded, draft), Trial)
         for probe in _probes(options, loaded, names, kinds):
             for trial in try_readers(probe, chosen, trials):
                 trials.add(trial)
@@ -194,7 +195,7 @@ def _question(loaded: LoadedModel, name: str, seed: int, context: int) -> Probe:
     return Probe("task", name, seed, prompt, encode(case.gold), case, chosen.answer_tokens)
 
 
-def try_readers(probe: Probe, chosen: Sequence[Reader], done: Trials) -> Iterator[Trial]:
+def try_readers(probe: Probe, chosen: Sequence[Reader], done: Journal[Trial]) -> Iterator[Trial]:
     """Dense first, to compare with; then every reader that has not been tried yet."""
     from core.bench.likelihood import closeness, mean_nll
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from core.bench.likelihood import perplexity
 from core.bench.statistic import compare, median, quartiles, sign_test
 from core.bench.tasks import TASKS
-from core.bench.trials import Trial
+from core.bench.trial import Trial
 
 if TYPE_CHECKING:
     from core.bench.quality import QualityResults

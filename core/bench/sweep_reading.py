@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.bench.journal import Journal
 from core.bench.prefill import messages_of
 from core.bench.quality import document_probe, try_readers
 from core.bench.quiet import Quiet
 from core.bench.readers import Reader, readers
 from core.bench.runs import Run, draftlight, draftlight_chat, mlx_lm
 from core.bench.sweep_record import Record
-from core.bench.trials import Trial, Trials
+from core.bench.trial import Trial
 from core.errors import RequestError
 from core.events import Message
 from core.events.sweep import SweepLikeness, SweepReading
@@ -137,7 +138,7 @@ class SweepReadings:
             dense, scored = readers([self._scorer], loaded, settings, None)
             scored.name = f"{keep:g}"
             chosen += [scored] if chosen else [dense, scored]
-        trials = Trials(self._scratch / "trials.jsonl", "of this sweep")
+        trials = Journal(self._scratch / "trials.jsonl", "of this sweep", Trial)
         for kind in _KINDS:
             self._record.doing(f"agreement, {kind}")
             probe = document_probe(loaded, kind, 1, self._tokens, _CONTINUATION_TOKENS)

@@ -2,14 +2,17 @@
 
 Question (seed 001): how much faster is a conversation whose tables have seen such text before, in
 its first turn and as a whole? Every warm run is a real warm start: a first engine learns, saves to
-disk and ends; a second one loads the tables and answers. Both start with no reusable prefix; runs
-alternate, and the answers must be the same.
+disk and ends; a second one loads the tables and answers. Both start with no reusable prefix; which
+of a pair comes first alternates, and the answers must be the same.
+
+A pair is written down as soon as it is measured, and what was learned stays on disk, so a run that
+was stopped goes on with the next pair.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -18,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from core.bench.cost_table import CostTable
+from core.bench.journal import Journal
 from core.events import Finished, Generate, Message, Token
 from core.paths import resources_dir
 from core.settings import Settings
@@ -50,6 +54,20 @@ class Turn(Struct, frozen=True):
     cost: float
 
 
+class WarmPair(Struct, frozen=True):
+    """One conversation cold and the same one warm, the `number`th pair of its kind."""
+
+    drafter: str
+    warmed_by: str
+    number: int
+    cold: tuple[Turn, ...]
+    warm: tuple[Turn, ...]
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.drafter, self.warmed_by, self.number
+
+
 class WarmRow(Struct, frozen=True):
     """One way to warm the table, against cold, medians over pairs. Turn 0 is the whole conversation.
 
@@ -59,6 +77,7 @@ class WarmRow(Struct, frozen=True):
     drafter: str
     warmed_by: str
     turn: int
+    pairs: int
     tokens: int
     cold_acceptance: float
     warm_acceptance: float
@@ -76,34 +95,72 @@ def read_edits() -> Edits:
     return msgspec.json.decode((resources_dir() / "bench" / "edits.json").read_bytes(), type=Edits)
 
 
-def cold_and_warm(
-    engine_on: Callable[[TableMemory], Engine],
-    teachers: Mapping[str, tuple[Callable[[TableMemory], Engine], Sequence[str]]],
-    edits: Edits,
-    settings: Settings,
-    cost: CostTable,
-    pairs: int,
-) -> Iterator[WarmRow]:
-    """For each teacher (an engine and what it is asked) one row a turn, and one for all."""
-    with tempfile.TemporaryDirectory() as scratch:
-        homes = {name: Path(scratch) / str(number) for number, name in enumerate(teachers)}
-        for name, (teacher_on, questions) in teachers.items():
-            teacher = teacher_on(TableMemory(TableFolder(homes[name])))
-            list(converse(teacher, edits.file, questions, settings, cost))
-            teacher.close()
-        runs: dict[str, list[tuple[list[Turn], list[Turn]]]] = {name: [] for name in teachers}
-        for _ in range(pairs):
-            cold = list(converse(engine_on(TableMemory()), edits.file, edits.turns, settings, cost))
-            for name, home in homes.items():
-                # Never closed, so what is learned now is not saved: each run starts with the same table.
-                folder = TableFolder(home)
-                engine = engine_on(TableMemory(folder))
-                warm = list(converse(engine, edits.file, edits.turns, settings, cost))
-                folder.unlock(engine.loaded.info.family)
-                runs[name].append((cold, warm))
-        for name, measured in runs.items():
-            for turn in range(len(edits.turns) + 1):
-                yield _row(settings.drafting.drafter, name, turn, measured)
+class Teacher(Struct, frozen=True):
+    """Who warms a table, and by which questions about the file."""
+
+    name: str
+    engine_on: Callable[[TableMemory], Engine]
+    questions: tuple[str, ...]
+
+
+class ColdAndWarm:
+    """Pairs of conversations, kept in `folder` with the tables that warm them.
+
+    `engine_on` gives an engine with the model that is measured. `conditions` are what must be the
+    same for two pairs to be of one measurement.
+    """
+
+    def __init__(
+        self, folder: Path, conditions: str, engine_on: Callable[[TableMemory], Engine], edits: Edits
+    ) -> None:
+        self._journal = Journal(folder / "pairs.jsonl", conditions, WarmPair)
+        self._folder = folder
+        self._engine_on = engine_on
+        self._edits = edits
+
+    def measure(
+        self, teachers: Sequence[Teacher], settings: Settings, cost: CostTable, pairs: int
+    ) -> Iterator[WarmPair]:
+        """So many pairs with each teacher; those that are new."""
+        drafter = settings.drafting.drafter
+        for number in range(pairs):
+            for teacher in teachers:
+                if self._journal.has(drafter, teacher.name, number):
+                    continue
+                home = self._taught(teacher, settings, cost)
+                runs = {}
+                for warm in (False, True) if number % 2 == 0 else (True, False):
+                    runs[warm] = tuple(self._run(TableFolder(home) if warm else None, settings, cost))
+                pair = WarmPair(drafter, teacher.name, number, runs[False], runs[True])
+                self._journal.add(pair)
+                yield pair
+
+    def rows(self, drafter: str) -> Iterator[WarmRow]:
+        """Of everything that was measured with `drafter`: for each teacher one row a turn, one for all."""
+        held = [pair for pair in self._journal.all if pair.drafter == drafter]
+        for name in dict.fromkeys(pair.warmed_by for pair in held):
+            pairs = [pair for pair in held if pair.warmed_by == name]
+            for turn in range(len(self._edits.turns) + 1):
+                yield _row(drafter, name, turn, pairs)
+
+    def _taught(self, teacher: Teacher, settings: Settings, cost: CostTable) -> Path:
+        """The folder with what was learned, whole or not there."""
+        home = self._folder / "warmed" / settings.drafting.drafter / teacher.name.replace(" ", "-")
+        if not home.is_dir():
+            home.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+                engine = teacher.engine_on(TableMemory(TableFolder(Path(scratch) / "learned")))
+                list(converse(engine, self._edits.file, teacher.questions, settings, cost))
+                engine.close()
+                (Path(scratch) / "learned").rename(home)
+        return home
+
+    def _run(self, folder: TableFolder | None, settings: Settings, cost: CostTable) -> Iterator[Turn]:
+        engine = self._engine_on(TableMemory(folder))
+        yield from converse(engine, self._edits.file, self._edits.turns, settings, cost)
+        if folder is not None:
+            # Never closed, so what is learned now is not saved: each run starts with the same table.
+            folder.unlock(engine.loaded.info.family)
 
 
 def converse(
@@ -132,24 +189,25 @@ def converse(
         yield Turn(ids, stats.accepted, stats.tested, stats.steps, stats.decode_s, spent)
 
 
-def _row(drafter: str, name: str, turn: int, runs: Sequence[tuple[list[Turn], list[Turn]]]) -> WarmRow:
+def _row(drafter: str, name: str, turn: int, pairs: Sequence[WarmPair]) -> WarmRow:
     cut = slice(turn - 1, turn) if turn else slice(None)
-    pairs = [(_joined(cold[cut]), _joined(warm[cut])) for cold, warm in runs]
-    cold, warm = pairs[0]
+    runs = [(_joined(pair.cold[cut]), _joined(pair.warm[cut])) for pair in pairs]
+    cold, warm = runs[0]
     return WarmRow(
         drafter,
         name,
         turn,
+        len(pairs),
         len(warm.tokens),
         cold.accepted / cold.tested if cold.tested else 0.0,
         warm.accepted / warm.tested if warm.tested else 0.0,
         cold.accepted,
         warm.accepted,
-        median(_speed(cold) for cold, _ in pairs),
-        median(_speed(warm) for _, warm in pairs),
-        median(cold.decode_s / warm.decode_s for cold, warm in pairs),
-        median(cold.cost / warm.cost for cold, warm in pairs),
-        all(cold.tokens == warm.tokens for cold, warm in pairs),
+        median(_speed(cold) for cold, _ in runs),
+        median(_speed(warm) for _, warm in runs),
+        median(cold.decode_s / warm.decode_s for cold, warm in runs),
+        median(cold.cost / warm.cost for cold, warm in runs),
+        all(cold.tokens == warm.tokens for cold, warm in runs),
     )
 
 

@@ -6,7 +6,8 @@ Speed is tokens ÷ Σ T(width) at a named cost table, as in the replay bench, so
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
@@ -21,6 +22,8 @@ from core.drafting.ngram_table import Entries, NgramTable, NgramTables
 from core.drafting.registry import Resources, drafter_spec
 from core.rehearsal.streams import Stream
 from core.settings import Settings, assign_all
+from core.tables.frozen_file import FORMAT, VERSION, load_frozen
+from core.tables.learned_file import family_of
 
 SIZES = tuple(2**bits for bits in range(12, 23))
 # Tokens of other chats between two visits: none, some days of chats, and some months.
@@ -28,6 +31,8 @@ LOADS = (0, 30_000, 300_000)
 LEADERS, FOLLOWERS = (1, 2, 3), (1, 2, 3, 4)
 _FAMILY = "replay"
 _CONTEXT = 1 << 17
+# Ids of recorded streams are only counted, never looked up in a model.
+_VOCABULARY = 1 << 24
 # No recorded answer holds an id this large, so such a guess is always wrong.
 _WRONG = 1 << 20
 
@@ -89,29 +94,50 @@ class FrozenRow(Struct, frozen=True):
     speeds: dict[str, float]
 
 
-def frozen_modes(streams: Sequence[Stream], costs: Sequence[CostTable]) -> Iterator[FrozenRow]:
+Lengths = tuple[int, int]
+
+
+def frozen_tables(paths: Sequence[Path]) -> dict[Lengths, FrozenTable]:
+    """The tables of these files by tokens of a leader and of a follower, whatever family's they are."""
+    found = {}
+    for path in paths:
+        family = family_of(path, FORMAT, VERSION) or ""
+        table = load_frozen(path, family=family, family_name="streams'", vocabulary=_VOCABULARY)
+        leader, followers = next(iter(table.entries().items()))
+        found[len(leader), len(followers[0])] = table
+    return found
+
+
+def frozen_modes(
+    streams: Sequence[Stream], costs: Sequence[CostTable], given: Mapping[Lengths, FrozenTable]
+) -> Iterator[FrozenRow]:
     """Both tables, this chat's alone, the frozen one alone; with the paper's tree and a small one."""
     for tree_tokens in (96, 16):
         for mode in ("dual", "dynamic", "frozen"):
-            yield _frozen(streams, costs, mode, 1, 3, tree_tokens)
+            if not given or (1, 3) in given:
+                yield _frozen(streams, costs, mode, (1, 3), tree_tokens, given)
 
 
-def frozen_lengths(streams: Sequence[Stream], costs: Sequence[CostTable]) -> Iterator[FrozenRow]:
-    """LL × FL with both tables, as in the paper's figure 4."""
-    for leader in LEADERS:
-        for follower in FOLLOWERS:
-            yield _frozen(streams, costs, "dual", leader, follower, 96)
+def frozen_lengths(
+    streams: Sequence[Stream], costs: Sequence[CostTable], given: Mapping[Lengths, FrozenTable]
+) -> Iterator[FrozenRow]:
+    """LL × FL with both tables, as in the paper's figure 4; with the paper's tree and a small one."""
+    lengths = sorted(given) or [(leader, follower) for leader in LEADERS for follower in FOLLOWERS]
+    for tree_tokens in (96, 16):
+        for each in lengths:
+            yield _frozen(streams, costs, "dual", each, tree_tokens, given)
 
 
 def _frozen(
     streams: Sequence[Stream],
     costs: Sequence[CostTable],
     mode: str,
-    leader: int,
-    follower: int,
+    lengths: Lengths,
     tree_tokens: int,
+    given: Mapping[Lengths, FrozenTable],
 ) -> FrozenRow:
-    """The frozen table of each half is counted from the answers of the other half."""
+    """With the table `given` for these lengths; without any that of each half comes from the other half."""
+    leader, follower = lengths
     settings = _settings(
         "cacheback",
         **{
@@ -125,7 +151,7 @@ def _frozen(
     )
     tallies = {cost.name: Tally() for cost in costs}
     for half in (0, 1):
-        frozen = FrozenTable.build(
+        frozen = given.get(lengths) or FrozenTable.build(
             [stream.out for stream in streams[1 - half :: 2]],
             leader_tokens=leader,
             follower_tokens=follower,

@@ -1,7 +1,8 @@
-"""A copy of a model folder with its first layers only: a draft model of the same family.
+"""Copies of a model folder that are other models of its family: fewer layers, or coarser weights.
 
-Untrained for it, such a copy guesses badly; it exists so that the two-model path runs for real
-where no second model is at hand.
+They exist so that what two models do together runs for real where no second one is at hand. Untrained
+for it, a copy with fewer layers says other things; one with coarser weights says nearly the same, as
+people's 4-bit and 8-bit copies of one model do.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import mlx.core as mx
 
+# Weights that share a scale: mlx-lm's own choice.
+_GROUP = 64
 _LAYER = re.compile(r"\.layers\.(\d+)\.")
 
 
@@ -28,7 +32,26 @@ def without_layers(folder: Path, gone: set[int], target: Path) -> Path:
     return _copy(folder, kept, target, f"without layers {', '.join(map(str, sorted(gone)))}")
 
 
-def _copy(folder: Path, kept: list[int], target: Path, name: str) -> Path:
+def rounded_copy(folder: Path, bits: int, target: Path) -> Path:
+    """Like `truncated_copy`, with every layer, and matrices as if stored in `bits` bits a weight."""
+
+    def rounded(weight: mx.array) -> mx.array:
+        if weight.ndim != 2 or weight.shape[-1] % _GROUP:
+            return weight
+        packed = mx.quantize(weight, _GROUP, bits)
+        return mx.dequantize(*packed, _GROUP, bits).astype(weight.dtype)
+
+    count = json.loads((folder / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"]
+    return _copy(folder, list(range(count)), target, f"{bits} bits a weight", rounded)
+
+
+def _copy(
+    folder: Path,
+    kept: list[int],
+    target: Path,
+    name: str,
+    change: Callable[[mx.array], mx.array] = lambda weight: weight,
+) -> Path:
     places = {layer: place for place, layer in enumerate(kept)}
     target.mkdir(parents=True, exist_ok=True)
     weights: dict[str, mx.array] = {}
@@ -36,7 +59,7 @@ def _copy(folder: Path, kept: list[int], target: Path, name: str) -> Path:
         loaded = mx.load(str(path))
         assert isinstance(loaded, dict)
         weights |= {
-            _LAYER.sub(lambda found: f".layers.{places[int(found[1])]}.", key): value
+            _LAYER.sub(lambda found: f".layers.{places[int(found[1])]}.", key): change(value)
             for key, value in loaded.items()
             if _layer(key) in (*kept, -1)
         }

@@ -57,6 +57,14 @@ def load_built(info: ModelInfo) -> tuple[GramTable | None, tuple[str, ...]]:
     return None, tuple(troubles)
 
 
+def frozen_for(family: str) -> Path | None:
+    """The newest frozen table of `family` for `cacheback` that can be read; None if there is none."""
+    for path in _candidates(_FROZEN_SUFFIX):
+        if family_of(path, frozen_file.FORMAT, frozen_file.VERSION) == family:
+            return path
+    return None
+
+
 def listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:
     """Every table learned beforehand, of all families, newest first; and sentences on files that are none."""
     tables: list[LearnedTable] = []

@@ -7,6 +7,7 @@ Knows no table; the tokenizer is given to it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,19 +22,21 @@ _PIECE_BYTES = 1 << 20
 
 
 class Piece(Struct, frozen=True):
-    """Ids of a part of one file. `starts` is True for its first; `read_bytes` is how much that was."""
+    """Ids of a part of one file. `starts` is True for its first."""
 
     ids: list[int]
     starts: bool
-    read_bytes: int
 
 
 class Corpus:
-    """`paths` are files or folders; folders are searched whole. Raises `RequestError` for what is missing."""
+    """`paths` are files or folders; folders are searched whole. Raises `RequestError` for what is missing.
+
+    `read_bytes` and `passed_over`, files that are no text, count what `pieces` has come by.
+    """
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.files: list[Path] = []
-        self.passed_over = 0
+        self.passed_over = self.read_bytes = 0
         for path in paths:
             if path.is_file():
                 self.files.append(path)
@@ -45,13 +48,23 @@ class Corpus:
             raise RequestError("There are no files to read.", "Give text files, or folders that hold some.")
         self.size_bytes = sum(path.stat().st_size for path in self.files)
 
-    def pieces(self, encode: Encode) -> Iterator[Piece]:
-        """Every piece, file after file."""
+    def fingerprint(self) -> str:
+        """Another one if any file changed."""
+        facts = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in self.files]
+        return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+    def pieces(self, encode: Encode, *, after: int = 0) -> Iterator[Piece]:
+        """Every piece but the first `after`, file after file."""
+        left = after
         for path in self.files:
             starts = True
             try:
                 for text, read_bytes in _texts(path):
-                    yield Piece(list(encode(text)), starts, read_bytes)
+                    self.read_bytes += read_bytes
+                    if left:
+                        left -= 1
+                    else:
+                        yield Piece(list(encode(text)), starts)
                     starts = False
             except (OSError, UnicodeDecodeError):
                 self.passed_over += 1

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from core.cli import main
-from core.models.loader import load
+from core.models.loader import load, load_family
 from core.rehearsal.records import read_records
+from core.tables.corpus import Corpus
 from core.tables.frozen_file import load_frozen
+from core.tables.leader_count import LeaderCount
 from tests.core.toy import write_toy_model
 
 
@@ -90,3 +94,42 @@ def test_from_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [path.name for path in (tmp_path / "t").iterdir()] == ["toy.frozen"]
     assert main([*command]) == 1
     assert "--out" in capsys.readouterr().err
+
+
+def test_texts_go_on_where_they_were_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("core.tables.leader_count.LeaderCount", partial(LeaderCount, rows=1))
+    monkeypatch.setattr("core.tables.corpus._PIECE_BYTES", 60)
+    write_toy_model(tmp_path / "toy")
+    text = tmp_path / "a.txt"
+    text.write_text("the cat and the dog and the bird\n" * 20)
+    command = ["tables", "build", "--tokenizer", str(tmp_path / "toy"), "--corpus", str(text), "--out"]
+    assert main([*command, str(tmp_path / "whole")]) == 0
+    encoded: list[int] = []
+    add = LeaderCount.add
+
+    def stopped(count: LeaderCount, ids: Sequence[int], *, starts: bool = True) -> None:
+        encoded.append(len(ids))
+        if len(encoded) == 5:
+            raise KeyboardInterrupt
+        add(count, ids, starts=starts)
+
+    monkeypatch.setattr(LeaderCount, "add", stopped)
+    assert main([*command, str(tmp_path / "part")]) == 130
+    assert "goes on from here" in capsys.readouterr().out
+    counted = tmp_path / ".part.counted"
+    assert counted.is_dir()
+    assert main([*command, str(tmp_path / "part")]) == 0
+    monkeypatch.setattr(LeaderCount, "add", add)
+    pieces = len(list(Corpus([text]).pieces(lambda piece: [len(piece)])))
+    assert len(encoded) == pieces + 1, "four pieces were not read again"
+    info = load_family(str(tmp_path / "toy"))
+    part, whole = (
+        load_frozen(
+            tmp_path / name, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary
+        ).entries()
+        for name in ("part", "whole")
+    )
+    assert list(part.items()) == list(whole.items())
+    assert not counted.exists()

@@ -45,6 +45,26 @@ def test_list_and_show(folder: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert info.has_previous
 
 
+def test_a_family_goes_by_what_people_call_it(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = Home(folder)
+    home.memory.open(OTHER, "SmolLM2-135M-Instruct", 1000, "SmolLM2 135M")
+    fill(home.tables.table(OTHER, 16, 2**12), 5)
+    home.memory.close()
+    refused = folder / f"{OTHER[:16]}-n8-4096.safetensors.refused-20261121-120000"
+    refused.write_bytes(b"damaged")
+    assert main(["tables", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(f"SmolLM2  {' ' * 3}") and OTHER[:12] in line for line in lines)
+    assert f"Cannot be used: SmolLM2, {refused.name}" in lines
+    for name in ("smollm2", "SmolLM2-135M-Instruct", OTHER[:8]):
+        assert main(["tables", "show", name]) == 0
+        assert "SmolLM2-135M-Instruct" in capsys.readouterr().out
+    assert main(["tables", "export", "SmolLM2", str(tmp_path / "copy")]) == 0
+    assert capsys.readouterr().out.startswith("Exported SmolLM2 to ")
+
+
 def test_nothing_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from core.bench.environment import describe
 from core.bench.quality import QualityResults
 from core.bench.quality_report import duel, nearness, passes, write_report
-from core.bench.trials import Trial
+from core.bench.trial import Trial
 
 
 def document(reader: str, seed: int, nll: float, kind: str = "code") -> Trial:

@@ -9,14 +9,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from core.bench import table_conversation, table_replay, tables
+from core.bench import runs, table_conversation, table_options, table_replay, table_timing, tables
 from core.bench.cost_table import cost_table
 from core.bench.table_conversation import Edits, read_edits
-from core.bench.tables import TableResults, run
-from core.bench.truncated import without_layers
+from core.bench.table_report import TableResults
+from core.bench.tables import run
+from core.bench.truncated import rounded_copy, without_layers
+from core.drafting.frozen_table import FrozenTable
+from core.engine import Engine
 from core.errors import RequestError
 from core.models.loader import load
 from core.rehearsal.streams import Stream, write_streams
+from core.settings import Settings
+from core.tables.built import built_dir
+from core.tables.frozen_file import save_frozen
 
 RNG = random.Random(4)
 STREAMS = [
@@ -25,8 +31,11 @@ STREAMS = [
 
 
 def options(tmp_path: Path, **values: object) -> argparse.Namespace:
-    chosen = {"model": "", "streams": None, "parts": "timing", "pairs": 1, "max_tokens": 30}
-    return argparse.Namespace(out=tmp_path / "out", **{**chosen, "drafters": "ngram-mod", **values})
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="")
+    table_options.arguments(parser)
+    chosen = parser.parse_args(["--out", str(tmp_path / "out"), "--pairs", "1", "--max-tokens", "30"])
+    return argparse.Namespace(**{**vars(chosen), "parts": "timing", "drafters": "ngram-mod", **values})
 
 
 def test_a_return_is_faster_where_the_table_still_knows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,9 +62,25 @@ def test_poison_costs_and_heals() -> None:
 
 def test_frozen_tables_come_from_the_other_half() -> None:
     repeated = [Stream([1, 2, 3, i], [7, 8, 9] * 6) for i in range(10, 14)]
-    rows = {row.mode: row for row in table_replay.frozen_modes(repeated, [cost_table("cpu")])}
+    rows = {row.mode: row for row in table_replay.frozen_modes(repeated, [cost_table("cpu")], {})}
     assert rows["frozen"].mean_per_step > 2
     assert rows["dual"].mean_per_step >= rows["dynamic"].mean_per_step
+
+
+def test_frozen_tables_from_files_are_asked(tmp_path: Path) -> None:
+    said = Stream([1, 2, 3, 4], [21, 22, 23, 24, 25, 26] * 4)
+    paths = []
+    for name, text in (("knows", said.out), ("other", list(range(100, 130)))):
+        held = FrozenTable.build(
+            [text], leader_tokens=2, follower_tokens=3, leader_capacity=99, follower_capacity=9
+        )
+        paths.append(tmp_path / f"{name}.safetensors")
+        save_frozen(held, paths[-1], family="a" * 64, family_name="A", learned_from="a test")
+    knows, other = (table_replay.frozen_tables([path]) for path in paths)
+    assert list(knows) == [(2, 3)]
+    rows = [next(table_replay.frozen_lengths([said], [cost_table("cpu")], given)) for given in (knows, other)]
+    assert (rows[0].leader_tokens, rows[0].follower_tokens) == (2, 3)
+    assert rows[0].mean_per_step > rows[1].mean_per_step
 
 
 def test_the_parts_on_streams_write_a_report(
@@ -65,14 +90,14 @@ def test_the_parts_on_streams_write_a_report(
     monkeypatch.setattr(table_replay, "LOADS", (0,))
     monkeypatch.setattr(table_replay, "LEADERS", (1,))
     monkeypatch.setattr(table_replay, "FOLLOWERS", (2, 3))
-    monkeypatch.setattr(tables, "_ENTRIES", 2000)
-    monkeypatch.setattr(tables, "_REPEATS", 1)
+    monkeypatch.setattr(table_timing, "_ENTRIES", 2000)
+    monkeypatch.setattr(table_timing, "_REPEATS", 1)
     path = tmp_path / "s.jsonl.gz"
     write_streams(path, STREAMS)
     chosen = options(tmp_path, streams=path, parts="sizes,cacheback,poison,timing")
     assert run(chosen) == 0
     results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
-    assert (len(results.sizes), len(results.modes), len(results.lengths)) == (1, 6, 2)
+    assert (len(results.sizes), len(results.modes), len(results.lengths)) == (1, 6, 4)
     assert len(results.poison) == 8
     assert results.timing[0].entries >= 2000
     report = capsys.readouterr().out
@@ -92,12 +117,74 @@ def test_cold_and_warm_with_a_toy(
     monkeypatch.setattr(tables, "read_edits", lambda: short)
     assert run(options(tmp_path, model=str(toy_folder), parts="conversation", drafters=drafter)) == 0
     results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
-    assert len(results.conversation) == 3 * 3
+    assert len(results.conversation) == 4 * 3
     same = {row.turn: row for row in results.conversation if row.warmed_by == "the same questions"}
     assert same[1].warm_accepted > same[1].cold_accepted
     assert same[1].steps_saved > 1.2
     assert all(row.equal for row in results.conversation)
-    assert "without layer 1" in capsys.readouterr().out
+    report = capsys.readouterr().out
+    assert "without layer 1" in report
+    assert "of 8 bits a weight" in report
+
+
+def test_a_stopped_conversation_goes_on_with_the_next_pair(
+    tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = Edits("a = 1\nb = 2\n", ("Hello hello hello.",), ("Other.",))
+    monkeypatch.setattr(tables, "read_edits", lambda: short)
+    chosen = {"model": str(toy_folder), "parts": "conversation"}
+    run(options(tmp_path, **chosen, warmed_by="same"))
+    pairs = tmp_path / "out" / "pairs.jsonl"
+    first = pairs.read_bytes()
+    taught = sorted((tmp_path / "out" / "warmed").rglob("*.safetensors"))
+    times = [path.stat().st_mtime_ns for path in taught]
+    run(options(tmp_path, **chosen, warmed_by="same,earlier", pairs=2))
+    assert pairs.read_bytes().startswith(first)
+    assert pairs.read_bytes().count(b"\n") == 1 + 4
+    assert times
+    assert times == [path.stat().st_mtime_ns for path in taught]
+    results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
+    assert {(row.warmed_by, row.pairs) for row in results.conversation} == {
+        ("the same questions", 2),
+        ("other questions on the file", 2),
+    }
+    with pytest.raises(RequestError, match="other conditions"):
+        run(options(tmp_path, **chosen, max_tokens=31))
+
+
+def test_tables_learned_beforehand_in_real_decoding(
+    tmp_path: Path, toy_engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    info = toy_engine.loaded.info
+    prompts = [[5, 6, 7], [8, 9, 10], [11, 12, 13]]
+    answers = [runs.draftlight(toy_engine, ids, Settings()).tokens[:30] for ids in prompts]
+    path = tmp_path / "s.jsonl.gz"
+    write_streams(path, [Stream(ids, out, kind) for ids, out, kind in zip(prompts, answers, "aab")])
+    chosen = options(tmp_path, model=info.path, streams=path, parts="learned")
+    with pytest.raises(RequestError, match="no frozen table"):
+        run(chosen)
+    held = FrozenTable.build(
+        answers, leader_tokens=1, follower_tokens=3, leader_capacity=999, follower_capacity=9
+    )
+    place = built_dir() / "toy.frozen.safetensors"
+    save_frozen(held, place, family=info.family, family_name=info.family_name, learned_from="a test")
+    chosen.each = 1
+    assert run(chosen) == 0
+    results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
+    rows = {(row.configuration, row.kind): row for row in results.learned}
+    assert {row.prompts for (_, kind), row in rows.items() if kind == "all"} == {2}
+    assert len(rows) == 5 * 3
+    assert rows["plain", "all"].speed_up == 1.0
+    assert rows["cacheback, texts", "all"].mean_per_step > rows["cacheback, no table", "all"].mean_per_step
+    assert all(row.equal for row in results.learned)
+    assert "Tables learned beforehand" in capsys.readouterr().out
+    before = (tmp_path / "out" / "learned.jsonl").read_bytes()
+    chosen.each = 2
+    assert run(chosen) == 0
+    after = (tmp_path / "out" / "learned.jsonl").read_bytes()
+    assert after.startswith(before)
+    assert after.count(b"\n") == 1 + 3
 
 
 def test_a_copy_without_a_layer_is_of_the_family_and_says_other_things(
@@ -108,6 +195,15 @@ def test_a_copy_without_a_layer_is_of_the_family_and_says_other_things(
     assert copy.info.layers == whole.info.layers - 1
     kept = dict(copy.model.layers[0].parameters()["mlp"]["down_proj"])["weight"]
     assert bool((kept == whole.model.layers[1].mlp.down_proj.weight).all())
+
+
+def test_a_rounded_copy_is_of_the_family_and_nearly_the_same(toy_folder: Path, tmp_path: Path) -> None:
+    whole = load(str(toy_folder))
+    copies = {bits: load(str(rounded_copy(toy_folder, bits, tmp_path / str(bits)))) for bits in (8, 4)}
+    exact, fine, coarse = (each.model.layers[0].mlp.down_proj.weight for each in (whole, *copies.values()))
+    assert {copy.info.family for copy in copies.values()} == {whole.info.family}
+    assert 0 < abs(fine - exact).max().item() < abs(coarse - exact).max().item() / 4
+    assert coarse.dtype == exact.dtype
 
 
 def test_the_shipped_conversation_has_four_turns() -> None:
@@ -122,3 +218,5 @@ def test_wrong_parts_are_refused(tmp_path: Path) -> None:
         run(options(tmp_path, parts="size"))
     with pytest.raises(RequestError, match="none were given"):
         run(options(tmp_path, parts="sizes"))
+    with pytest.raises(RequestError, match="no way to warm a table called “me”"):
+        run(options(tmp_path, parts="conversation", warmed_by="me"))

@@ -50,8 +50,28 @@ def test_pieces_are_the_text(
     corpus = Corpus([path])
     pieces = list(corpus.pieces(spell))
     assert "".join(map(chr, [i for piece in pieces for i in piece.ids])) == text
-    assert sum(piece.read_bytes for piece in pieces) == corpus.size_bytes == len(text.encode())
+    assert corpus.read_bytes == corpus.size_bytes == len(text.encode())
     assert [piece.starts for piece in pieces] == [True, *[False] * (len(pieces) - 1)][: len(pieces)]
+
+
+def test_going_on_after_some_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.tables.corpus._PIECE_BYTES", 4)
+    for name in "abc":
+        (tmp_path / name).write_text(f"{name}1\n{name}2\n{name}3\n")
+    (tmp_path / "b2").write_bytes(b"\0")
+    pieces = list(Corpus([tmp_path]).pieces(spell))
+    for after in range(len(pieces) + 1):
+        corpus = Corpus([tmp_path])
+        assert list(corpus.pieces(spell, after=after)) == pieces[after:]
+        assert (corpus.read_bytes, corpus.passed_over) == (27, 1)
+
+
+def test_a_changed_file_is_another_corpus(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one")
+    before = Corpus([tmp_path]).fingerprint()
+    assert Corpus([tmp_path]).fingerprint() == before
+    (tmp_path / "a").write_text("two!")
+    assert Corpus([tmp_path]).fingerprint() != before
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:

@@ -1,0 +1,28 @@
+"""Trial: one prompt read by one reader, and how near that was to reading all of it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Trial(Struct, frozen=True):
+    """`nll` is of the right answer or the text that follows, in nats a token; `kl_nats` and
+    `top1_agreement` are against the dense reading. `passed` is None where nothing was asked.
+    """
+
+    part: str
+    name: str
+    seed: int
+    reader: str
+    prompt_tokens: int
+    read_tokens: int
+    nll: float
+    kl_nats: float
+    top1_agreement: float
+    passed: bool | None = None
+    found: int = 0
+    answer: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        return self.part, self.name, self.seed, self.reader
