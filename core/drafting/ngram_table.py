@@ -17,7 +17,7 @@ prompt or file. Worker's main thread only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from msgspec import Struct
@@ -80,13 +80,6 @@ class NgramTable:
         """The hash after `entering` joined at the right and `leaving` (0 for none) fell out at the left."""
         return (window_hash * MULTIPLIER + entering - leaving * self._leaving_factor) & _MASK
 
-    def window_hash(self, window: Sequence[int]) -> int:
-        """The hash of exactly these tokens, from scratch."""
-        value = 0
-        for token in window:
-            value = (value * MULTIPLIER + token) & _MASK
-        return value
-
     def slot(self, window_hash: int) -> int:
         """Where the window with that hash is kept."""
         mixed = window_hash * MULTIPLIER & _MASK
@@ -94,12 +87,8 @@ class NgramTable:
 
     # ---- memory
 
-    def insert(self, window_hash: int, token: int) -> None:
-        """`token` followed that window; replaces whatever shares its slot."""
-        self.insert_all(((window_hash, token),))
-
     def insert_all(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """`insert` for each (window hash, token), in order."""
+        """For each (window hash, token), in order: it followed that window; replaces what shares its slot."""
         cells, slot_of = self._allocated(), self.slot
         mark, left = self._epoch << _EPOCH_SHIFT, self._left
         used = inserts = overwrites = 0

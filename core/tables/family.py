@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
@@ -20,7 +19,7 @@ from core.events import TableInfo
 from core.tables import calibration_file
 from core.tables.calibration_file import decode_calibration, encode_calibration
 from core.tables.container import Refused
-from core.tables.folder import TableFolder, TableKey
+from core.tables.folder import Found, TableFolder, TableKey
 from core.tables.life import Life
 from core.tables.table_file import MOST_BYTES, SavedTable, decode_table, encode_table
 
@@ -187,17 +186,9 @@ class Family:
         return TableKey(self.fingerprint, life.table.n, life.table.slots)
 
 
-class FoundTable(Struct, frozen=True):
-    """How a table was found: the bytes of its file, and sentences on files that were refused."""
-
-    path: Path | None
-    size_bytes: int
-    notes: list[str]
-
-
 def read_table(
-    folder: TableFolder, key: TableKey, vocabulary: int = ID_END, *, previous: bool = False
-) -> tuple[SavedTable | None, FoundTable]:
+    folder: TableFolder, key: TableKey, vocabulary: int = ID_END
+) -> tuple[SavedTable | None, Found]:
     """The newest table of `key` that is no file of something else, and can be used."""
 
     def decode(content: bytes) -> SavedTable:
@@ -209,8 +200,7 @@ def read_table(
             raise Refused(f"holds a table of another shape, n {header.n} with {header.slots:,} slots")
         return table
 
-    saved, found = folder.read(key.file, key.family, decode, MOST_BYTES, previous=previous)
-    notes = list(found.notes)
-    if saved is not None and notes:
-        notes.append("The generation saved before it is used.")
-    return saved, FoundTable(found.path, found.size_bytes, notes)
+    saved, found = folder.read(key.file, key.family, decode, MOST_BYTES)
+    if saved is not None and found.notes:
+        found.notes.append("The generation saved before it is used.")
+    return saved, found

@@ -50,9 +50,8 @@ class TableKey(Struct, frozen=True, order=True):
 
 
 class Found(Struct):
-    """What was read: the file it came from, and a sentence for each file that could not be used."""
+    """What was read: the file's size, and a sentence for each file that could not be used."""
 
-    path: Path | None = None
     size_bytes: int = 0
     notes: list[str] = []
 
@@ -123,15 +122,15 @@ class TableFolder:
         return sorted(keys)
 
     def read(
-        self, name: str, family: str, decode: Callable[[bytes], T], most_bytes: int, *, previous: bool = False
+        self, name: str, family: str, decode: Callable[[bytes], T], most_bytes: int
     ) -> tuple[T | None, Found]:
         """The newest generation of `name` that `decode` does not refuse; None if there is none.
 
-        What is refused is set aside if this process holds the lock. `previous` skips the newest.
-        Raises nothing: what is wrong with the files is in the notes.
+        What is refused is set aside if this process holds the lock. Raises nothing: what is wrong
+        with the files is in the notes.
         """
         found = Found()
-        for path in (self.path / f"{name}{PREVIOUS}",) if previous else self._generations(name):
+        for path in (self.path / name, self.path / f"{name}{PREVIOUS}"):
             try:
                 content = read_file(path, most_bytes)
                 held = decode(content)
@@ -144,7 +143,7 @@ class TableFolder:
                 aside = self._set_aside(path) if self.holds(family) else "left alone"
                 found.notes.append(f"{path.name} {refusal}; it was {aside}.")
                 continue
-            found.path, found.size_bytes = path, len(content)
+            found.size_bytes = len(content)
             return held, found
         return None, found
 
@@ -211,9 +210,6 @@ class TableFolder:
             if unfinished.startswith(f".{name}-") and unfinished.endswith(".tmp"):
                 with contextlib.suppress(OSError):
                     os.unlink(self.path / unfinished)
-
-    def _generations(self, name: str) -> tuple[Path, Path]:
-        return self.path / name, self.path / f"{name}{PREVIOUS}"
 
     def _set_aside(self, path: Path) -> str:
         stem = f"{path.name}{_REFUSED}{time.strftime('%Y%m%d-%H%M%S')}"

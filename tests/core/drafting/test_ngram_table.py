@@ -45,11 +45,11 @@ def landing_in(slot: int, low: int) -> int:
 @given(st.lists(st.integers(0, 2**32), min_size=5, max_size=40), st.integers(1, 5))
 def test_rolling_equals_hashing_from_scratch(tokens: list[int], n: int) -> None:
     table = NgramTable(n, SLOTS)
-    value = table.window_hash(tokens[:n])
+    value = hash_of(tuple(tokens[:n]))
     for end in range(n, len(tokens)):
         value = table.roll(value, tokens[end - n], tokens[end])
         window = tuple(tokens[end - n + 1 : end + 1])
-        assert value == table.window_hash(window) == hash_of(window)
+        assert value == hash_of(window)
 
 
 @given(
@@ -65,7 +65,7 @@ def test_collisions_overwrite_and_are_counted(steps: list[tuple[bool, int, int, 
         value = landing_in(slot * 1000, low)
         assert table.slot(value) == slot * 1000
         if is_insert:
-            table.insert(value, token)
+            table.insert_all([(value, token)])
             inserts += 1
             overwrites += model.get(slot * 1000, token) != token
             model[slot * 1000] = token
@@ -85,7 +85,7 @@ def test_collisions_overwrite_and_are_counted(steps: list[tuple[bool, int, int, 
 def test_ids_that_are_no_ids_are_not_kept(tokens: list[int]) -> None:
     table = NgramTable(2, SLOTS)
     for token in tokens:
-        table.insert(table.window_hash((token, token)), token)
+        table.insert_all([(hash_of((token, token)), token)])
     assert set(content(table).values()) <= {token for token in tokens if 0 <= token < ID_END}
 
 
@@ -96,13 +96,13 @@ def test_neighbouring_windows_spread_over_the_table(varied: str) -> None:
     table.decay_at = 2.0
     for i in range(SLOTS):
         window = {"first": (i, 9), "last": (9, i), "both": divmod(i, 64)}[varied]
-        table.insert(table.window_hash(window), 1)
+        table.insert_all([(hash_of(window), 1)])
     assert 0.6 * SLOTS < table.used < 0.67 * SLOTS
 
 
 def test_reset_erases_everything() -> None:
     table = NgramTable(16, SLOTS)
-    table.insert(5, 6)
+    table.insert_all([(5, 6)])
     assert table.get(5) == 6
     table.reset()
     assert table.get(5) is None
@@ -115,10 +115,10 @@ def test_reset_erases_everything() -> None:
 def test_restore_gives_back_what_entries_gave(held: dict[int, int]) -> None:
     table = NgramTable(16, SLOTS)
     for slot, token in held.items():
-        table.insert(landing_in(slot, 3), token)
+        table.insert_all([(landing_in(slot, 3), token)])
     table.record(5, 3)
     other = NgramTable(16, SLOTS)
-    other.insert(landing_in(7, 0), 1)
+    other.insert_all([(landing_in(7, 0), 1)])
     other.restore(table.entries(), table.figures())
     assert other.figures() == table.figures()
     assert other.used == len(held)
@@ -142,7 +142,7 @@ def test_restore_refuses_nonsense_and_keeps_what_it_had(
     slots: list[int], tokens: list[int], ages: list[int]
 ) -> None:
     table = NgramTable(16, SLOTS)
-    table.insert(5, 6)
+    table.insert_all([(5, 6)])
     with pytest.raises(ValueError, match=r"table|twice"):
         table.restore(
             Entries(np.array(slots, np.uint32), np.array(tokens, np.uint32), np.array(ages, np.uint8))
@@ -256,8 +256,8 @@ def test_impossible_sizes_are_refused_with_what_is_allowed(slots: int) -> None:
 @pytest.mark.parametrize("bits", range(12, 23))
 def test_every_allowed_size_works(bits: int) -> None:
     table = NgramTable(16, 2**bits)
-    table.insert(2**64 - 1, 3)
-    table.insert(0, 4)
+    table.insert_all([(2**64 - 1, 3)])
+    table.insert_all([(0, 4)])
     assert (table.get(2**64 - 1), table.get(0)) == (3, 4)
 
 

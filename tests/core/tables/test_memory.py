@@ -229,7 +229,7 @@ def test_a_file_that_cannot_be_used_is_set_aside_and_the_one_before_is_used(
         path.mkdir()
     elif damage == "ids":
         fresh = Home(tmp_path / "ids").open()
-        fresh.table.insert(5, VOCABULARY + 7)
+        fresh.table.insert_all([(5, VOCABULARY + 7)])
         fresh.memory.learned(Settings())
         fresh.memory.close()
         path.write_bytes((tmp_path / "ids" / FILE).read_bytes())
@@ -502,7 +502,7 @@ def test_imports_take_nothing_bad(tmp_path: Path, kind: str) -> None:
         path.write_bytes(b"x" * 500)
     elif kind == "ids":
         fresh = Home(tmp_path / "ids").open()
-        fresh.table.insert(5, VOCABULARY + 7)
+        fresh.table.insert_all([(5, VOCABULARY + 7)])
         fresh.memory.export(FAMILY, N, SLOTS, path)
     elif kind == "huge":
         with path.open("wb") as file:
