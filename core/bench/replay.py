@@ -29,8 +29,7 @@ from core.drafting.registry import DRAFTERS, Resources, drafter_spec
 from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
 from core.settings.drafting import Gate as GateSettings
-from core.tables.gram_file import FORMAT, VERSION, load_grams
-from core.tables.learned_file import family_of
+from core.tables.gram_file import GRAMS
 
 # No id of a recorded stream is near this; drafts are only checked for form.
 _VOCABULARY = 1 << 24
@@ -173,10 +172,7 @@ def replay_stream(
 
 def learned_table(path: Path | None) -> GramTable | None:
     """The table at `path`, whatever family's; the streams' ids are taken for that family's."""
-    if path is None:
-        return None
-    family = family_of(path, FORMAT, VERSION) or ""
-    return load_grams(path, family=family, family_name="streams'", vocabulary=_VOCABULARY)
+    return None if path is None else GRAMS.load_any(path, _VOCABULARY)
 
 
 def _choices(draft: Draft, coming: Sequence[int]) -> list[int]:

@@ -22,8 +22,7 @@ from core.drafting.ngram_table import Entries, NgramTable, NgramTables
 from core.drafting.registry import Resources, drafter_spec
 from core.rehearsal.streams import Stream
 from core.settings import Settings, assign_all
-from core.tables.frozen_file import FORMAT, VERSION, load_frozen
-from core.tables.learned_file import family_of
+from core.tables.frozen_file import FROZEN
 
 SIZES = tuple(2**bits for bits in range(12, 23))
 # Tokens of other chats between two visits: none, some days of chats, and some months.
@@ -101,8 +100,7 @@ def frozen_tables(paths: Sequence[Path]) -> dict[Lengths, FrozenTable]:
     """The tables of these files by tokens of a leader and of a follower, whatever family's they are."""
     found = {}
     for path in paths:
-        family = family_of(path, FORMAT, VERSION) or ""
-        table = load_frozen(path, family=family, family_name="streams'", vocabulary=_VOCABULARY)
+        table = FROZEN.load_any(path, _VOCABULARY)
         leader, followers = next(iter(table.entries().items()))
         found[len(leader), len(followers[0])] = table
     return found

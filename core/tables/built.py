@@ -15,10 +15,9 @@ from core.drafting.gram_table import GramTable
 from core.errors import TableError
 from core.events import LearnedTable, ModelInfo
 from core.paths import resources_dir, tables_dir
-from core.tables import frozen_file, gram_file
 from core.tables.container import Refused
-from core.tables.gram_file import load_grams
-from core.tables.learned_file import family_of, look
+from core.tables.frozen_file import FROZEN
+from core.tables.gram_file import GRAMS
 
 SUFFIX = ".grams.safetensors"
 _FROZEN_SUFFIX = ".frozen.safetensors"
@@ -44,10 +43,10 @@ def load_built(info: ModelInfo) -> tuple[GramTable | None, tuple[str, ...]]:
     """The family's table, if there is one, and what was wrong with those that had to be passed over."""
     troubles: list[str] = []
     for path in _candidates():
-        if family_of(path, gram_file.FORMAT, gram_file.VERSION) not in (info.family, None):
+        if GRAMS.family_of(path) not in (info.family, None):
             continue  # one that does not even say whose it is may be ours, so it is reported
         try:
-            table = load_grams(
+            table = GRAMS.load(
                 path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary
             )
         except TableError as error:
@@ -60,7 +59,7 @@ def load_built(info: ModelInfo) -> tuple[GramTable | None, tuple[str, ...]]:
 def frozen_for(family: str) -> Path | None:
     """The newest frozen table of `family` for `cacheback` that can be read; None if there is none."""
     for path in _candidates(_FROZEN_SUFFIX):
-        if family_of(path, frozen_file.FORMAT, frozen_file.VERSION) == family:
+        if FROZEN.family_of(path) == family:
             return path
     return None
 
@@ -81,8 +80,7 @@ def listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:
 
 def _looked_at(path: Path) -> LearnedTable:
     grams = path.name.endswith(SUFFIX)
-    module = gram_file if grams else frozen_file
-    header, arrays, size_bytes = look(path, module.FORMAT, module.VERSION)
+    header, arrays, size_bytes = GRAMS.look(path) if grams else FROZEN.look(path)
     return LearnedTable(
         path.name,
         header.family,

@@ -22,11 +22,9 @@ from core.drafting.frozen_table import FrozenTable
 from core.errors import TableError
 from core.events import ModelInfo
 from core.settings.drafting import Cacheback
-from core.tables import learned_file
 from core.tables.container import Arrays, Refused
+from core.tables.learned_file import LearnedKind
 
-FORMAT = "draftlight-frozen"
-VERSION = 2
 _PARTS = {"leaders", "followers", "counts"}
 _ID_TYPES = (np.uint16, np.int32)
 
@@ -38,24 +36,7 @@ def save_frozen(table: FrozenTable, path: Path, *, family: str, family_name: str
     followers = _narrow(np.array([gram for held in entries.values() for gram in held], dtype=np.int32))
     counts = np.array([len(held) for held in entries.values()], dtype=np.int32)
     parts = {"leaders": leaders, "followers": followers, "counts": counts}
-    learned_file.write(
-        path, learned_file.make_header(FORMAT, VERSION, family, family_name, learned_from), parts
-    )
-
-
-def load_frozen(path: Path, *, family: str, family_name: str, vocabulary: int) -> FrozenTable:
-    """The table in `path`, for a model of `family` with ids below `vocabulary`.
-
-    Raises `TableError` that names the file and what is wrong with it; of another family, both.
-    """
-    return learned_file.read(
-        path,
-        lambda parts: checked(parts, vocabulary),
-        kind=FORMAT,
-        version=VERSION,
-        family=family,
-        family_name=family_name,
-    )
+    FROZEN.write(path, parts, family=family, family_name=family_name, learned_from=learned_from)
 
 
 def chosen_table(settings: Cacheback, info: ModelInfo) -> FrozenTable | None:
@@ -63,7 +44,7 @@ def chosen_table(settings: Cacheback, info: ModelInfo) -> FrozenTable | None:
     if not settings.frozen_file or settings.mode == "dynamic":
         return None
     path = Path(settings.frozen_file).expanduser()
-    held = load_frozen(path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary)
+    held = FROZEN.load(path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary)
     length = len(next(iter(held.entries()), ()))
     if length != settings.leader_tokens:
         raise TableError(
@@ -98,3 +79,6 @@ def checked(parts: Arrays, vocabulary: int) -> FrozenTable:
 
 def _narrow(ids: NDArray[np.int32]) -> NDArray[Any]:
     return ids.astype(np.uint16) if ids.size and int(ids.max()) < 1 << 16 else ids
+
+
+FROZEN = LearnedKind("draftlight-frozen", 2, checked)

@@ -20,11 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from core.drafting.gram_table import FULL_SHARE, GramTable, Level
-from core.tables import learned_file
 from core.tables.container import Arrays, Refused
+from core.tables.learned_file import LearnedKind
 
-FORMAT = "draftlight-grams"
-VERSION = 2
 HIGHEST_ORDER = 8
 _TYPES = {"sizes": "int32", "keys": "uint32", "totals": "uint8", "counts": "uint8", "shares": "uint8"}
 _NAMES = (*_TYPES, "ids")
@@ -43,24 +41,7 @@ def save_grams(table: GramTable, path: Path, *, family: str, family_name: str, l
         "ids": ids.astype(np.uint16) if not ids.size or int(ids.max()) < 2**16 else ids,
         "shares": np.frombuffer(b"".join(level.shares for level in levels), dtype=np.uint8),
     }
-    learned_file.write(
-        path, learned_file.make_header(FORMAT, VERSION, family, family_name, learned_from), parts
-    )
-
-
-def load_grams(path: Path, *, family: str, family_name: str, vocabulary: int) -> GramTable:
-    """The table in `path`, for a model of `family` with ids below `vocabulary`.
-
-    Raises `TableError` that names the file and what is wrong with it; of another family, both.
-    """
-    return learned_file.read(
-        path,
-        lambda parts: checked(parts, vocabulary),
-        kind=FORMAT,
-        version=VERSION,
-        family=family,
-        family_name=family_name,
-    )
+    GRAMS.write(path, parts, family=family, family_name=family_name, learned_from=learned_from)
 
 
 def checked(parts: Arrays, vocabulary: int) -> GramTable:
@@ -116,3 +97,6 @@ def _check(parts: Arrays, vocabulary: int) -> None:
 
 def _packed(values: np.ndarray) -> array[int]:
     return array("I", values.astype(np.uint32).tobytes())
+
+
+GRAMS = LearnedKind("draftlight-grams", 2, checked)

@@ -13,7 +13,7 @@ from core.cli import main
 from core.models.loader import load, load_family
 from core.rehearsal.records import read_records
 from core.tables.corpus import Corpus
-from core.tables.frozen_file import load_frozen
+from core.tables.frozen_file import FROZEN
 from core.tables.leader_count import LeaderCount
 from tests.core.toy import write_toy_model
 
@@ -84,7 +84,7 @@ def test_from_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "5 leaders" in said
     assert "1 files were passed over" in said
     info = load(str(tmp_path / "toy")).info
-    table = load_frozen(
+    table = FROZEN.load(
         tmp_path / "t" / "toy.frozen", family=info.family, family_name=info.family_name, vocabulary=260
     )
     tokenizer = load(str(tmp_path / "toy")).tokenizer
@@ -126,7 +126,7 @@ def test_texts_go_on_where_they_were_stopped(
     assert len(encoded) == pieces + 1, "four pieces were not read again"
     info = load_family(str(tmp_path / "toy"))
     part, whole = (
-        load_frozen(
+        FROZEN.load(
             tmp_path / name, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary
         ).entries()
         for name in ("part", "whole")

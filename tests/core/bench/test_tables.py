@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import random
+import shutil
 from pathlib import Path
 
+import mlx.core as mx
+import mlx.nn as nn
 import msgspec
 import pytest
+from mlx.utils import tree_flatten
 
 from core.bench import runs, table_conversation, table_options, table_replay, table_timing, tables
 from core.bench.cost_table import cost_table
@@ -204,6 +209,22 @@ def test_a_rounded_copy_is_of_the_family_and_nearly_the_same(toy_folder: Path, t
     assert {copy.info.family for copy in copies.values()} == {whole.info.family}
     assert 0 < abs(fine - exact).max().item() < abs(coarse - exact).max().item() / 4
     assert coarse.dtype == exact.dtype
+
+
+def test_a_rounded_copy_of_packed_weights(toy_folder: Path, tmp_path: Path) -> None:
+    """The starter's folder holds 4-bit weights; its copy holds plain ones, nearly the same."""
+    whole = load(str(toy_folder)).model
+    nn.quantize(whole, 32, 4)
+    mx.save_safetensors(str(tmp_path / "model.safetensors"), dict(tree_flatten(whole.parameters())))
+    config = json.loads((toy_folder / "config.json").read_text())
+    packed = {**config, "quantization": {"group_size": 32, "bits": 4}}
+    (tmp_path / "config.json").write_text(json.dumps(packed))
+    for path in toy_folder.glob("tokenizer*"):
+        shutil.copy(path, tmp_path)
+    four = load(str(tmp_path)).model.layers[0].mlp.down_proj.weight
+    copy = load(str(rounded_copy(tmp_path, 8, tmp_path / "copy"))).model.layers[0].mlp.down_proj
+    assert not hasattr(copy, "scales")
+    assert 0 < abs(copy.weight - four).max().item() < 0.01 * abs(four).max().item()
 
 
 def test_the_shipped_conversation_has_four_turns() -> None:

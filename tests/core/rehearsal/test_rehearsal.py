@@ -15,7 +15,7 @@ from core.rehearsal.conversations import Conversation, default_conversations, re
 from core.rehearsal.records import Records, read_records
 from core.rehearsal.rehearsal import Plan, Rehearsal
 from core.rehearsal.streams import Stream
-from core.tables.gram_file import load_grams
+from core.tables.gram_file import GRAMS
 
 CONVERSATIONS = [
     Conversation("one", "a"),
@@ -41,7 +41,7 @@ def test_everything_is_answered_and_counted(toy: LoadedModel, plan: Plan) -> Non
     assert (done.answered, done.prompts, len(streams)) == (PROMPTS, PROMPTS, PROMPTS)
     assert done.tokens == sum(len(stream.out) for stream in streams)
     info = toy.info
-    table = load_grams(plan.table, family=info.family, family_name=info.family_name, vocabulary=260)
+    table = GRAMS.load(plan.table, family=info.family, family_name=info.family_name, vocabulary=260)
     assert len(table) == done.contexts > 10
     stream = streams[0]
     first = table.look(stream.prompt)[0]

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from core.drafting.frozen_table import FrozenTable
 from core.errors import TableError
-from core.tables import learned_file
-from core.tables.frozen_file import FORMAT, VERSION, load_frozen, save_frozen
+from core.tables.container import encode
+from core.tables.frozen_file import FROZEN, save_frozen
 from core.tables.learned_file import LearnedHeader
 
 FAMILY, NAME, VOCABULARY = "f" * 64, "Toy", 260
@@ -35,7 +35,7 @@ def path(tmp_path: Path, table: FrozenTable) -> Path:
 
 
 def load(path: Path) -> FrozenTable:
-    return load_frozen(path, family=FAMILY, family_name=NAME, vocabulary=VOCABULARY)
+    return FROZEN.load(path, family=FAMILY, family_name=NAME, vocabulary=VOCABULARY)
 
 
 def test_what_was_written_comes_back(path: Path, table: FrozenTable) -> None:
@@ -46,18 +46,18 @@ def test_what_was_written_comes_back(path: Path, table: FrozenTable) -> None:
 def test_large_ids_come_back(tmp_path: Path) -> None:
     large = FrozenTable({(1,): ((150_000, 2),)})
     save_frozen(large, tmp_path / "t", family=FAMILY, family_name=NAME, learned_from="a test")
-    found = load_frozen(tmp_path / "t", family=FAMILY, family_name=NAME, vocabulary=151_000)
+    found = FROZEN.load(tmp_path / "t", family=FAMILY, family_name=NAME, vocabulary=151_000)
     assert dict(found.entries()) == dict(large.entries())
 
 
 def test_another_family_is_refused_with_both_names(path: Path) -> None:
     with pytest.raises(TableError, match="Toy tokenizer, and the model has the Qwen3 one"):
-        load_frozen(path, family="0" * 64, family_name="Qwen3", vocabulary=VOCABULARY)
+        FROZEN.load(path, family="0" * 64, family_name="Qwen3", vocabulary=VOCABULARY)
 
 
 def test_ids_outside_the_vocabulary_are_refused(path: Path) -> None:
     with pytest.raises(TableError, match="outside the model's vocabulary of 20"):
-        load_frozen(path, family=FAMILY, family_name=NAME, vocabulary=20)
+        FROZEN.load(path, family=FAMILY, family_name=NAME, vocabulary=20)
 
 
 def parts(**changes: np.ndarray) -> dict[str, np.ndarray]:
@@ -69,7 +69,7 @@ def parts(**changes: np.ndarray) -> dict[str, np.ndarray]:
     return {**whole, **changes}
 
 
-HEADER = learned_file.make_header(FORMAT, VERSION, FAMILY, NAME, "a test")
+HEADER = FROZEN.header(FAMILY, NAME, "a test")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_lies_are_refused(
     tmp_path: Path, arrays: dict[str, np.ndarray], header: LearnedHeader, words: str
 ) -> None:
     target = tmp_path / "liar.frozen"
-    learned_file.write(target, header, arrays)
+    target.write_bytes(encode(header, arrays))
     with pytest.raises(TableError, match=words):
         load(target)
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from core.drafting.gram_table import GramTable
 from core.errors import TableError
-from core.tables import learned_file
+from core.tables.container import encode
 from core.tables.gram_count import GramCounter, Pruning
-from core.tables.gram_file import FORMAT, VERSION, load_grams, save_grams
+from core.tables.gram_file import GRAMS, save_grams
 from core.tables.learned_file import LearnedHeader
 
 FAMILY, NAME, VOCABULARY = "f" * 64, "Toy", 260
@@ -35,7 +35,7 @@ def path(tmp_path: Path, table: GramTable) -> Path:
 
 
 def load(path: Path) -> GramTable:
-    return load_grams(path, family=FAMILY, family_name=NAME, vocabulary=VOCABULARY)
+    return GRAMS.load(path, family=FAMILY, family_name=NAME, vocabulary=VOCABULARY)
 
 
 def test_what_was_written_comes_back(path: Path, table: GramTable) -> None:
@@ -56,18 +56,18 @@ def test_large_ids_are_kept(tmp_path: Path) -> None:
     counter = GramCounter(1)
     counter.add([], [1, 150_000, 1, 150_000])
     save_grams(counter.table(Pruning()), target, family=FAMILY, family_name=NAME, learned_from="a test")
-    table = load_grams(target, family=FAMILY, family_name=NAME, vocabulary=151_000)
+    table = GRAMS.load(target, family=FAMILY, family_name=NAME, vocabulary=151_000)
     assert table.look([1])[0].followers == ((150_000, 1.0),)
 
 
 def test_another_family_is_refused_with_both_names(path: Path) -> None:
     with pytest.raises(TableError, match="Toy tokenizer, and the model has the Qwen3 one"):
-        load_grams(path, family="0" * 64, family_name="Qwen3", vocabulary=VOCABULARY)
+        GRAMS.load(path, family="0" * 64, family_name="Qwen3", vocabulary=VOCABULARY)
 
 
 def test_ids_outside_the_vocabulary_are_refused(path: Path) -> None:
     with pytest.raises(TableError, match="outside the model's vocabulary of 20"):
-        load_grams(path, family=FAMILY, family_name=NAME, vocabulary=20)
+        GRAMS.load(path, family=FAMILY, family_name=NAME, vocabulary=20)
 
 
 def parts(**changes: np.ndarray) -> dict[str, np.ndarray]:
@@ -82,11 +82,11 @@ def parts(**changes: np.ndarray) -> dict[str, np.ndarray]:
     return {**whole, **changes}
 
 
-HEADER = learned_file.make_header(FORMAT, VERSION, FAMILY, NAME, "a test")
+HEADER = GRAMS.header(FAMILY, NAME, "a test")
 
 
 def test_the_honest_parts_load(tmp_path: Path) -> None:
-    learned_file.write(tmp_path / "t", HEADER, parts())
+    (tmp_path / "t").write_bytes(encode(HEADER, parts()))
     assert len(load(tmp_path / "t")) == 3
 
 
@@ -121,7 +121,7 @@ def test_lies_are_refused(
     tmp_path: Path, arrays: dict[str, np.ndarray], header: LearnedHeader, words: str
 ) -> None:
     target = tmp_path / "liar.grams"
-    learned_file.write(target, header, arrays)
+    target.write_bytes(encode(header, arrays))
     with pytest.raises(TableError, match=words):
         load(target)
 

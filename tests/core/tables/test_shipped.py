@@ -9,8 +9,8 @@ import pytest
 from core.models.loader import load_family
 from core.paths import resources_dir
 from core.tables.built import SUFFIX, built_dir, listing
-from core.tables.frozen_file import load_frozen
-from core.tables.gram_file import load_grams
+from core.tables.frozen_file import FROZEN
+from core.tables.gram_file import GRAMS
 
 MOST_BYTES = 3_000_000
 
@@ -19,8 +19,8 @@ def test_they_load_for_the_starters_family() -> None:
     family = load_family("starter")
     whose = {"family": family.family, "family_name": family.family_name, "vocabulary": family.vocabulary}
     folder = resources_dir() / "tables"
-    grams = [load_grams(path, **whose) for path in folder.glob(f"*{SUFFIX}")]  # type: ignore[arg-type]
-    frozen = [load_frozen(path, **whose) for path in folder.glob("*.frozen.safetensors")]  # type: ignore[arg-type]
+    grams = [GRAMS.load(path, **whose) for path in folder.glob(f"*{SUFFIX}")]  # type: ignore[arg-type]
+    frozen = [FROZEN.load(path, **whose) for path in folder.glob("*.frozen.safetensors")]  # type: ignore[arg-type]
     assert [len(table) > 20_000 for table in grams] == [True]
     assert [len(table) > 5_000 for table in frozen] == [True]
     start = family.tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False)

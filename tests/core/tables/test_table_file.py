@@ -19,13 +19,12 @@ from core.drafting.calibration import Calibration
 from core.drafting.frozen_table import FrozenTable
 from core.drafting.ngram_table import ID_END, Entries, NgramTable
 from core.events import TableDay, TableFigures, TableTeacher
-from core.tables import calibration_file, container, frozen_file, gram_file
+from core.tables import calibration_file, container
 from core.tables.calibration_file import decode_calibration, encode_calibration
 from core.tables.container import Refused, encode
-from core.tables.frozen_file import save_frozen
+from core.tables.frozen_file import FROZEN, save_frozen
 from core.tables.gram_count import GramCounter, Pruning
-from core.tables.gram_file import save_grams
-from core.tables.learned_file import LearnedHeader
+from core.tables.gram_file import GRAMS, save_grams
 from core.tables.table_file import SavedTable, decode_table, encode_table, make_header
 from tests.core.tables.support import FAMILY, SLOTS, VOCABULARY, fill
 
@@ -88,8 +87,8 @@ def test_ten_thousand_damaged_files_are_all_refused() -> None:
     whole: dict[bytes, Callable[[bytes], object]] = {
         small(): decode_table,
         state_file(): decode_calibration,
-        learned_content("grams"): lambda content: learned_of(content, gram_file.FORMAT, gram_file.VERSION),
-        learned_content("frozen"): lambda c: learned_of(c, frozen_file.FORMAT, frozen_file.VERSION),
+        learned_content("grams"): GRAMS.decode,
+        learned_content("frozen"): FROZEN.decode,
     }
     rng = random.Random(7)
     kinds: list[Callable[[bytes], bytes]] = [
@@ -127,11 +126,6 @@ def learned_content(kind: str) -> bytes:
         else:
             save_frozen(FrozenTable({(1,): ((2, 3), (4, 5)), (7,): ((8, 9),)}), path, **family)
         return path.read_bytes()
-
-
-def learned_of(content: bytes, kind: str, version: int) -> object:
-    """Header and arrays, as `learned_file` takes them from a file."""
-    return container.decode(content, LearnedHeader, kind, version)
 
 
 def flip(content: bytes, bit: int) -> bytes:
