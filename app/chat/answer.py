@@ -79,7 +79,8 @@ class Answer(QWidget):
 
     def ready_some(self) -> bool:
         """Show one part more of what is known, a few milliseconds' work; whether that was all."""
-        if self._ready or not self._reply.read_some() or not self.body.lay_out_some():
+        column = self.width() - 2 * self.OUTDENT_PX
+        if self._ready or not self._reply.read_some() or not self.body.lay_out_some(column):
             return self._ready
         self._ready = True
         reply = self._reply

@@ -77,8 +77,9 @@ class AnswerBody(TextCanvas):
         """How many lines of text are shown."""
         return sum(len(box.layout.lines) for box in self.boxes)
 
-    def lay_out_some(self) -> bool:
-        """Lay out one piece more of a text that was there before; whether that was all."""
+    def lay_out_some(self, width: int) -> bool:
+        """Lay out one piece more of a text that was there before, so wide; whether that was all."""
+        self.height_for(width)
         pieces = self._text.pieces
         if len(self.boxes) < len(pieces):
             self.append_pieces([pieces[len(self.boxes)]])
@@ -191,17 +192,19 @@ class AnswerBody(TextCanvas):
             self.boxes.pop()
             self.append_pieces([piece])
             return self.boxes[-1].top
-        top = box.extend(piece)
+        changed = box.extend(piece)
         if box.is_inked:
             # The last token may have been shown in part only, without its line break.
             inks = box.inks.inks
             resume = inks[-1].token if inks else 0
             # The last run may go on, or be joined by what comes: its line changes with it.
             start = box.inks.runs[-1].start if box.inks.runs else 0
-            box.forget_marks(box.layout.line_of(max(0, min(start, inks[-1].start if inks else 0) - 1)))
+            first = max(0, min(start, inks[-1].start if inks else 0) - 1)
+            changed = min(changed, box.layout.line_of(first))
+            box.forget_marks(changed)
             box.inks.cut(piece.text, resume)
             self._ink_from(box.inks, piece, resume)
-        return top
+        return box.text_top + changed * box.layout.style.line_px
 
     def _box(self, piece: Piece) -> PieceBox:
         box = super()._box(piece)

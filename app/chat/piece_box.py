@@ -134,10 +134,10 @@ class PieceBox:
         """The frame of a code block."""
         return QRectF(self.left, self.top, self._width - self.left, self.height)
 
-    def extend(self, piece: Piece) -> float:
-        """Show `piece`, whose text starts with what is shown. The top of what changed."""
+    def extend(self, piece: Piece) -> int:
+        """Show `piece`, whose text starts with what is shown. The number of the first changed line."""
         self.piece = piece
-        return self.text_top + self.layout.extend(piece.text) * self.layout.style.line_px
+        return self.layout.extend(piece.text)
 
     def lines_in(self, clip: QRectF) -> range:
         """The numbers of the lines that touch `clip`."""

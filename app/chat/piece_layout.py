@@ -49,16 +49,21 @@ class PieceLayout:
     def extend(self, text: str) -> int:
         """Show `text` instead, which starts with what was shown. The number of the first changed line."""
         start = 0
+        before: list[VisualLine] = []
         if self._chunks:
             last = self._chunks.pop()
             start = last.start
             while self.lines and self.lines[-1].chunk is last:
-                self.lines.pop()
+                before.insert(0, self.lines.pop())
         first_line = len(self.lines)
         self.text = text
         for hard_line in text[start:].split("\n"):
             self._add(start, hard_line)
             start += len(hard_line) + 1
+        for old, new in zip(before, self.lines[first_line:]):
+            if (old.start, old.end) != (new.start, new.end):
+                break
+            first_line += 1
         return first_line
 
     def line_at(self, y: float) -> int:

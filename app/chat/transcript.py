@@ -259,6 +259,8 @@ class Transcript(QScrollArea):
             item.place_chosen.connect(self.place_chosen)
             item.branch_requested.connect(lambda: self.branch_requested.emit(entry.turn_id))
         item.hide()  # until it is ready
+        # As wide as it will be, or Qt shows it at a width of its own first and all is laid out twice more.
+        item.resize(self._column_px + 2 * item.OUTDENT_PX, item.height())
         item.selection_started.connect(self._clear_other_selections)
         item.body.drag_moved.connect(lambda at, body=item.body: self._drag.drag(body, at))
         item.body.drag_ended.connect(self._drag.stop)
@@ -319,8 +321,14 @@ class Transcript(QScrollArea):
     # ---- place
 
     def _height_changed(self, entry: Entry) -> None:
-        entry.height_px = None
-        self._place()
+        """Most of what an answer gets still fits into its last line: then nothing else has to move."""
+        before, entry.height_px = entry.height_px, None
+        item = self._items.get(entry)
+        if before is not None and before == self._height(entry) and isinstance(item, Answer):
+            item.arrange()
+            self._tips.keep()
+        else:
+            self._place()
 
     def _place(self) -> None:
         """Give every entry its place; only widgets whose place or height changed are moved."""

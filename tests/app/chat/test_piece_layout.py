@@ -70,8 +70,9 @@ def test_growing_lays_out_only_the_end(style: TextStyle) -> None:
     layout = PieceLayout(LONG * 60, style, 420)
     kept = list(layout.lines)
     first = layout.extend(LONG * 61)
-    assert first >= len(kept) - 14
-    assert all(a is b for a, b in zip(kept[:first], layout.lines))
+    assert first >= len(kept) - 1
+    assert all(a is b for a, b in zip(kept[:-14], layout.lines))
+    assert lines_of(layout)[:first] == [(LONG * 60)[line.start : line.end] for line in kept[:first]]
 
 
 def test_rects_of_a_wrapped_range(style: TextStyle) -> None:

@@ -87,13 +87,23 @@ def test_a_flush_into_a_long_answer_is_fast(transcript: Transcript, written: str
     assert statistics.median(took_ms) < 30
 
 
-def test_the_screen_shows_what_a_fresh_painting_would(transcript: Transcript) -> None:
+@pytest.mark.parametrize(
+    ("written", "at_once"),
+    [
+        ((FERRY + "\n\n" + MERGE + "\n\n") * 3, 25),
+        # One paragraph, one token at a time, words of several steps that wrap as a whole among them.
+        ("{ The| whole| of^ it}{^para}{gra^ph} goes{ on|,^ and}{^har}{^bour}{master^s} wait" * 20, 1),
+    ],
+)
+def test_the_screen_shows_what_a_fresh_painting_would(
+    transcript: Transcript, written: str, at_once: int
+) -> None:
     """Following shifts the screen and paints only the rest; nothing old may stay behind."""
-    tokens = tokens_of((FERRY + "\n\n" + MERGE + "\n\n") * 3)
+    tokens = tokens_of(written)
     transcript.resize(780, 500)
     transcript.begin_answer("t")
-    for at in range(0, len(tokens), 25):
-        transcript.append_tokens("t", tokens[at : at + 25])
+    for at in range(0, len(tokens), at_once):
+        transcript.append_tokens("t", tokens[at : at + at_once])
         QApplication.processEvents()
     fresh = picture(transcript)
     shown = QGuiApplication.primaryScreen().grabWindow(transcript.winId()).toImage()
