@@ -7,6 +7,7 @@ blocks get a Copy button.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
@@ -19,7 +20,7 @@ from app.chat.canvas_menu import to_clipboard
 from app.chat.open_link import open_outside
 from app.chat.piece import Piece
 from app.chat.piece_box import PieceBox
-from app.chat.selection import Place, Selection
+from app.chat.selection import Place, Selection, everything
 from app.chat.spans import place_of, shown_range, source_at, spans_of
 from app.chat.text_canvas import MARGIN_PX, TextCanvas
 from app.chat.thought_head import ThoughtHead
@@ -32,6 +33,7 @@ from core.events import Token
 _CARET_WIDTH_PX = 2
 _CARET_HEIGHT_PX = 18
 _CARET_GAP_PX = 3
+_CARET_LINE_PX = 30
 
 
 class AnswerBody(TextCanvas):
@@ -56,7 +58,7 @@ class AnswerBody(TextCanvas):
         self._heads: list[ThoughtHead] = []
         self._mode: TintMode = "always"
         self._pointed = -1
-        self._open = False  # whether the last box is the open piece
+        self._open = 0  # how many of the last boxes are of pieces that are open
         self._writing = True
         self.setAccessibleName(strings.ANSWER_NAME)
         # It grows downwards: what is above need not be painted again.
@@ -85,7 +87,7 @@ class AnswerBody(TextCanvas):
             self.append_pieces([pieces[len(self.boxes)]])
         if len(self.boxes) < len(pieces):
             return False
-        self._open = self._text.open_piece is not None
+        self._open = len(self._text.open)
         self._place_parts()
         return True
 
@@ -157,28 +159,16 @@ class AnswerBody(TextCanvas):
 
     def _apply(self, change: Change) -> None:
         kept = self._selected_source()
-        dirty_top = self.boxes[-1].top if self.boxes else 0.0
-        if change.again:
-            self.boxes = []
-            self._open = False
-            dirty_top = 0.0
-        if change.closed or change.again:
-            if self._open:
-                self.boxes.pop()
-            self._open = False
-            self.append_pieces(change.closed)
-            if change.open_piece:
-                self.append_pieces([change.open_piece])
-                self._open = True
-            self._select_source(kept)
-        elif change.open_piece:
-            if self._open:
-                dirty_top = self._grow(change.open_piece)
-            else:
-                self.append_pieces([change.open_piece])
-                self._open = True
+        # The caret stands at the end, and goes from there.
+        dirty_top = self.boxes[-1].bottom - self._theme.zoom * _CARET_LINE_PX if self.boxes else 0.0
+        first = 0 if change.again else len(self.boxes) - self._open
+        dirty_top = min(dirty_top, self._show_from(first, [*change.closed, *change.open]))
+        self._open = len(change.open)
+        for box in self.boxes[first:]:
+            box.is_whole = True
         if self.boxes:
             self.boxes[-1].is_whole = not self._open
+        self._select_source(kept)
         self._place_parts()
         # First the place, then what has to be painted: Qt moves what is on the screen when it
         # scrolls, but paints everything again if any of it waits to be painted.
@@ -186,12 +176,29 @@ class AnswerBody(TextCanvas):
         top = int(dirty_top) - 30
         self.update(0, top, self.width(), self.height() - top)
 
-    def _grow(self, piece: Piece) -> float:
-        box = self.boxes[-1]
-        if not piece.text.startswith(box.piece.text) or piece.kind != box.piece.kind or box.hidden:
-            self.boxes.pop()
-            self.append_pieces([piece])
-            return self.boxes[-1].top
+    def _show_from(self, first: int, pieces: Sequence[Piece]) -> float:
+        """Show `pieces` instead of the boxes from number `first` on. The top of what changed.
+
+        What looks as it did keeps its box, and the last one grows if it can.
+        """
+        changed: list[float] = []
+        for number, piece in enumerate(pieces, first):
+            box = self.boxes[number] if number < len(self.boxes) else None
+            if box and box.shows(piece):
+                box.piece = piece
+            elif box and number == len(self.boxes) - 1 and box.grows_to(piece):
+                changed.append(self._grow(box, piece))
+            else:
+                del self.boxes[number:]
+                self.append_pieces([piece])
+                changed.append(self.boxes[-1].top)
+        left = first + len(pieces)
+        if left < len(self.boxes):
+            changed.append(self.boxes[left].top)
+            del self.boxes[left:]
+        return min(changed, default=math.inf)
+
+    def _grow(self, box: PieceBox, piece: Piece) -> float:
         changed = box.extend(piece)
         if box.is_inked:
             # The last token may have been shown in part only, without its line break.
@@ -273,6 +280,7 @@ class AnswerBody(TextCanvas):
         return self._source_of(self._selection.anchor), self._source_of(self._selection.head)
 
     def _source_of(self, place: Place) -> int | None:
+        place = min(place, everything(self.pieces).end)
         piece = self.boxes[place.piece].piece
         if place.char < len(piece.text):
             return source_at(piece.segments, place.char)

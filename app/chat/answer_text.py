@@ -1,8 +1,8 @@
 """AnswerText: an answer's source as pieces while it grows. Pure: no Qt.
 
-Closed blocks are Markdown pieces and never change again. What follows them is the open piece:
-plain text, or code once a fence was opened. `append` and `finish` say what changed; `closed` and
-`open_piece` are all there is. Thoughts are pieces like others that say which thought they are
+Closed blocks are Markdown pieces and never change again. What follows them is open: plain text,
+code once a fence was opened, or what a list item reads as so far. `append` and `finish` say what
+changed; `closed` and `open` are all there is. Thoughts are pieces like others that say which thought they are
 of, with a piece without text at their head. A finished answer is read by `append` in as many
 parts as one likes, so a long one need not be read at once.
 """
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.chat.blocks import Block, BlockSplitter
+from app.chat.blocks import Block, BlockSplitter, reads_early, shown_end
 from app.chat.markdown import parse_block
 from app.chat.piece import Piece, open_code_piece, plain_piece
 from app.chat.thoughts import Tag, certain_end, find_tag
@@ -23,13 +23,13 @@ from core.events import Token
 
 
 class Change(Struct, frozen=True):
-    """`closed` follow the pieces that were closed before; `open_piece` is all that is open now.
+    """`closed` follow the pieces that were closed before; `open` is all that is open now.
 
     `again`: all that was said before no longer holds, and `closed` is everything.
     """
 
     closed: tuple[Piece, ...]
-    open_piece: Piece | None
+    open: tuple[Piece, ...]
     again: bool = False
 
 
@@ -51,7 +51,7 @@ class AnswerText:
     def __init__(self) -> None:
         self.table = TokenTable()
         self.closed: list[Piece] = []
-        self.open_piece: Piece | None = None
+        self.open: tuple[Piece, ...] = ()
         self.finished = False
         self.thoughts: list[Thought] = []
         self._splitter = BlockSplitter()
@@ -63,7 +63,7 @@ class AnswerText:
     @property
     def pieces(self) -> list[Piece]:
         """Closed and open, in order."""
-        return [*self.closed, self.open_piece] if self.open_piece else list(self.closed)
+        return [*self.closed, *self.open]
 
     @property
     def answer_source(self) -> str:
@@ -99,14 +99,14 @@ class AnswerText:
     # ---- inside
 
     def _change(self, made: list[Piece], over: bool = False) -> Change:
-        self.open_piece = None if over else self._open()
-        if self.open_piece and self._closing and not self._is_headed:
+        self.open = () if over else self._read_open()
+        if self.open and self._closing and not self._is_headed:
             self.closed.append(_head(self.thoughts[-1].start))
             made.append(self.closed[-1])
         if self._again:
             self._again = False
-            return Change(tuple(self.closed), self.open_piece, again=True)
-        return Change(tuple(made), self.open_piece)
+            return Change(tuple(self.closed), self.open, again=True)
+        return Change(tuple(made), self.open)
 
     def _feed(self, whole: bool) -> list[Piece]:
         """Give the splitter what is certain; the pieces that were closed by it."""
@@ -170,17 +170,22 @@ class AnswerText:
         last = next((piece for piece in reversed(self.closed) if piece.kind == "thought"), None)
         return last is not None and last.thought == self.thoughts[-1].start
 
-    def _open(self) -> Piece | None:
+    def _read_open(self) -> tuple[Piece, ...]:
         source = self.table.text
         start, end = self._splitter.open_start, self._fed
-        code = self._splitter.open_code
-        if code:
-            piece = open_code_piece(source, code.start, code.body, end, code.language)
+        pieces: tuple[Piece, ...]
+        if code := self._splitter.open_code:
+            pieces = (open_code_piece(source, code.start, code.body, end, code.language),)
         else:
-            piece = plain_piece(source, start, end)
-            if not piece.text:
-                return None
-        return replace(piece, thought=self.thoughts[-1].start) if self._closing else piece
+            end = shown_end(source, start, end)
+            if reads_early(source, start, end):
+                pieces = parse_block(source, start, end)
+            else:
+                piece = plain_piece(source, start, end)
+                pieces = (piece,) if piece.text else ()
+        if not self._closing:
+            return pieces
+        return tuple(replace(piece, thought=self.thoughts[-1].start) for piece in pieces)
 
 
 def _head(start: int) -> Piece:

@@ -7,8 +7,9 @@ so that a long list is not held back until its end.
 
 A block closes at a blank line, at the end of its closing fence, at the end of a heading line, or
 before a line that starts a fence, a heading or a list item, unless a formula over several lines
-is open. A list item goes on over blank lines
-as long as what follows is indented.
+is open. A list item goes on over blank lines as long as what follows is indented.
+
+`shown_end` and `reads_early` say how the block that is not closed yet is best shown.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ _FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})[ \t]*([^\s`]*)")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 _RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _ITEM = re.compile(r"( {0,3})([-*+]|(\d{1,9})[.)])([ \t]+|$)")
+_QUOTE = re.compile(r" {0,3}>")
+# A line that has only begun and may still become anything: an item, a heading, a rule, a fence.
+_UNSURE = re.compile(
+    r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(?:[-*+_#>|=~`\s]*|\d{1,9}[.)]?[ \t]*|`{3,}[^`]*|~{3,}.*)"
+)
 
 BlockKind = Literal["blank", "text", "fence", "item"]
 
@@ -81,7 +87,7 @@ class BlockSplitter:
             self._take(line.rstrip("\r"), end, closed)
             self._line_start = end
         self._line = rest
-        if self._kind == "item" and not self._fence and self._leaves_item(rest):
+        if not (self._fence or self._formula) and self._begins_another(rest):
             self._close(self._line_start, closed)
         return closed
 
@@ -144,13 +150,19 @@ class BlockSplitter:
             self._close(self._line_start, closed)
         self._open(line, indent, end, closed)
 
-    def _leaves_item(self, begun: str) -> bool:
-        """Whether a line that has only begun is certain to stand outside the open list item."""
+    def _begins_another(self, begun: str) -> bool:
+        """Whether a line that has only begun is certain to stand outside the open list item or text."""
         indent = _indent(begun)
-        if not begun.strip() or indent >= self._item_indent:
+        if self._kind == "blank" or not begun.strip():
             return False
+        if self._kind == "item" and (indent >= self._item_indent or self._blank_seen):
+            return indent < self._item_indent
         item = _ITEM.match(begun) if indent <= 3 else None
-        return self._blank_seen or (item is not None and begun[item.end() :].strip("*-_ \t") != "")
+        if item is None:
+            # A heading's marks end with a space; until then there may be more of them.
+            return self._kind == "text" and _HEADING.match(begun + ".") is not None
+        is_certain = begun[item.end() :].strip("*-_ \t") != ""
+        return is_certain and (self._kind == "item" or item.group(3) in (None, "1"))
 
     def _interrupts(self, line: str, indent: int) -> bool:
         """Whether `line` ends the open text or item and starts something else."""
@@ -185,6 +197,25 @@ class BlockSplitter:
         else:
             self._kind = "text"
             self._formula = closing_mark(line)
+
+
+def shown_end(source: str, start: int, end: int) -> int:
+    """Where to stop showing the open block [start, end): before a line of which only marks have come."""
+    last_line = source.rfind("\n", start, end) + 1 or start
+    return last_line if _UNSURE.fullmatch(source, last_line, end) else end
+
+
+def reads_early(source: str, start: int, end: int) -> bool:
+    """Whether the open block [start, end) is to be read as Markdown before it is closed.
+
+    A list item, a heading, a quote and a rule look quite another way than they are written, and are
+    short. A paragraph does not, and may become very long.
+    """
+    while start < end and source[start] in "\r\n":
+        start += 1
+    stop = source.find("\n", start, end)
+    first = source[start : end if stop < 0 else stop].rstrip("\r")
+    return any(mark.match(first) for mark in (_ITEM, _HEADING, _QUOTE, _RULE))
 
 
 def _indent(line: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
@@ -134,8 +135,18 @@ class PieceBox:
         """The frame of a code block."""
         return QRectF(self.left, self.top, self._width - self.left, self.height)
 
+    def shows(self, piece: Piece) -> bool:
+        """Whether `piece` looks just as what is shown."""
+        mine = self.piece
+        return piece == replace(mine, source_start=piece.source_start, source_end=piece.source_end)
+
+    def grows_to(self, piece: Piece) -> bool:
+        """Whether `piece` is what is shown with more text at its end."""
+        mine = replace(self.piece, text=piece.text, segments=piece.segments, source_end=piece.source_end)
+        return piece == mine and piece.text.startswith(self.piece.text) and not self.hidden
+
     def extend(self, piece: Piece) -> int:
-        """Show `piece`, whose text starts with what is shown. The number of the first changed line."""
+        """Show `piece`, which this `grows_to`. The number of the first changed line."""
         self.piece = piece
         return self.layout.extend(piece.text)
 

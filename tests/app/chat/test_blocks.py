@@ -71,6 +71,22 @@ def test_a_paragraph_closes_with_its_blank_line() -> None:
     assert splitter.open_start == 5
 
 
+@pytest.mark.parametrize(
+    ("source", "closed"),
+    [
+        ("text\n- i", 1),
+        ("text\n# ", 1),
+        ("text\n1. i", 1),
+        ("text\n#", 0),  # a word of a topic, or a heading
+        ("text\n- -", 0),  # a rule, or an item
+        ("text\n2. i", 0),
+        ("$$\n- i", 0),
+    ],
+)
+def test_text_closes_as_soon_as_something_else_has_certainly_begun(source: str, closed: int) -> None:
+    assert len(BlockSplitter().feed(source)) == closed
+
+
 def test_a_list_item_closes_when_the_next_line_has_begun_outside() -> None:
     splitter = BlockSplitter()
     assert splitter.feed("1. one\n\nO") == [Block(0, 8)]
