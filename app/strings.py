@@ -68,10 +68,6 @@ def tokens(count: int) -> str:
     return f"{count:,} token" if count == 1 else f"{count:,} tokens"
 
 
-def characters(count: int) -> str:
-    return f"{count:,} character" if count == 1 else f"{count:,} characters"
-
-
 def remove_attachment(name: str) -> str:
     return f"Remove {name}"
 

@@ -13,6 +13,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app import strings
+from app.chat.token_estimate import size_words
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.theme.fonts import ui_font
@@ -116,7 +117,7 @@ class Chip(QAbstractButton):
 
 
 class AttachmentChip(Chip):
-    """A document. `tokens` is None until the worker has counted; characters stand in for it."""
+    """A document. `tokens` is None until the worker has counted; an estimate stands in for it."""
 
     def __init__(self, theme: Theme, attachment: Attachment, parent: QWidget | None = None) -> None:
         super().__init__(theme, attachment.name, strings.remove_attachment(attachment.name), parent)
@@ -137,12 +138,9 @@ class AttachmentChip(Chip):
         return self._tokens
 
     def show_tokens(self, tokens: int | None) -> None:
-        """What the worker counted."""
-        self._tokens = tokens
-        if tokens is not None:
-            self.set_note(strings.tokens(tokens))
-        else:
-            self.set_note(strings.characters(len(self._attachment.text)))
+        """What the worker counted; None while it has not, which takes nothing away."""
+        self._tokens = tokens or self._tokens
+        self.set_note(size_words(self.attachment))
 
 
 class FileChip(Chip):

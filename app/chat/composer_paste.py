@@ -13,23 +13,15 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QTextCursor
 
 from app.chat.composer_edit import ComposerEdit
+from app.chat.token_estimate import estimated_tokens
 
 DOCUMENT_TOKENS = 2_000
 # No tokenizer in use makes fewer tokens of this.
 SURELY_CHARACTERS = 24_000
 _PATIENCE_MS = 400
-_CHARACTERS_PER_TOKEN = 4.0
-# Writing without spaces takes about a token a letter.
-_DENSE_FROM = "\u2e80"
 
 # Ask for the tokens of a text; the answer comes by the callback. False: nobody can count now.
 Weigh = Callable[[str, Callable[[int], None]], bool]
-
-
-def estimated_tokens(text: str) -> int:
-    """About how many tokens; within a third for prose in Latin or Chinese writing."""
-    dense = sum(1 for letter in text if letter >= _DENSE_FROM)
-    return round(dense + (len(text) - dense) / _CHARACTERS_PER_TOKEN)
 
 
 class PasteWeigher(QObject):

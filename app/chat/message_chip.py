@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 from app.chat import reading_map, strings
 from app.chat.map_paint import draw_map
 from app.chat.reading_map import Cell
+from app.chat.token_estimate import size_words
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
@@ -52,7 +53,7 @@ class MessageChip(QAbstractButton):
     @property
     def note(self) -> str:
         """The second line: its size, and how much of it was read."""
-        size = strings.attachment_size(self._attachment.tokens, len(self._attachment.text))
+        size = size_words(self._attachment)
         tokens = sum(passage.end - passage.start for passage in self._passages)
         if not tokens:
             return size

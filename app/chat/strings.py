@@ -95,16 +95,19 @@ MESSAGE_NAME = "Your message"
 COPY_MESSAGE = "Copy message"
 COPY_CODE = "Copy"
 COPY_CODE_NAME = "Copy code"
-CHARACTERS = "{count:,} characters"
 NEWEST = "Newest"
 TRANSCRIPT_NAME = "Conversation"
+SELECTED_MESSAGES = "Selected in {count} messages"
 
 
-def attachment_size(tokens: int, characters: int) -> str:
-    """In tokens if they are known."""
-    if tokens:
-        return ONE_TOKEN if tokens == 1 else TOKENS.format(tokens=tokens)
-    return CHARACTERS.format(count=characters)
+def tokens(count: int) -> str:
+    """So many of them."""
+    return ONE_TOKEN if count == 1 else TOKENS.format(tokens=count)
+
+
+def about(words: str) -> str:
+    """A figure that is not exact."""
+    return f"about {words}"
 
 
 # ---- first page

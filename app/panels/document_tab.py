@@ -12,7 +12,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat import reading_map
-from app.chat import strings as chat_strings
+from app.chat.token_estimate import size_words
 from app.controls.icon_button import IconButton
 from app.controls.popup import Popup
 from app.controls.segment import Segment
@@ -152,7 +152,7 @@ class DocumentTab(QWidget):
 
     def _note(self, document: Document) -> str:
         attachment = document.attachment
-        size = chat_strings.attachment_size(attachment.tokens, len(attachment.text))
+        size = size_words(attachment)
         if document.reading is None:
             return size
         passages = reading_map.of_source(document.reading, document.source)

@@ -84,7 +84,7 @@ def test_reading_everything_answers_again_densely(qapp: QApplication) -> None:
         newer = views.transcript.answer(turn.id)
         assert newer
         assert newer.footer.everything_button.isHidden()
-        assert chip_of(window).note.endswith("characters")
+        assert chip_of(window).note.startswith("about ")
         # Only this answer: what is set stays as it was.
         assert views.inspector.settings.prefill.mode == "auto"
 

@@ -15,7 +15,6 @@ from pytestqt.qtbot import QtBot
 from app.chat.attach_file import GivenUpError
 from app.chat.composer import Composer
 from app.chat.composer_fit import Written
-from app.chat.composer_paste import estimated_tokens
 from app.controls.button import Button
 from app.theme.theme import Theme
 from core.errors import RequestError
@@ -157,13 +156,15 @@ def test_a_document_alone_can_be_sent_and_removed(qtbot: QtBot, composer: Compos
     assert messages == [Message("user", "", (Attachment("b.txt", "B"),))]
 
 
-def test_chips_say_characters_until_tokens_are_counted(composer: Composer) -> None:
+def test_chips_say_about_how_many_tokens_until_they_are_counted(composer: Composer) -> None:
     composer.attach(Attachment("a.txt", "A" * 1500))
     (chip,) = composer._chips.chips
-    assert chip.size_text == "1,500 characters"
+    assert chip.size_text == "about 380 tokens"
     composer.show_tokens({"A" * 1500: 300}.get)
     assert chip.size_text == "300 tokens"
     assert chip.accessibleDescription() == "300 tokens"
+    composer.show_tokens(lambda text: None)  # another worker, which has counted nothing yet
+    assert chip.size_text == "300 tokens"
 
 
 def test_many_chips_wrap_and_the_composer_grows(qtbot: QtBot, composer: Composer) -> None:
@@ -336,11 +337,6 @@ def test_a_worker_that_takes_its_time_is_not_waited_for(qtbot: QtBot, composer: 
     qtbot.waitUntil(lambda: len(composer.attachments) == 1, timeout=2000)
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     assert messages == [Message("user", "What is it?", (Attachment("Pasted text", DOCUMENT),))]
-
-
-def test_estimates_know_writing_without_spaces() -> None:
-    assert estimated_tokens("word " * 400) == 500
-    assert estimated_tokens("霧" * 400) == 400
 
 
 def test_command_return_sends_if_that_is_wanted(qtbot: QtBot, composer: Composer) -> None:

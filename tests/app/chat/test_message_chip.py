@@ -20,7 +20,7 @@ def test_it_says_tokens_if_they_are_known(qtbot: QtBot, theme: Theme) -> None:
     qtbot.addWidget(known)
     qtbot.addWidget(unknown)
     assert known.note == "28,020 tokens"
-    assert unknown.note == "3 characters"
+    assert unknown.note == "about 1 token"
 
 
 def test_what_was_read_of_it_is_drawn_and_said(qtbot: QtBot, theme: Theme) -> None:
