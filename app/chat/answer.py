@@ -38,7 +38,6 @@ class Answer(QWidget):
     OUTDENT_PX = MARGIN_PX
     height_changed = Signal()
     token_pointed = Signal(object, int, QRect)  # self, token or −1, where it is in this widget
-    selection_started = Signal(object)  # self
     regenerate_requested = Signal()
     everything_requested = Signal()
     stop_requested = Signal()
@@ -63,7 +62,6 @@ class Answer(QWidget):
         self.footer.hide()
         self.body.height_changed.connect(self.height_changed)
         self.body.token_pointed.connect(self._body_pointed)
-        self.body.selection_started.connect(self._selection_started)
         self.footer.strip.token_pointed.connect(self._strip_pointed)
         self.footer.regenerate_requested.connect(self.regenerate_requested)
         self.footer.everything_requested.connect(self.everything_requested)
@@ -208,9 +206,6 @@ class Answer(QWidget):
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self._reply.text.answer_source)
-
-    def _selection_started(self) -> None:
-        self.selection_started.emit(self)
 
     # ---- place
 

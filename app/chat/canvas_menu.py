@@ -20,7 +20,7 @@ def canvas_menu(canvas: TextCanvas, at: QPointF) -> QMenu:
     """The menu for `canvas` at the point `at`; the caller shows it and deletes it."""
     menu = QMenu(canvas)
     copied = _add(menu, strings.MENU_COPY, canvas.copy, QKeySequence.StandardKey.Copy)
-    copied.setEnabled(bool(canvas.selected_text))
+    copied.setEnabled(bool(canvas.copied_text))
     code, link = canvas.code_at(at), canvas.link_at(at)
     if code:
         _add(menu, strings.MENU_COPY_CODE, lambda: to_clipboard(code))

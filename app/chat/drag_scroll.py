@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QObject, QPoint, QTimer
 from PySide6.QtWidgets import QAbstractScrollArea
-
-from app.chat.text_canvas import TextCanvas
 
 _EVERY_MS = 30
 _FASTEST_PX = 60
 
 
 class DragScroll(QObject):
-    """Of one scroll area. `drag` is told of each move of a selecting mouse."""
+    """Of one scroll area. `drag` is told of each move of a selecting mouse, `moved` hears of each step."""
 
-    def __init__(self, area: QAbstractScrollArea) -> None:
+    def __init__(self, area: QAbstractScrollArea, moved: Callable[[], object]) -> None:
         super().__init__(area)
         self._area = area
-        self._canvas: TextCanvas | None = None
+        self._moved = moved
         self._at = QPoint()
         self._timer = QTimer(self, interval=_EVERY_MS)
         self._timer.timeout.connect(self._step)
 
-    def drag(self, canvas: TextCanvas, at: QPoint) -> None:
-        """The mouse selects in `canvas` and is at the global point `at`."""
-        self._canvas, self._at = canvas, at
+    def drag(self, at: QPoint) -> None:
+        """The mouse selects and is at the global point `at`."""
+        self._at = at
         if self._beyond():
             self._timer.start()
         else:
@@ -33,7 +33,6 @@ class DragScroll(QObject):
     def stop(self) -> None:
         """The button was let go."""
         self._timer.stop()
-        self._canvas = None
 
     def _beyond(self) -> int:
         """How far the mouse is above (negative) or below the view."""
@@ -43,9 +42,9 @@ class DragScroll(QObject):
 
     def _step(self) -> None:
         beyond = self._beyond()
-        if not beyond or self._canvas is None:
+        if not beyond:
             self._timer.stop()
             return
         bar = self._area.verticalScrollBar()
         bar.setValue(bar.value() + max(-_FASTEST_PX, min(_FASTEST_PX, beyond)))
-        self._canvas.select_to(self._canvas.mapFromGlobal(self._at).toPointF())
+        self._moved()

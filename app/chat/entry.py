@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.chat.answer_text import AnswerText
+from app.chat.piece import Piece
 from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
 
 # Averages of English text in the design's faces, and what stands around the text.
@@ -100,6 +101,10 @@ class Reply:
         while not self.is_read:
             self.read_some()
         return self.text
+
+    def folds(self, piece: Piece) -> bool:
+        """Whether `piece` is of a thought that is not open."""
+        return piece.thought >= 0 and piece.kind != "thought" and piece.thought not in self.unfolded
 
     def estimate_px(self, column_px: int, zoom: float = 1.0) -> int:
         """About how high it will be in a column so wide, with texts so much larger."""

@@ -21,11 +21,18 @@ _ALWAYS_KEPT = 8
 
 
 class Stock:
-    """`make` gives the widget of an entry; `let_go` hears of one that is about to go."""
+    """`make` gives the widget of an entry; `let_go` hears of one that is about to go; what `holds`
+    says stays however far it is."""
 
-    def __init__(self, make: Callable[[Entry], Item], let_go: Callable[[Item], object]) -> None:
+    def __init__(
+        self,
+        make: Callable[[Entry], Item],
+        let_go: Callable[[Item], object],
+        holds: Callable[[Entry], bool],
+    ) -> None:
         self._make = make
         self._let_go = let_go
+        self._holds = holds
         self.items: dict[Entry, Item] = {}
 
     def item(self, entry: Entry) -> Item:
@@ -95,6 +102,6 @@ class Stock:
         item, focus = self.items[entry], QApplication.focusWidget()
         return (
             (isinstance(entry, Reply) and not entry.over)
-            or bool(item.body.selected_text)
+            or self._holds(entry)
             or (focus is not None and item.isAncestorOf(focus))
         )

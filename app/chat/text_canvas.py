@@ -8,6 +8,7 @@ It does not know tokens; `AnswerBody` adds them through `paint_under_text` and `
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
@@ -36,6 +37,9 @@ from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.theme.theme import Theme
 
+if TYPE_CHECKING:
+    from app.chat.selecting import Selecting
+
 MARGIN_PX = 8
 _SELECTION_ALPHA = 70
 _FOUND_ALPHA = 64
@@ -58,7 +62,6 @@ class TextCanvas(ReadAloud):
     """`height_for(width)` and `set_pieces` are what its owner needs; width is the column's."""
 
     height_changed = Signal()
-    selection_started = Signal()
     drag_moved = Signal(QPoint)  # the mouse selects and is at this global point
     drag_ended = Signal()
 
@@ -73,6 +76,7 @@ class TextCanvas(ReadAloud):
         self._width = 720
         self.boxes: list[PieceBox] = []
         self._selection: Selection | None = None
+        self.beyond: Selecting | None = None  # who selects over several texts, if this is one of them
         self._copies: list[CodeCopy] = []
         self._found: tuple[Match, ...] = ()
         self._looked_at: Match | None = None
@@ -163,8 +167,18 @@ class TextCanvas(ReadAloud):
     # ---- selection
 
     @property
+    def selection(self) -> Selection | None:
+        """What is selected here; None if nothing is."""
+        return None if self._selection and self._selection.is_empty else self._selection
+
+    @property
+    def copied_text(self) -> str:
+        """What copying gives now, here and beyond; empty without a selection."""
+        return self.beyond.text if self.beyond else self.selected_text
+
+    @property
     def selected_text(self) -> str:
-        """What copying gives now; empty without a selection."""
+        """What is selected here."""
         return selected_text(self.pieces, self._selection, self.is_hidden) if self._selection else ""
 
     @property
@@ -172,18 +186,21 @@ class TextCanvas(ReadAloud):
         return selected_text(self.pieces, everything(self.pieces), self.is_hidden) if self.boxes else ""
 
     def select_all(self) -> None:
-        self._select(everything(self.pieces))
+        """All of this text, and of those beyond."""
+        if self.beyond:
+            self.beyond.select_all()
+        else:
+            self.show_selection(everything(self.pieces))
 
-    def clear_selection(self) -> None:
-        self._select(None)
-
-    def _select(self, selection: Selection | None) -> None:
-        self._selection = None if selection and selection.is_empty else selection
-        self.update()
+    def show_selection(self, selection: Selection | None) -> None:
+        """Select this instead. An empty one is kept: it is where dragging starts from."""
+        if selection != self._selection:
+            self._selection = selection
+            self.update()
 
     def copy(self) -> bool:
         """Put the selected text on the clipboard. False if nothing is selected."""
-        text = self.selected_text
+        text = self.copied_text
         if text:
             QGuiApplication.clipboard().setText(text)
         return bool(text)
@@ -305,14 +322,12 @@ class TextCanvas(ReadAloud):
         place = self.place_at(event.position(), between=True)
         if place is None:
             return
-        anchor = place
-        if event.modifiers() & Qt.KeyboardModifier.ShiftModifier and self._selection:
-            anchor = self._selection.anchor
-        self.selection_started.emit()
+        extends = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         self.pointer_moved(None)
-        # An empty selection is kept while the button is down: it is where dragging starts from.
-        self._selection = Selection(anchor, place)
-        self.update()
+        if self.beyond and self.beyond.begin(self, place, extends):
+            return
+        anchor = self._selection.anchor if extends and self._selection else place
+        self.show_selection(Selection(anchor, place))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if not event.buttons() & Qt.MouseButton.LeftButton:
@@ -324,8 +339,8 @@ class TextCanvas(ReadAloud):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         self.drag_ended.emit()
-        clicked = self._selection is None or self._selection.is_empty
-        self._select(self._selection)
+        clicked = self.selection is None
+        self.show_selection(self.selection)
         if clicked and event.button() == Qt.MouseButton.LeftButton:
             open_outside(self.link_at(event.position()))
 
@@ -339,7 +354,7 @@ class TextCanvas(ReadAloud):
         place = self.place_at(event.position(), between=False)
         if place:
             low, high = word_at(self.boxes[place.piece].piece.text, place.char)
-            self._select(Selection(Place(place.piece, low), Place(place.piece, high)))
+            self.show_selection(Selection(Place(place.piece, low), Place(place.piece, high)))
 
     def leaveEvent(self, event: object) -> None:
         self._point_at_link("")
@@ -365,9 +380,11 @@ class TextCanvas(ReadAloud):
 
     def _extend(self, move: Move) -> None:
         """Move the end of the selection; without one it starts where the text does."""
+        if self.beyond:
+            self.beyond.extend(self, move)
+            return
         start = self._selection or Selection(Place(0, 0), Place(0, 0))
-        self.selection_started.emit()
-        self._select(Selection(start.anchor, moved(self.boxes, start.head, move)))
+        self.show_selection(Selection(start.anchor, moved(self.boxes, start.head, move)))
 
     def _recolour(self) -> None:
         """Link colours are in the layouts; everything else is read while painting."""

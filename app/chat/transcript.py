@@ -10,22 +10,23 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QEvent, QObject, QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 
 from app.chat import strings
 from app.chat.answer import Answer
-from app.chat.drag_scroll import DragScroll
 from app.chat.entry import Entry, Question, Reply
 from app.chat.find import Match
 from app.chat.finder import Finder
 from app.chat.follow import Follow
 from app.chat.newest_button import NewestButton
 from app.chat.reading_map import labels
+from app.chat.selecting import Selecting
 from app.chat.shelf import Shelf
 from app.chat.stock import Item, Stock
 from app.chat.tab_order import after, next_stop
+from app.chat.text_canvas import TextCanvas
 from app.chat.tint_paint import TintMode
 from app.chat.tips import Tips
 from app.chat.token_tip import TokenTip
@@ -69,7 +70,7 @@ class Transcript(QScrollArea):
         self._entries: list[Entry] = []
         self._replies: dict[str, Reply] = {}
         self._unfinished: set[Reply] = set()
-        self._stock = Stock(self._make, self._let_go)
+        self._stock = Stock(self._make, self._let_go, self._is_selected_in)
         self._items = self._stock.items
         self._shelf = Shelf()
         self._measured: list[bool] = []
@@ -90,7 +91,7 @@ class Transcript(QScrollArea):
         self._newest.hide()
         self._newest.clicked.connect(self.scroll_to_end)
         self._tips = Tips(theme, self)
-        self._drag = DragScroll(self)
+        self._selecting = Selecting(self, lambda: self._entries, self._stock, self._text_of)
         self.finder = Finder(theme, self, lambda: self._entries, self._first_seen)
         self.finder.marks_changed.connect(self._mark_found)
         self.finder.shown.connect(self._go_to_match)
@@ -108,6 +109,7 @@ class Transcript(QScrollArea):
     def clear(self) -> None:
         """An empty conversation."""
         self._tips.drop()
+        self._selecting.clear()
         self._stock.drop_all()
         self._entries.clear()
         self._replies.clear()
@@ -207,7 +209,7 @@ class Transcript(QScrollArea):
 
     def selected_text(self) -> str:
         """What is selected anywhere in the conversation."""
-        return next((item.body.selected_text for item in self._items.values() if item.body.selected_text), "")
+        return self._selecting.text
 
     def _newest_over(self) -> Reply | None:
         return next((reply for reply in reversed(self._replies.values()) if reply.over), None)
@@ -218,10 +220,16 @@ class Transcript(QScrollArea):
             if isinstance(item, Answer):
                 item.set_newest(entry is newest)
 
-    def _clear_other_selections(self, chosen: QObject) -> None:
-        for item in self._items.values():
-            if item is not chosen:
-                item.body.clear_selection()
+    def _text_of(self, entry: Entry) -> TextCanvas:
+        """The text of `entry` on the screen, in its place."""
+        if not self._stock.is_ready(entry):
+            self._stock.ready(entry)
+            self._place()
+        return self._items[entry].body
+
+    def _is_selected_in(self, entry: Entry) -> bool:
+        """Whether dropping its widget would lose what is selected; of several messages nothing is lost."""
+        return not self._selecting.is_wide and self._items[entry].body.selection is not None
 
     # ---- widgets for entries
 
@@ -261,14 +269,15 @@ class Transcript(QScrollArea):
         item.hide()  # until it is ready
         # As wide as it will be, or Qt shows it at a width of its own first and all is laid out twice more.
         item.resize(self._column_px + 2 * item.OUTDENT_PX, item.height())
-        item.selection_started.connect(self._clear_other_selections)
-        item.body.drag_moved.connect(lambda at, body=item.body: self._drag.drag(body, at))
-        item.body.drag_ended.connect(self._drag.stop)
+        item.body.beyond = self._selecting
+        item.body.show_selection(self._selecting.part(entry))
+        item.body.drag_moved.connect(self._selecting.drag)
+        item.body.drag_ended.connect(self._selecting.release)
         item.body.show_found(*self.finder.marks(entry))
         return item
 
     def _let_go(self, item: Item) -> None:
-        self._drag.stop()
+        self._selecting.stop()
         if isinstance(item, Answer):
             self._tips.forget(item)
 

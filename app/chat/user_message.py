@@ -33,7 +33,6 @@ class UserMessage(QWidget):
     """Stands `OUTDENT_PX` out of the reading column on both sides, like an answer."""
 
     OUTDENT_PX = MARGIN_PX
-    selection_started = Signal(object)  # self
     attachment_opened = Signal(int)  # its number in the message
     edit_requested = Signal()
 
@@ -48,7 +47,6 @@ class UserMessage(QWidget):
         self.body.setAccessibleName(strings.MESSAGE_NAME)
         self.body.setAccessibleDescription(message.content)
         self.body.set_pieces(pieces_of(message.content))
-        self.body.selection_started.connect(self._selection_started)
         self.body.setVisible(bool(message.content))
         self._copy = ActionButton(theme, "copy", strings.COPY_MESSAGE, self)
         self._copy.set_revealed(False)
@@ -143,9 +141,6 @@ class UserMessage(QWidget):
     def _copy_text(self) -> None:
         QGuiApplication.clipboard().setText(self._message.content)
         self._copy.show_done()
-
-    def _selection_started(self) -> None:
-        self.selection_started.emit(self)
 
     def enterEvent(self, event: QEnterEvent) -> None:
         self._reveal(True)

@@ -7,6 +7,7 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.code_copy import CodeCopy
+from app.chat.selection import everything
 from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
 from core.events import Message
@@ -59,7 +60,7 @@ def test_only_one_place_is_selected(transcript: Transcript, qtbot: QtBot) -> Non
     stream(transcript, FERRY)
     question = transcript.findChild(UserMessage)
     assert question is not None
-    question.body.select_all()
+    question.body.show_selection(everything(question.body.pieces))
     assert transcript.selected_text() == "A question"
     body = body_of(transcript)
     qtbot.mousePress(body, Qt.MouseButton.LeftButton, pos=QPoint(20, 10))
