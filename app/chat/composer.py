@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -28,23 +28,21 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app import strings
-from app.chat import strings as chat_strings
-from app.chat.attach_file import is_quick, read_attachment
-from app.chat.attach_reader import FileReader, Reading
 from app.chat.attachment_chip import AttachmentChip
 from app.chat.attachment_preview import AttachmentPreview
+from app.chat.chip_preview import ChipPreview
 from app.chat.chip_row import ChipRow
 from app.chat.composer_edit import ComposerEdit, SendKeys
 from app.chat.composer_fit import Remedy, Written, beginning, remedies
 from app.chat.composer_notice import ComposerNotice, Way
 from app.chat.composer_paste import PasteWeigher, Weigh
 from app.chat.context_pill import ContextPill
+from app.chat.file_intake import FileIntake
 from app.chat.send_button import SendButton
 from app.controls.focus_ring import FocusRing
 from app.controls.icon_button import IconButton
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
-from core.errors import RequestError
 from core.events import Attachment, Message
 
 ComposerState = Literal["idle", "busy", "blocked"]
@@ -81,10 +79,8 @@ class Composer(QWidget):
         self._notice_gap.setFixedHeight(10)
         self._notice_gap.setVisible(False)
         self._chips = ChipRow(theme, self)
-        self._reader = FileReader(self)
-        self._refused: list[RequestError] = []
-        self._preview: AttachmentPreview | None = None
-        self._previewed: AttachmentChip | None = None
+        self._intake = FileIntake(self._chips, self)
+        self._preview = ChipPreview(theme, self._chips, self.edit, self)
         self._paste = PasteWeigher(self.edit, self._attach_pasted, self)
         self._attach = IconButton(theme, "plus", strings.ATTACH)
         self.pill = ContextPill(theme, self)
@@ -98,10 +94,7 @@ class Composer(QWidget):
         self.edit.files_dropped.connect(self.attach_files)
         self.edit.focus_changed.connect(lambda focused: self.update())
         self._chips.changed.connect(self._changed)
-        self._chips.opened.connect(self._toggle_preview)
-        self._chips.given_up.connect(self._give_up)
-        self._reader.progressed.connect(self._chips.show_file)
-        self._reader.finished.connect(self._take_reading)
+        self._intake.failed.connect(self.attach_failed)
         self._attach.clicked.connect(self.choose_files)
         self.send_button.clicked.connect(self._button)
         theme.changed.connect(self.update)
@@ -140,15 +133,7 @@ class Composer(QWidget):
 
     def attach_files(self, paths: Sequence[Path]) -> None:
         """Add files. Those that give no text are reported by `attach_failed`, all in one."""
-        for path in paths:
-            if is_quick(path):
-                try:
-                    self.attach(read_attachment(path))
-                except RequestError as error:
-                    self._refused.append(error)
-            else:
-                self._chips.add_file(self._reader.read(path))
-        self._report_refused()
+        self._intake.add(paths)
 
     def choose_files(self) -> None:
         """Ask which files to attach."""
@@ -244,8 +229,8 @@ class Composer(QWidget):
             self.message_submitted.emit(self.message())
 
     def _stop(self) -> None:
-        if self._preview is not None and self._preview.isVisible():
-            self._preview.close_preview()
+        if self._preview.is_open:
+            self._preview.close()
             return
         if self._state == "busy":
             self.stop_requested.emit()
@@ -257,20 +242,18 @@ class Composer(QWidget):
             self._submit()
 
     def _changed(self) -> None:
-        if self._previewed is not None and self._previewed not in self._chips.chips:
-            self._close_preview()
+        self._preview.keep()
         self._show_state()
         self.draft_changed.emit()
 
     def _empty(self) -> None:
-        self._reader.cancel_all()
+        self._intake.cancel()
         self._paste.cancel()
-        self._refused.clear()
         self._chips.clear()
         self._notice.show_notice("", ())
         self._notice_gap.setVisible(False)
 
-    # ---- files and pastes on their way
+    # ---- pastes
 
     def _attach_pasted(self, text: str) -> None:
         taken = {attachment.name for attachment in self.attachments}
@@ -279,30 +262,6 @@ class Composer(QWidget):
             number += 1
             name = strings.numbered(strings.PASTED_TEXT, number)
         self.attach(Attachment(name, text))
-
-    def _give_up(self, reading: Reading) -> None:
-        self._reader.cancel(reading)
-        self._report_refused()
-
-    def _take_reading(self, reading: Reading) -> None:
-        if isinstance(reading.result, Attachment):
-            self._chips.add(reading.result, instead_of=reading)
-        else:
-            self._chips.drop_file(reading)
-            if reading.result is not None:
-                self._refused.append(reading.result)
-        self._report_refused()
-
-    def _report_refused(self) -> None:
-        """One message for all files that were refused, once nothing is on its way any more."""
-        if not self._refused or self._reader.busy:
-            return
-        refused, self._refused = self._refused, []
-        if len(refused) == 1:
-            self.attach_failed.emit(refused[0])
-        else:
-            told = " ".join(error.message for error in refused)
-            self.attach_failed.emit(RequestError(chat_strings.files_not_attached(len(refused)), told))
 
     # ---- what does not fit
 
@@ -325,38 +284,13 @@ class Composer(QWidget):
     @property
     def preview(self) -> AttachmentPreview | None:
         """The preview, once there was one."""
-        return self._preview
-
-    def _toggle_preview(self, chip: AttachmentChip) -> None:
-        if chip is self._previewed:
-            self._close_preview()
-            return
-        if self._preview is None:
-            self._preview = AttachmentPreview(self._theme, self.window())
-            self._preview.closed.connect(self._preview_closed)
-        self._previewed = chip
-        self._place_preview()
-        self._preview.show_attachment(chip.attachment, chip.size_text)
-
-    def _close_preview(self) -> None:
-        if self._preview is not None:
-            self._preview.close_preview()
-
-    def _preview_closed(self) -> None:
-        chip, self._previewed = self._previewed, None
-        target = chip if chip in self._chips.chips else self.edit
-        if target is not None:
-            target.setFocus()
-
-    def _place_preview(self) -> None:
-        if self._preview is not None and self._previewed is not None:
-            self._preview.place_above(QRect(self.mapTo(self.window(), QPoint(0, 0)), self.size()))
+        return self._preview.popup
 
     def moveEvent(self, event: QMoveEvent) -> None:
-        self._place_preview()
+        self._preview.place()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        self._place_preview()
+        self._preview.place()
 
     def _lay_out(self) -> None:
         tools = QHBoxLayout()

@@ -42,7 +42,7 @@ class Selecting(QObject):
     def __init__(
         self,
         area: QScrollArea,
-        entries: Callable[[], Sequence[Entry]],
+        entries: Sequence[Entry],
         stock: Stock,
         ready: Callable[[Entry], TextCanvas],
     ) -> None:
@@ -68,14 +68,14 @@ class Selecting(QObject):
             chosen = (item.body.selected_text for item in self._stock.items.values())
             return next(filter(None, chosen), "")
         low, high = sorted(self._ends)
-        return "\n\n".join(filter(None, map(self._text_of, self._entries()[low.entry : high.entry + 1])))
+        return "\n\n".join(filter(None, map(self._text_of, self._entries[low.entry : high.entry + 1])))
 
     def part(self, entry: Entry) -> Selection | None:
         """What of `entry` belongs to a selection over several messages."""
         if self._ends is None:
             return None
         low, high = sorted(self._ends)
-        number = self._entries().index(entry)
+        number = self._entries.index(entry)
         if not low.entry <= number <= high.entry:
             return None
         start = low.place if number == low.entry else _START
@@ -130,7 +130,7 @@ class Selecting(QObject):
 
     def select_all(self) -> None:
         """The whole conversation."""
-        entries = self._entries()
+        entries = self._entries
         self._reach(Spot(0, _START), Spot(len(entries) - 1, self._last(entries[-1])))
         if self._ends:
             self._announce()
@@ -141,7 +141,7 @@ class Selecting(QObject):
         """Where a selection that goes on starts from."""
         if self._ends:
             return self._ends[0]
-        for number, entry in enumerate(self._entries()):
+        for number, entry in enumerate(self._entries):
             item = self._stock.items.get(entry)
             if item and item.body.selection:
                 return Spot(number, item.body.selection.anchor)
@@ -155,7 +155,7 @@ class Selecting(QObject):
     def _spot_at(self, at: QPoint) -> Spot | None:
         """The place nearest to the global point `at`, of those that are on the screen."""
         near: list[tuple[int, Spot]] = []
-        for number, entry in enumerate(self._entries()):
+        for number, entry in enumerate(self._entries):
             item = self._stock.items.get(entry)
             if item is None or item.isHidden():
                 continue
@@ -172,7 +172,7 @@ class Selecting(QObject):
             self._show()
             return
         self._ends = None
-        canvas = self._ready(self._entries()[head.entry])
+        canvas = self._ready(self._entries[head.entry])
         self._show(but=canvas)
         canvas.show_selection(Selection(anchor.place, head.place))
 
@@ -183,23 +183,23 @@ class Selecting(QObject):
 
     def _moved(self, head: Spot, move: Move) -> Spot:
         """`head` one move on, into the next message if there is nothing left in its own."""
-        canvas = self._ready(self._entries()[head.entry])
+        canvas = self._ready(self._entries[head.entry])
         place = min(head.place, everything(canvas.pieces).end)
         to = moved(canvas.boxes, place, move)
         if to != place or move in ("home", "end"):
             return Spot(head.entry, to)
         back = move in ("left", "word_left", "up", "first")
-        others = range(head.entry - 1, -1, -1) if back else range(head.entry + 1, len(self._entries()))
-        worded = [number for number in others if self._entries()[number].source]
+        others = range(head.entry - 1, -1, -1) if back else range(head.entry + 1, len(self._entries))
+        worded = [number for number in others if self._entries[number].source]
         if not worded:
             return Spot(head.entry, to)
         number = worded[-1] if move in ("first", "last") else worded[0]
-        canvas = self._ready(self._entries()[number])
+        canvas = self._ready(self._entries[number])
         at_end = back if move not in ("first", "last") else move == "last"
         return Spot(number, moved(canvas.boxes, _START, "last" if at_end else "first"))
 
     def _see(self, spot: Spot) -> None:
-        canvas = self._ready(self._entries()[spot.entry])
+        canvas = self._ready(self._entries[spot.entry])
         rects = canvas.rects_of(spot.place.piece, spot.place.char, spot.place.char)
         if rects:
             point = canvas.mapTo(self._area.widget(), rects[0].center().toPoint())
@@ -207,7 +207,7 @@ class Selecting(QObject):
 
     def _number(self, canvas: TextCanvas) -> int:
         owner = next(entry for entry, item in self._stock.items.items() if item.body is canvas)
-        return self._entries().index(owner)
+        return self._entries.index(owner)
 
     def _last(self, entry: Entry) -> Place:
         """The end of `entry`; of one that is not laid out yet, wherever that will be."""

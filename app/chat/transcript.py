@@ -1,16 +1,15 @@
 """Transcript: the scrolling conversation: messages, answers, tooltip, and the way to its end.
 
-All of it is held as entries; widgets stand only for those near the view, placed by hand in a
-reading column. Heights that have not been measured are estimated, and while measured ones come
-in, what the reader looks at stays where it is. Turns are named by ids of the caller's choosing.
+All of it is held as entries; widgets stand only for those near the view: `Stock` has them, `Supply`
+sees to it that they are there in time, `ReadingColumn` places them. Turns are named by ids of the
+caller's choosing.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QEvent, QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 
@@ -19,12 +18,12 @@ from app.chat.answer import Answer
 from app.chat.entry import Entry, Question, Reply
 from app.chat.find import Match
 from app.chat.finder import Finder
-from app.chat.follow import Follow
 from app.chat.newest_button import NewestButton
+from app.chat.reading_column import ReadingColumn
 from app.chat.reading_map import labels
 from app.chat.selecting import Selecting
-from app.chat.shelf import Shelf
 from app.chat.stock import Item, Stock
+from app.chat.supply import Supply
 from app.chat.tab_order import after, next_stop
 from app.chat.text_canvas import TextCanvas
 from app.chat.tint_paint import TintMode
@@ -36,19 +35,8 @@ from app.session.conversation import Turn
 from app.theme.theme import Theme
 from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
 
-COLUMN_PX = 720
-_MIN_MARGIN_PX = 40
-_TOP_PX = 20
-_BOTTOM_PX = 20
-_AFTER_MESSAGE_PX = 16
-_AFTER_ANSWER_PX = 8
 _NEWEST_BOTTOM_PX = 12
 _WHEEL_STEP_PX = 25
-# Widgets are got ready this many views around the one that is seen, and dropped beyond the other.
-_READY_VIEWS = 2.0
-_KEPT_VIEWS = 4.0
-# Of each turn of the event loop, so that a frame at 60 Hz still has room for its painting.
-_READYING_S = 0.004
 
 
 class Transcript(QScrollArea):
@@ -72,31 +60,23 @@ class Transcript(QScrollArea):
         self._unfinished: set[Reply] = set()
         self._stock = Stock(self._make, self._let_go, self._is_selected_in)
         self._items = self._stock.items
-        self._shelf = Shelf()
-        self._measured: list[bool] = []
-        self._column_px = 0
-        self._follow = Follow()
-        self._placing = False
 
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName(strings.TRANSCRIPT_NAME)
-        self._column = QWidget()
-        self._column.setAutoFillBackground(True)
-        self._column.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
-        self.setWidget(self._column)
+        self._column = ReadingColumn(theme, self, self._entries, self._stock)
+        self._supply = Supply(self._entries, self._unfinished, self._stock, self._column, self)
         self._newest = NewestButton(theme, self)
         self._newest.hide()
         self._newest.clicked.connect(self.scroll_to_end)
         self._tips = Tips(theme, self)
-        self._selecting = Selecting(self, lambda: self._entries, self._stock, self._text_of)
+        self._column.placed.connect(self._tips.keep)
+        self._selecting = Selecting(self, self._entries, self._stock, self._text_of)
         self.finder = Finder(theme, self, lambda: self._entries, self._first_seen)
         self.finder.marks_changed.connect(self._mark_found)
         self.finder.shown.connect(self._go_to_match)
-        self._ready_timer = QTimer(self, interval=0, singleShot=True)
-        self._ready_timer.timeout.connect(self._get_ready)
         bar = self.verticalScrollBar()
         bar.setSingleStep(_WHEEL_STEP_PX)
         bar.valueChanged.connect(self._scrolled)
@@ -114,9 +94,7 @@ class Transcript(QScrollArea):
         self._entries.clear()
         self._replies.clear()
         self._unfinished.clear()
-        self._shelf, self._measured = Shelf(), []
-        self._follow.follow()
-        self._place()
+        self._column.clear()
         self.finder.reset()
 
     def show_turns(self, turns: Sequence[Turn], drafter: str = "") -> None:
@@ -133,8 +111,8 @@ class Transcript(QScrollArea):
             if not reply.over:
                 self._unfinished.add(reply)
         self._newest.hide()
-        self._place()
-        self._fill()
+        self._column.place()
+        self._supply.fill()
         self.finder.reset()
 
     def add_user(self, turn_id: str, message: Message) -> None:
@@ -184,7 +162,7 @@ class Transcript(QScrollArea):
         answer.finish(finished, note)
         self.finder.look_again(reply)
         self._mark_newest()
-        self._place()
+        self._column.place()
 
     def set_regenerable(self, possible: bool) -> None:
         """Whether answers can be asked for again now; not while the worker is busy or gone."""
@@ -224,7 +202,7 @@ class Transcript(QScrollArea):
         """The text of `entry` on the screen, in its place."""
         if not self._stock.is_ready(entry):
             self._stock.ready(entry)
-            self._place()
+            self._column.place()
         return self._items[entry].body
 
     def _is_selected_in(self, entry: Entry) -> bool:
@@ -237,8 +215,8 @@ class Transcript(QScrollArea):
         self._entries.append(entry)
         self._stock.ready(entry)
         self.finder.look_again(entry)
-        self._place()
-        self._fill()
+        self._column.place()
+        self._supply.fill()
 
     def _writing(self, turn_id: str) -> Answer:
         """The widget of an answer that is not over: it always has one."""
@@ -259,7 +237,7 @@ class Transcript(QScrollArea):
             item.set_mode(self._mode)
             item.footer.set_regenerable(self._regenerable)
             item.set_newest(entry is self._newest_over())
-            item.height_changed.connect(lambda: self._height_changed(entry))
+            item.height_changed.connect(lambda: self._column.height_changed(entry))
             item.token_pointed.connect(self._tips.point)
             item.regenerate_requested.connect(lambda: self.regenerate_requested.emit(entry.turn_id))
             item.everything_requested.connect(lambda: self.everything_requested.emit(entry.turn_id))
@@ -268,7 +246,7 @@ class Transcript(QScrollArea):
             item.branch_requested.connect(lambda: self.branch_requested.emit(entry.turn_id))
         item.hide()  # until it is ready
         # As wide as it will be, or Qt shows it at a width of its own first and all is laid out twice more.
-        item.resize(self._column_px + 2 * item.OUTDENT_PX, item.height())
+        item.resize(self._column.column_px + 2 * item.OUTDENT_PX, item.height())
         item.body.beyond = self._selecting
         item.body.show_selection(self._selecting.part(entry))
         item.body.drag_moved.connect(self._selecting.drag)
@@ -281,133 +259,27 @@ class Transcript(QScrollArea):
         if isinstance(item, Answer):
             self._tips.forget(item)
 
-    def _view(self, views_more: float = 0.0) -> tuple[int, int]:
-        """Top and bottom of what is seen, and so many views above and below it."""
-        top, height = self.verticalScrollBar().value(), self.viewport().height()
-        more = round(views_more * height)
-        return top - more, top + height + more
-
-    def _fill(self) -> None:
-        """Whatever is seen gets its widget now; what is near, soon."""
-        for _ in range(len(self._entries)):
-            seen = self._shelf.between(*self._view())
-            missing = [
-                entry for entry in self._entries[seen.start : seen.stop] if not self._stock.is_ready(entry)
-            ]
-            missing += [reply for reply in self._unfinished if not self._stock.is_ready(reply)]
-            if not missing:
-                break
-            for entry in missing:
-                self._stock.ready(entry)
-            self._place()
-        if self._next_to_ready() or self._next_to_drop():
-            self._ready_timer.start()
-
-    def _next_to_ready(self) -> Entry | None:
-        near = self._shelf.between(*self._view(_READY_VIEWS))
-        return self._stock.next_to_ready(self._entries, self._shelf, self._view(), near)
-
-    def _next_to_drop(self) -> Entry | None:
-        kept = self._shelf.between(*self._view(_KEPT_VIEWS))
-        return self._stock.next_to_drop(self._entries[kept.start : kept.stop])
-
-    def _get_ready(self) -> None:
-        """A few milliseconds of work ahead of the reader."""
-        until_s = time.perf_counter() + _READYING_S
-        entry = self._next_to_ready()
-        while entry and time.perf_counter() < until_s:
-            item = self._stock.item(entry)
-            if item.ready_some():
-                self._stock.ready(entry)
-                self._place()
-                entry = self._next_to_ready()
-        far = None if entry else self._next_to_drop()
-        if far:
-            self._stock.drop(far)
-        if entry or far:
-            self._ready_timer.start()
-
     # ---- place
-
-    def _height_changed(self, entry: Entry) -> None:
-        """Most of what an answer gets still fits into its last line: then nothing else has to move."""
-        before, entry.height_px = entry.height_px, None
-        item = self._items.get(entry)
-        if before is not None and before == self._height(entry) and isinstance(item, Answer):
-            item.arrange()
-            self._tips.keep()
-        else:
-            self._place()
-
-    def _place(self) -> None:
-        """Give every entry its place; only widgets whose place or height changed are moved."""
-        width = max(1, self.viewport().width())
-        column = max(120, min(round(COLUMN_PX * self._theme.zoom), width - 2 * _MIN_MARGIN_PX))
-        if column != self._column_px:
-            self._column_px = column
-            self._forget_heights()
-        anchor = None if self._follow.following else self._shelf.anchor(*self._view(), self._measured)
-        heights = [self._height(entry) for entry in self._entries]
-        gaps = [_AFTER_ANSWER_PX if isinstance(e, Reply) else _AFTER_MESSAGE_PX for e in self._entries]
-        self._shelf = Shelf(heights, gaps, _TOP_PX)
-        self._measured = [entry.height_px is not None for entry in self._entries]
-        # The column grows while the scroll bar stands still: that is not the reader scrolling.
-        # It is scrolled before anything in it moves, so that the screen can be shifted as it is.
-        self._placing = True
-        self._column.resize(width, max(self._shelf.end + _BOTTOM_PX, self.viewport().height()))
-        if anchor:
-            self.verticalScrollBar().setValue(self._shelf.view_top(anchor))
-        self._placing = False
-        if self._follow.following:
-            self._go_to_end()
-        left = (width - column) // 2
-        for index, entry in enumerate(self._entries):
-            item = self._items.get(entry)
-            if item is None or not item.is_ready:
-                continue
-            place = QRect(
-                left - item.OUTDENT_PX, self._shelf.tops[index], column + 2 * item.OUTDENT_PX, heights[index]
-            )
-            if item.geometry() != place:
-                item.setGeometry(place)
-            elif isinstance(item, Answer):
-                item.arrange()
-        self._tips.keep()
-
-    def _forget_heights(self) -> None:
-        for entry in self._entries:
-            entry.height_px = entry.guess_px = None
 
     def _zoomed(self) -> None:
         """Texts have another size; what the reader looks at stays where it is."""
         self._tips.drop()
-        self._forget_heights()
+        self._column.forget_heights()
         for item in self._items.values():
             item.body.lay_out_again()
-        self._place()
-        self._fill()
-
-    def _height(self, entry: Entry) -> int:
-        if entry.height_px is None:
-            item = self._items.get(entry)
-            if item is not None and item.is_ready:
-                entry.height_px = item.height_for(self._column_px)
-                return entry.height_px
-            if entry.guess_px is None:
-                entry.guess_px = entry.estimate_px(self._column_px, self._theme.zoom)
-            return entry.guess_px
-        return entry.height_px
+        self._column.place()
+        self._supply.fill()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._place()
+        self._column.place()
         self._place_newest()
         self.finder.place()
-        self._fill()
+        self._supply.fill()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._fill()
+        self._supply.fill()
 
     def _place_newest(self) -> None:
         size = self._newest.sizeHint()
@@ -422,43 +294,36 @@ class Transcript(QScrollArea):
     @property
     def is_following(self) -> bool:
         """Whether the transcript keeps to its end."""
-        return self._follow.following
+        return self._column.follow.following
 
     def scroll_to_end(self) -> None:
         """Go to the end and stay there."""
         # First of all: a hidden button passes the focus on, and that scrolls to who gets it.
         self._newest.hide()
-        self._follow.follow()
-        self._go_to_end()
-        self._fill()
+        self._column.follow.follow()
+        self._column.go_to_end()
+        self._supply.fill()
 
     def show_turn(self, turn_id: str) -> None:
         """Go to the question of that turn. Nothing happens if there is none."""
         for place, entry in enumerate(self._entries):
             if entry.turn_id == turn_id:
-                for _ in range(2):  # what comes into view is measured, and may move it
-                    self.verticalScrollBar().setValue(round(self._shelf.tops[place]) - _TOP_PX)
+                self._column.go_to(place)
                 return
 
-    def _go_to_end(self) -> None:
-        self._placing = True
-        bar = self.verticalScrollBar()
-        bar.setValue(bar.maximum())
-        self._placing = False
-
     def _scrolled(self, value: int) -> None:
-        if not self._placing:
-            if self._follow.scrolled(value, self.verticalScrollBar().maximum()):
+        if not self._column.is_placing:
+            if self._column.follow.scrolled(value, self.verticalScrollBar().maximum()):
                 self._place_newest()
-                self._newest.setVisible(not self._follow.following)
+                self._newest.setVisible(not self._column.follow.following)
                 self._newest.raise_()
-            self._fill()
+            self._supply.fill()
         self._tips.keep()
 
     # ---- finding
 
     def _first_seen(self) -> int:
-        return self._shelf.between(*self._view()).start
+        return self._column.near().start
 
     def _mark_found(self) -> None:
         for entry, item in self._items.items():
@@ -470,10 +335,10 @@ class Transcript(QScrollArea):
         item.body.reveal(match.piece)
         bar = self.verticalScrollBar()
         for _ in range(3):  # what comes into view may turn out higher than was thought
-            self._place()
+            self._column.place()
             place = item.body.rects_of(match.piece, match.start, match.end)[0].toAlignedRect()
             top = item.body.mapTo(self._column, place.topLeft()).y()
-            low, high = self._view()
+            low, high = self._column.view()
             if low + self.finder.bar.height() < top < high - 2 * place.height():
                 break
             bar.setValue(top - self.viewport().height() // 3)
@@ -489,7 +354,7 @@ class Transcript(QScrollArea):
         neighbour = here + (1 if forward else -1)
         if 0 <= neighbour < len(self._entries):
             self._stock.ready(self._entries[neighbour])
-            self._place()
+            self._column.place()
         order = [self._items[e] for e in self._entries if self._stock.is_ready(e)]
         target = next_stop(order, forward) or after(self, forward)
         if target is None:

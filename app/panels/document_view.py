@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
@@ -25,9 +25,7 @@ from PySide6.QtGui import (
     QPalette,
     QResizeEvent,
     QShowEvent,
-    QTextCharFormat,
     QTextLayout,
-    QTextOption,
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
@@ -36,6 +34,7 @@ from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.panels import strings
 from app.panels.document_blocks import Block, Part, block_at, blocks_of, parts_of
+from app.panels.document_layouts import DocumentLayouts, in_units
 from app.panels.document_measures import DocumentMeasures
 from app.panels.document_paint import (
     LEFT_PX,
@@ -43,14 +42,11 @@ from app.panels.document_paint import (
     TEXT_LEFT_PX,
     TEXT_RIGHT_PX,
     BlockPainter,
-    units,
 )
 from app.theme.theme import Theme
 
 _START_PX, _END_PX = 8.0, 24
 _MEASURING_S = 0.004
-# Layouts kept, beyond what any screen shows.
-_MOST_LAYOUTS = 400
 
 
 class DocumentView(QAbstractScrollArea):
@@ -74,7 +70,7 @@ class DocumentView(QAbstractScrollArea):
         self._heights: list[float] = []
         self._measured: list[bool] = []
         self._tops: list[float] = []
-        self._layouts: dict[int, QTextLayout] = {}
+        self._layouts = DocumentLayouts(theme, self._measures)
         self._next_measure = 0
         self._moving = False
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -217,6 +213,7 @@ class DocumentView(QAbstractScrollArea):
 
     def _zoomed(self) -> None:
         self._measures = DocumentMeasures(self._theme.zoom)
+        self._layouts = DocumentLayouts(self._theme, self._measures)
         self.verticalScrollBar().setSingleStep(self._measures.line_px)
         self._lay_out_again()
 
@@ -264,8 +261,7 @@ class DocumentView(QAbstractScrollArea):
             place += 1
         if changed:
             self._retop()
-        while len(self._layouts) > _MOST_LAYOUTS:
-            self._layouts.pop(next(iter(self._layouts)))
+        self._layouts.drop_oldest()
 
     # ---- measuring
 
@@ -309,7 +305,7 @@ class DocumentView(QAbstractScrollArea):
             self._next_measure += 1
             if not self._measured[place]:
                 changed = self._measure(place) or changed
-                self._layouts.pop(self._shown[place], None)
+                self._layouts.drop(self._shown[place])
         if changed:
             self._retop()
         if self._next_measure >= len(self._shown):
@@ -352,39 +348,16 @@ class DocumentView(QAbstractScrollArea):
 
     def _layout(self, place: int) -> QTextLayout:
         number = self._shown[place]
-        layout = self._layouts.pop(number, None)
-        if layout is None:
-            layout = self._lay_out(self._blocks[number])
-        self._layouts[number] = layout  # the newest last
-        return layout
-
-    def _lay_out(self, block: Block) -> QTextLayout:
-        layout = QTextLayout(self._text[block.start : block.end], self._measures.font(block.heading))
-        option = QTextOption()
-        option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-        layout.setTextOption(option)
-        if self._marked and not block.heading:
-            layout.setFormats([_format(part, self._theme) for part in self._units(block)])
-        line_px = self._measures.line_of(block)
-        layout.beginLayout()
-        y = 0.0
-        while (line := layout.createLine()).isValid():
-            line.setLineWidth(self._text_width())
-            line.setPosition(QPointF(0, y + (line_px - line.height()) / 2))
-            y += line_px
-        layout.endLayout()
-        return layout
+        block = self._blocks[number]
+        parts = self._units(block) if self._marked else ()
+        text = self._text[block.start : block.end]
+        return self._layouts.of(number, block, text, parts, self._text_width())
 
     def _parts(self, block: Block) -> tuple[Part, ...]:
         return parts_of(block, self._stretches, self._stretch_starts)
 
     def _units(self, block: Block) -> tuple[Part, ...]:
-        """`_parts` as Qt counts: what lies beyond 16 bits is two characters to it."""
-        parts = self._parts(block)
-        text = self._text[block.start : block.end]
-        if not parts or max(text) <= "\uffff":
-            return parts
-        return tuple(Part(units(text[: p.first]), units(text[: p.last]), p.stretch) for p in parts)
+        return in_units(self._parts(block), self._text[block.start : block.end])
 
     def _text_width(self) -> float:
         return max(60.0, self.viewport().width() - LEFT_PX - RIGHT_PX - TEXT_LEFT_PX - TEXT_RIGHT_PX)
@@ -405,12 +378,3 @@ class DocumentView(QAbstractScrollArea):
         self.viewport().setPalette(palette)
         self._layouts.clear()
         self.viewport().update()
-
-
-def _format(part: Part, theme: Theme) -> QTextLayout.FormatRange:
-    found = QTextLayout.FormatRange()
-    found.start, found.length = part.first, part.last - part.first
-    ink = QTextCharFormat()
-    ink.setForeground(theme.color("text"))
-    found.format = ink
-    return found

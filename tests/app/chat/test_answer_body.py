@@ -6,7 +6,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_body import AnswerBody
-from app.chat.transcript import COLUMN_PX, Transcript
+from app.chat.reading_column import COLUMN_PX
+from app.chat.transcript import Transcript
 from app.theme.theme import Theme
 from core.events import Origin
 from tests.app.chat.watching import body_of, stream

@@ -405,10 +405,10 @@ def test_a_reading_can_be_given_up(
     (chip,) = composer._chips.files
     assert reached.wait(10)
     qtbot.waitUntil(lambda: chip.size_text == "Page 1 of 4", timeout=2000)
-    thread = composer._reader._thread
+    thread = composer._intake.reader._thread
     qtbot.mouseClick(chip.remove_button, Qt.MouseButton.LeftButton)
     assert composer._chips.files == ()
-    assert not composer._reader.busy
+    assert not composer._intake.reader.busy
     go_on.set()
     assert thread
     thread.join(10)

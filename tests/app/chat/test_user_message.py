@@ -6,7 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.transcript import COLUMN_PX, Transcript
+from app.chat.reading_column import COLUMN_PX
+from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
 from core.events import Attachment, Message
 
