@@ -202,8 +202,10 @@ class Selecting(QObject):
         canvas = self._ready(self._entries[spot.entry])
         rects = canvas.rects_of(spot.place.piece, spot.place.char, spot.place.char)
         if rects:
-            point = canvas.mapTo(self._area.widget(), rects[0].center().toPoint())
-            self._area.ensureVisible(point.x(), point.y(), 0, _ROOM_PX)
+            point = canvas.mapTo(self._area.viewport(), rects[0].center().toPoint())
+            # In the view's own measure, as `ensureVisible` counts from the contents' top.
+            y = point.y() + self._area.verticalScrollBar().value()
+            self._area.ensureVisible(0, y, 0, _ROOM_PX)
 
     def _number(self, canvas: TextCanvas) -> int:
         owner = next(entry for entry, item in self._stock.items.items() if item.body is canvas)
