@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QCheckBox, QSizePolicy, QWidget
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
+from app.controls.toggle import Toggle
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
@@ -18,20 +18,15 @@ _GAP_PX = 9
 _HEIGHT_PX = 24
 
 
-class CheckBox(QCheckBox):
+class CheckBox(Toggle):
     """`note` stands small at the right end of the row."""
 
     def __init__(self, theme: Theme, text: str, note: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(text, parent)
-        self._theme = theme
+        super().__init__(theme, text, 6, parent)
         self._note = note
         self.setAccessibleName(text)
         self.setAccessibleDescription(note)
-        self.setAttribute(Qt.WidgetAttribute.WA_LayoutUsesWidgetRect)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._ring = FocusRing(self, theme, 6)
-        theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
         text = QFontMetricsF(ui_font(13)).horizontalAdvance(self.text())
@@ -40,16 +35,6 @@ class CheckBox(QCheckBox):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(_BOX_PX + _GAP_PX, _HEIGHT_PX)
-
-    def hitButton(self, pos: QPoint) -> bool:
-        return self.rect().contains(pos)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            if not event.isAutoRepeat():
-                self.click()
-            return
-        super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

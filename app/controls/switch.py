@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QCheckBox, QSizePolicy, QWidget
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
+from app.controls.toggle import Toggle
 from app.theme.theme import Theme
 
 _SIZE = (32, 18)
@@ -15,33 +15,18 @@ _KNOB_PX = 14
 _INSET_PX = 2
 
 
-class Switch(QCheckBox):
+class Switch(Toggle):
     """A QCheckBox to assistive technology, a switch to the eye."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        self.setAttribute(Qt.WidgetAttribute.WA_LayoutUsesWidgetRect)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        super().__init__(theme, "", _SIZE[1] / 2, parent)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self._ring = FocusRing(self, theme, _SIZE[1] / 2)
-        theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
         return QSize(*_SIZE)
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
-
-    def hitButton(self, pos: QPoint) -> bool:
-        return self.rect().contains(pos)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            if not event.isAutoRepeat():
-                self.click()
-            return
-        super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

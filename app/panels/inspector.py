@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.button import Button
-from app.controls.scroll_bar import OverlayScrollBar
+from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.inspector_groups import DRAFTER_KEY, Group, differs, groups, merged, summary
@@ -142,20 +142,10 @@ class Inspector(QWidget):
         for section in (self._model_section, *self._sections.values()):
             sections.addWidget(section)
         sections.addStretch(1)
-        area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(page)
-        area.viewport().setAutoFillBackground(False)
-        page.setAutoFillBackground(False)
-        OverlayScrollBar(self._theme, area)
-
         layout = QVBoxLayout(self)
         layout.setContentsMargins(1, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(area, 1)
+        layout.addWidget(ScrollPage(self._theme, page), 1)
         layout.addWidget(_bar(self._footer, _FOOTER_PX))
 
     def _build_section(self, group: Group) -> Section:

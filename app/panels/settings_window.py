@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.button import Button
-from app.controls.scroll_bar import OverlayScrollBar
+from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.inspector_groups import groups
@@ -112,14 +112,7 @@ class SettingsWindow(QWidget):
         row.addStretch(1)
         column.addLayout(row)
         column.addStretch(1)
-        area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(page)
-        area.viewport().setAutoFillBackground(False)
-        OverlayScrollBar(self._theme, area)
+        area = ScrollPage(self._theme, page)
         foot = QHBoxLayout()
         foot.setContentsMargins(_PAD_PX, 0, _PAD_PX, 0)
         foot.addWidget(TextLabel(self._theme, strings.AT_ONCE, 11, 15), 1)

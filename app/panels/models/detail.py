@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.button import Button
 from app.controls.icon_button import IconButton
-from app.controls.scroll_bar import OverlayScrollBar
+from app.controls.scroll_page import ScrollPage
 from app.controls.slider import Slider
 from app.controls.text_label import TextLabel
 from app.panels.models import facts as facts_of
@@ -276,15 +276,7 @@ class Detail(QWidget):
         body.addWidget(self._asking)
         body.addStretch(1)
         self._of_memory, self._of_drafts = memory, drafts
-        area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(self._body)
-        area.viewport().setAutoFillBackground(False)
-        self._body.setAutoFillBackground(False)
-        OverlayScrollBar(theme, area)
+        area = ScrollPage(theme, self._body)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)

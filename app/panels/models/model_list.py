@@ -11,9 +11,9 @@ from itertools import pairwise
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from app.controls.scroll_bar import OverlayScrollBar
+from app.controls.scroll_page import ScrollPage
 from app.controls.shapes import draw_text
 from app.controls.text_label import TextLabel
 from app.panels.models import strings
@@ -55,15 +55,7 @@ class ModelList(QWidget):
         self._rows = QVBoxLayout(self._page)
         self._rows.setContentsMargins(0, 0, 0, 12)
         self._rows.setSpacing(0)
-        self._area = QScrollArea()
-        self._area.setFrameShape(QFrame.Shape.NoFrame)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._area.setWidgetResizable(True)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setWidget(self._page)
-        self._area.viewport().setAutoFillBackground(False)
-        self._page.setAutoFillBackground(False)
-        OverlayScrollBar(theme, self._area)
+        self._area = ScrollPage(theme, self._page)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)

@@ -6,10 +6,10 @@ from typing import Any
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.button import Button
-from app.controls.scroll_bar import OverlayScrollBar
+from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
 from app.panels.setting_control import SettingControl, control_for
 from app.panels.tables import strings
@@ -62,7 +62,6 @@ class Learning(QWidget):
 
     def _lay_out(self) -> None:
         page = QWidget()
-        page.setAutoFillBackground(False)
         column = QVBoxLayout(page)
         column.setContentsMargins(_PADDING_PX, 12, _PADDING_PX, 8)
         column.setSpacing(5)
@@ -80,18 +79,9 @@ class Learning(QWidget):
         foot.addWidget(self.folder)
         foot.addWidget(self.disk, 1)
         column.addLayout(foot)
-        area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(page)
-        area.viewport().setAutoFillBackground(False)
-        page.setAutoFillBackground(False)
-        OverlayScrollBar(self._theme, area)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(1, 0, 0, 0)
-        layout.addWidget(area)
+        layout.addWidget(ScrollPage(self._theme, page))
 
     def _row(self, key: str, title: str) -> QHBoxLayout:
         setting = find(key)
