@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.panels.race import strings
+from app.panels.race.chart import beside
 from app.scenario import ask
 from app.session.race import Stage
 from app.session.turn import Phase
@@ -214,3 +215,11 @@ def test_a_real_race(qapp: QApplication) -> None:
         assert page.drafted.text.body.table.text == "".join(token.text for token in race.drafted.tokens)
 
     play(qapp, scene, command=worker_command())
+
+
+def test_a_label_steps_aside_for_the_moment() -> None:
+    assert beside(100, 50, 20) == 100
+    assert beside(100, 50, 160) == 100
+    assert beside(100, 50, 140) + 50 < 140  # most of it is before the line
+    assert beside(100, 50, 110) > 110
+    assert beside(50, 60, 100) > 100  # no room before it

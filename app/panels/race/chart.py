@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QWidget
 
 from app.controls.focus_ring import FocusRing
@@ -24,6 +24,7 @@ from app.theme.theme import Theme
 HEIGHT_PX = 128
 _LEFT_PX, _RIGHT_PX, _TOP_PX, _BOTTOM_PX = 44, 60, 14, 26
 _CLEAR_PX = 36
+_GAP_PX = 6
 _DESCRIBED_MOMENTS = 8
 
 
@@ -35,6 +36,14 @@ def ticks(most: float, wanted: int = 6) -> list[float]:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw * 0.999)
     return [step * number for number in range(math.ceil(most / step - 1e-9) + 1)]
+
+
+def beside(left: float, width: float, line: float) -> float:
+    """Where a label that wants to begin at `left` begins so that the upright `line` does not cross it."""
+    if not left - _GAP_PX < line < left + width + _GAP_PX:
+        return left
+    before, after = line - _GAP_PX - width, line + _GAP_PX
+    return before if left + width / 2 < line and before > _LEFT_PX else after
 
 
 class RaceChart(QAbstractSlider):
@@ -196,14 +205,14 @@ class RaceChart(QAbstractSlider):
             painter.setPen(QPen(ink, 1.4))
             painter.setBrush(ink if done else color("window"))
             painter.drawEllipse(end, 2.8, 2.8)
-            align = Qt.AlignmentFlag.AlignRight if number == first else Qt.AlignmentFlag.AlignHCenter
-            label = (
-                QRectF(end.x() - 128, end.y() - 15, 118, 16)
+            width = QFontMetricsF(face).horizontalAdvance(words(end_s)) + 1
+            left, top = (
+                (end.x() - 10 - width, end.y() - 15)
                 if number == first
-                else QRectF(end.x() - 50, end.y() + 7, 124, 16)
+                else (end.x() + 12 - width / 2, end.y() + 7)
             )
-            name_ink = color("accent") if number == 1 else ink
-            draw_text(painter, label, words(end_s), face, name_ink, align)
+            label = QRectF(beside(left, width, self._at(now_s, 0).x()), top, width, 16)
+            draw_text(painter, label, words(end_s), face, color("accent") if number == 1 else ink)
 
     def _paint_moment(self, painter: QPainter, now_s: float) -> None:
         color, box = self._theme.color, self._box()

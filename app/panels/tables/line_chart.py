@@ -63,7 +63,8 @@ class LineChart(QLabel):
             painter.fillRect(QRectF(box.left(), y, box.width(), 1), color("hair"))
             draw_text(painter, QRectF(0, y - 7, _AXIS_PX - 6, 14), label, small, color("text2"), right)
         if not line.points:
-            draw_text(painter, box, strings.NO_DAYS, ui_font(11), color("text2"))
+            upper = QRectF(box.left(), box.top(), box.width(), box.height() / 2)  # between two lines
+            draw_text(painter, upper, strings.NO_DAYS, ui_font(11), color("text2"))
             return
         foot = QRectF(box.left(), box.bottom() + 6, box.width(), 14)
         draw_text(painter, foot, line.first, small, color("text2"), left)
