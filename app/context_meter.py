@@ -36,7 +36,7 @@ class ContextMeter(QObject):
         self._used_tokens = 0
         self._skipped_tokens = 0
         self._prefill = Prefill()
-        self._limit_tokens = 0
+        self._model_tokens = 0
         self._refused_by_tokens = 0
         self._weighing: dict[str, Callable[[int], None]] = {}
         self._timer = QTimer(self)
@@ -49,8 +49,13 @@ class ContextMeter(QObject):
     def set_model(self, info: ModelInfo) -> None:
         """Another tokenizer and another limit: nothing is counted yet."""
         self._counts.forget()
-        self._limit_tokens = info.context_tokens
+        self._model_tokens = info.context_tokens
         self._show()
+
+    @property
+    def limit_tokens(self) -> int:
+        """How long the next answer's context may become: as the model takes, or as was chosen."""
+        return self._prefill.context_of(self._model_tokens)
 
     def set_idle(self, idle: bool) -> None:
         """Whether the worker can count now."""
@@ -116,9 +121,9 @@ class ContextMeter(QObject):
 
     def _show(self) -> None:
         typed, *attached = (self._counts.of(text) for text in self._texts())
-        written = Written(self._used_tokens, typed, tuple(attached), self._limit_tokens)
+        written = Written(self._used_tokens, typed, tuple(attached), self.limit_tokens)
         skipped = self._skipped_tokens + will_skip(written.new_tokens, self._prefill)
-        self._composer.pill.show_context(self._used_tokens + written.new_tokens, self._limit_tokens, skipped)
+        self._composer.pill.show_context(self._used_tokens + written.new_tokens, self.limit_tokens, skipped)
         self._composer.show_fit(written, self._refused_by_tokens)
 
     def _texts(self) -> list[str]:

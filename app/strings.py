@@ -152,6 +152,10 @@ STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
 UNREADABLE_TITLE = "The worker sent something that cannot be read."
 
 
+def smaller_context(tokens: int) -> str:
+    return f"Smaller context: {tokens:,} tokens"
+
+
 def trouble_count(number: int, count: int) -> str:
     return f"{number} of {count}"
 

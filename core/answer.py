@@ -86,6 +86,7 @@ class Answer:
         self._prompt = text.ids
         self._reading = Reading(request, loaded, ledger, text, plan.settings.prefill, means)
         self._plan = plan
+        self._context_tokens = plan.settings.prefill.context_of(loaded.info.context_tokens)
         self._cancelled = cancelled
         self._request = request
         self._started = started
@@ -226,7 +227,7 @@ class Answer:
             drafter.occupancy(),
             memory.used_bytes(),
             len(self._prompt) + len(self._shown),
-            self._loaded.info.context_tokens,
+            self._context_tokens,
             self._table(),
         )
 
@@ -260,7 +261,7 @@ class Answer:
             draft_us_median=tally.draft_us_median,
             draft_us_p99=tally.draft_us_p99,
             context_used_tokens=len(self._prompt) + len(self._shown),
-            context_tokens=self._loaded.info.context_tokens,
+            context_tokens=self._context_tokens,
             memory_bytes=memory.used_bytes(),
             memory_peak_bytes=int(mx.get_peak_memory()),
             table=self._table(),

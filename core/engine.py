@@ -298,11 +298,13 @@ class Engine:
         if not apart:
             self._rest = None
         check(settings)
-        limit = self.loaded.info.context_tokens - 1
+        model_tokens = self.loaded.info.context_tokens
+        context_tokens = settings.prefill.context_of(model_tokens)
         if not prompt:
             raise EmptyPromptError("There is nothing to answer: the prompt is empty.", "Type a question.")
-        if len(prompt) > limit:
-            raise PromptTooLongError(len(prompt), limit)
+        if len(prompt) >= context_tokens:
+            chosen = context_tokens < model_tokens
+            raise PromptTooLongError(len(prompt), context_tokens - 1, chosen)
         try:
             plan = self._plan(len(prompt), settings, apart)
             means = Means(self._why_no_gaps, lambda required: self._scoring(required, plan))
@@ -335,7 +337,7 @@ class Engine:
         """What can be done of `settings`, with a change for each part that cannot."""
         info = self.loaded.info
         changes: list[Change] = []
-        room = info.context_tokens - prompt_tokens
+        room = settings.prefill.context_of(info.context_tokens) - prompt_tokens
         wanted = settings.sampling.max_tokens
         if wanted > room:
             reason = "the context is full after that"

@@ -57,21 +57,25 @@ class EmptyPromptError(RequestError):
     code = "empty-prompt"
 
 
-class PromptTooLongError(RequestError):
-    """The prompt leaves no room in the model's context.
+_LONGER = "choose a model with a longer context"
 
-    `tokens` is the prompt's length, `limit_tokens` the most it may be.
+
+class PromptTooLongError(RequestError):
+    """The prompt leaves no room in the context.
+
+    `tokens` is the prompt's length, `limit_tokens` the most it may be; `chosen`: because a setting
+    says so, not the model.
     """
 
     code = "prompt-too-long"
 
-    def __init__(self, tokens: int, limit_tokens: int) -> None:
+    def __init__(self, tokens: int, limit_tokens: int, chosen: bool = False) -> None:
         self.tokens = tokens
         self.limit_tokens = limit_tokens
         super().__init__(
             f"The prompt has {tokens:,} tokens, {tokens - limit_tokens:,} more than the"
-            f" {limit_tokens:,} that fit this model.",
-            "Shorten it, start a new chat, or choose a model with a longer context.",
+            f" {limit_tokens:,} that {'the context limit allows' if chosen else 'fit this model'}.",
+            f"Shorten it, start a new chat, or {'raise the limit' if chosen else _LONGER}.",
         )
 
 

@@ -51,6 +51,7 @@ class Banner(QWidget):
         self._title = TextLabel(theme, "", 13.5, 18, "text", weight=600, wrap=True, parent=self)
         self._text = TextLabel(theme, "", 12.5, 18, "text", tabular=True, wrap=True, parent=self)
         self.remedy_button = Button(theme, strings.RESTART_WORKER, "primary", True)
+        self.smaller_button = Button(theme, "", small=True)
         self.details_button = Button(theme, strings.DETAILS, "link", True)
         self.count_label = TextLabel(theme, "", 11, 16, tabular=True, parent=self)
         self.next_button = Button(theme, strings.NEXT_TROUBLE, "link", True)
@@ -60,6 +61,7 @@ class Banner(QWidget):
         self._lay_out()
 
         self.remedy_button.clicked.connect(self._choose_remedy)
+        self.smaller_button.clicked.connect(lambda: self.remedy_requested.emit("smaller"))
         self.details_button.clicked.connect(self._toggle_details)
         self.next_button.clicked.connect(self.next_requested)
         self.close_button.clicked.connect(self.dismissed)
@@ -80,6 +82,8 @@ class Banner(QWidget):
         self._text.setVisible(bool(trouble.text))
         self.remedy_button.setVisible(bool(trouble.remedy))
         _relabel(self.remedy_button, _REMEDIES.get(trouble.remedy, ""))
+        self.smaller_button.setVisible(bool(trouble.smaller_tokens))
+        _relabel(self.smaller_button, strings.smaller_context(trouble.smaller_tokens))
         self.details_button.setVisible(bool(trouble.log))
         which = strings.trouble_count(number, count) if count > 1 else ""
         self.count_label.setText(which)
@@ -130,6 +134,7 @@ class Banner(QWidget):
         buttons.setContentsMargins(0, 11, 0, 0)
         buttons.setSpacing(8)
         buttons.addWidget(self.remedy_button)
+        buttons.addWidget(self.smaller_button)
         buttons.addWidget(self.details_button)
         buttons.addStretch(1)
         buttons.addWidget(self.count_label)

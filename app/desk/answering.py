@@ -23,7 +23,6 @@ from app.session.chats import Chats
 from app.session.coalescer import Coalescer
 from app.session.conversation import Conversation, Turn
 from app.session.reading import documents
-from app.session.trouble import of_failure
 from app.views import Views
 from core.events import Message, PrefillProgress
 
@@ -214,7 +213,7 @@ class Answering(QObject):
             self._chats.keep(chat.fail(ended.turn_id, failed.message))
             if shown:
                 self._views.transcript.finish_answer(ended.turn_id, None, failed.message)
-        self._trouble.say(of_failure(failed, text_is_back=back))
+        self._trouble.say_failure(failed, text_is_back=back)
         if back:
             self._meter.show_refused(failed.over_tokens)
         self.answer_finished.emit(ended.turn_id)

@@ -68,7 +68,7 @@ class Desk(QObject):
         self.chats = Chats(shelf=self.home.shelf, open_id=self.home.preferences.now.open_chat)
         self._meter = ContextMeter(views.composer, self._count, self)
         self._page = ChatPage(views, self.chats, self._meter, self)
-        self.trouble = TroubleBoard(views.banner)
+        self.trouble = TroubleBoard(views.banner, lambda: self._meter.limit_tokens)
         self._answering = Answering(views, self.chats, self._page, self._meter, self.trouble, self)
         self._reading = ReadingRoom(views, self.chats, self._page, self._answering, self)
         self._worker = WorkerBoard(views, self._meter, self.trouble)
@@ -178,6 +178,8 @@ class Desk(QObject):
         """What the banner offers."""
         if name == "restart":
             self.restart()
+        elif name == "smaller":
+            self._make_context_smaller()
         elif name == "repair":
             self._saving.repair()
         elif name == "load" and self._link.phase in (Phase.READY, Phase.NO_MODEL):
@@ -214,6 +216,17 @@ class Desk(QObject):
         self.home.preferences.change(open_chat=self.chats.open.id)
 
     # ---- inside
+
+    def _make_context_smaller(self) -> None:
+        """In this chat; a worker that died of it is replaced."""
+        trouble, inspector = self._views.banner.trouble, self._views.inspector
+        if trouble is None:
+            return
+        settings = assign(inspector.settings, "prefill.context_tokens", trouble.smaller_tokens)
+        inspector.change_settings(settings)
+        self.trouble.withdraw(trouble)
+        if self._link.phase is Phase.DEAD:
+            self.restart()
 
     def _carry_out(self, effect: fx.Effect) -> None:
         if isinstance(effect, fx.Send):
@@ -255,6 +268,7 @@ class Desk(QObject):
     def _show_chat(self) -> None:
         self.chat_settings.show()  # before the page, which asks which drafter writes
         self._page.show()
+        self._meter.set_reading(self._views.inspector.settings.prefill)
 
     def _choose(self, chat_id: str) -> None:
         """A row of the sidebar; one that a search found leads to where the words are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -20,7 +21,7 @@ from app.session.trouble import (
 )
 from app.session.troubles import Troubles
 from core.errors import RequestError
-from core.events import failure
+from core.events import Failed, failure
 
 _LOG = logging.getLogger("draftlight.window")
 
@@ -28,11 +29,12 @@ _LOG = logging.getLogger("draftlight.window")
 class TroubleBoard:
     """The one way to the banner: every room says here what is wrong, and what has ended it.
 
-    Words come from `session.trouble`; a failed answer is said by the answering room.
+    `context_tokens` gives what an answer may fill. Words come from `session.trouble`.
     """
 
-    def __init__(self, banner: Banner) -> None:
+    def __init__(self, banner: Banner, context_tokens: Callable[[], int]) -> None:
         self._banner = banner
+        self._context_tokens = context_tokens
         self._troubles = Troubles()
         banner.dismissed.connect(lambda: self.withdraw(self._troubles.shown))
         banner.next_requested.connect(lambda: self._show(self._troubles.next()))
@@ -60,7 +62,7 @@ class TroubleBoard:
                 self.say(of_tables(status))
             case fx.WorkerDied():
                 self.end(Until.MOVES)
-                self.say(of_death(effect))
+                self.say(of_death(effect, self._context_tokens()))
             case fx.WorkerStuck():
                 self.say(of_silence(effect))
             case fx.SilenceBroken():
@@ -74,6 +76,10 @@ class TroubleBoard:
             case _:
                 return False
         return True
+
+    def say_failure(self, failed: Failed, *, text_is_back: bool) -> None:
+        """An answer failed; `text_is_back`: what was sent can be sent again."""
+        self.say(of_failure(failed, text_is_back=text_is_back, context_tokens=self._context_tokens()))
 
     def show_request_error(self, error: RequestError, command: str) -> None:
         """Something that a person asked of the window and that cannot be done."""

@@ -13,11 +13,13 @@ from msgspec import Struct
 from app import strings
 from app.session.effects import WorkerDied, WorkerStuck
 from app.session.families import recognised
+from core.errors import OutOfMemoryError
 from core.events import Failed, TableStatus
+from core.settings.prefill import smaller_context
 
-# What the banner's main button does: a new worker, loading once more, a new chat database, showing
-# the tables, or nothing.
-Remedy = Literal["", "restart", "load", "repair", "tables"]
+# What the banner's buttons do: a new worker, loading once more, a new chat database, showing the
+# tables, a smaller context, or nothing.
+Remedy = Literal["", "restart", "load", "repair", "tables", "smaller"]
 
 
 class Until(IntEnum):
@@ -30,17 +32,19 @@ class Until(IntEnum):
 
 
 class Trouble(Struct, frozen=True):
-    """`log` is shown under Details; without lines there are no details."""
+    """`log` is shown under Details; without lines there are no details. `smaller_tokens` is a smaller
+    context that may help, as a second way out; 0 offers none."""
 
     title: str
     text: str
     remedy: Remedy = ""
     log: tuple[str, ...] = ()
     until: Until = Until.READY
+    smaller_tokens: int = 0
 
 
-def of_death(died: WorkerDied) -> Trouble:
-    """The worker is gone, or could not be started."""
+def of_death(died: WorkerDied, context_tokens: int = 0) -> Trouble:
+    """The worker is gone, or could not be started. `context_tokens` is what an answer may fill."""
     if died.exited is None:
         return Trouble(strings.NOT_STARTED_TITLE, died.message, "restart")
     how = (
@@ -51,7 +55,11 @@ def of_death(died: WorkerDied) -> Trouble:
     title = strings.DIED_LOADING_TITLE if died.phase in ("starting", "loading") else strings.DIED_TITLE
     log = died.exited.log or (strings.NO_LOG,)
     # What the worker said before it went is a better reason than how it went.
-    return Trouble(title, f"{died.message or how} {strings.chat_kept(died.tokens)}", "restart", log)
+    # Both may be how a system answers to full memory, and an answer in the works is what fills it.
+    full = died.exited.signal_name in ("SIGKILL", "SIGABRT") and died.tokens is not None
+    smaller_tokens = smaller_context(context_tokens) if full else 0
+    text = f"{died.message or how} {strings.chat_kept(died.tokens)}"
+    return Trouble(title, text, "restart", log, smaller_tokens=smaller_tokens)
 
 
 def of_silence(stuck: WorkerStuck) -> Trouble:
@@ -66,11 +74,14 @@ def of_failed_load(failed: Failed, kept: str = "") -> Trouble:
     return Trouble(strings.MODEL_FAILED_TITLE, text, "" if kept else "load")
 
 
-def of_failure(failed: Failed, *, text_is_back: bool = False) -> Trouble:
-    """A request that failed. Faults of the worker itself offer a restart."""
+def of_failure(failed: Failed, *, text_is_back: bool = False, context_tokens: int = 0) -> Trouble:
+    """A request that failed. Faults of the worker itself offer a restart; where memory was short,
+    less than the `context_tokens` that an answer may fill."""
     back = strings.TEXT_IS_BACK if text_is_back else ""
     text = " ".join(part for part in (failed.hint, back) if part)
-    return Trouble(failed.message, text, "" if failed.kind == "request" else "restart")
+    smaller_tokens = smaller_context(context_tokens) if failed.code == OutOfMemoryError.code else 0
+    remedy: Remedy = "" if failed.kind == "request" else "restart"
+    return Trouble(failed.message, text, remedy, smaller_tokens=smaller_tokens)
 
 
 def of_tables(status: TableStatus) -> Trouble:

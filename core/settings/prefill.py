@@ -109,6 +109,16 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"unit": "tokens"},
         ),
     ] = 512
+    context_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_048_576,
+            title="Context limit",
+            description="How long a chat with its answer may become. Less saves memory. 0: the model's own.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 0
     memory_mib: Annotated[
         int,
         Meta(
@@ -126,3 +136,17 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             description="After a skip-read answer the skipped passages are read quietly, for the next one.",
         ),
     ] = False
+
+    def context_of(self, model_tokens: int) -> int:
+        """The context's length, in tokens, with a model that takes `model_tokens`."""
+        return min(self.context_tokens or model_tokens, model_tokens)
+
+
+# Less than this is no chat.
+_LEAST_CONTEXT_TOKENS = 512
+
+
+def smaller_context(tokens: int) -> int:
+    """The next smaller context to try after `tokens` were too much: a power of two; 0 if there is none."""
+    smaller = (1 << max(0, tokens - 1).bit_length()) >> 1
+    return smaller if _LEAST_CONTEXT_TOKENS <= smaller < tokens else 0

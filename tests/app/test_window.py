@@ -193,6 +193,31 @@ def test_a_refused_request_does_not_overwrite_what_is_being_typed(qapp: QApplica
     play(qapp, scene)
 
 
+def test_a_smaller_context_where_memory_is_short(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        pid = window.worker.pid
+        ask(window, "break 6")
+        await ready(window)
+        assert views.banner.smaller_button.text() == "Smaller context: 4,096 tokens"
+        await click(views.banner.smaller_button)
+        assert views.banner.isHidden()
+        assert views.inspector.settings.prefill.context_tokens == 4096
+        assert views.composer.pill.limit_tokens == 4096
+        assert window.worker.pid == pid  # it lives, so it stays
+        ask(window, "die 5")
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        assert views.banner.smaller_button.text() == "Smaller context: 2,048 tokens"
+        await click(views.banner.smaller_button)
+        await ready(window)  # a new worker
+        assert views.composer.pill.limit_tokens == 2048
+        window.desk.new_chat()
+        assert views.composer.pill.limit_tokens == 8192  # it was for that chat
+
+    play(qapp, scene)
+
+
 def test_an_answer_that_fails_half_way_stays(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)

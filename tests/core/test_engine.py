@@ -206,6 +206,21 @@ def test_prompt_over_the_context_says_by_how_much(toy_engine: Engine) -> None:
     assert ids(run(toy_engine, [5, 6, 7, 8], settings())[0]) == ids(first)
 
 
+def test_a_smaller_context_than_the_models_holds_for_prompt_and_answer(toy_engine: Engine) -> None:
+    limited = {"prefill.context_tokens": 100, "sampling.max_tokens": 5000}
+    tokens, finished = run(toy_engine, [5] * 90, settings(**limited))
+    assert len(tokens) == 10
+    assert finished.stats.context_tokens == 100
+    with pytest.raises(
+        PromptTooLongError, match="1 more than the 99 that the context limit allows"
+    ) as caught:
+        run(toy_engine, [5] * 100, settings(**limited))
+    assert "raise the limit" in caught.value.hint
+    more = settings(**{**limited, "prefill.context_tokens": CONTEXT_TOKENS + 1})
+    with pytest.raises(PromptTooLongError, match="that fit this model"):
+        run(toy_engine, [5] * CONTEXT_TOKENS, more)
+
+
 @pytest.mark.parametrize("messages", [(), (Message("user", "  \n"),), (Message("assistant", "hello"),)])
 def test_nothing_to_answer(toy_engine: Engine, messages: tuple[Message, ...]) -> None:
     with pytest.raises(EmptyPromptError):

@@ -18,6 +18,21 @@ def test_death_by_signal_in_mid_answer() -> None:
     assert (trouble.remedy, trouble.log) == ("restart", ("last words",))
 
 
+def test_where_memory_may_have_run_out_a_smaller_context_is_offered() -> None:
+    writing = WorkerDied(KILLED, "writing", 138)
+    assert of_death(writing, 8192).smaller_tokens == 4096
+    assert of_death(writing, 40_960).smaller_tokens == 32_768
+    assert of_death(writing, 600).smaller_tokens == 512
+    assert of_death(writing, 512).smaller_tokens == 0  # there is no smaller one worth having
+    assert of_death(writing).smaller_tokens == 0  # no model was loaded yet
+    assert of_death(replace(writing, tokens=None), 8192).smaller_tokens == 0
+    crashed = replace(KILLED, signal_name="SIGSEGV")
+    assert of_death(WorkerDied(crashed, "writing", 138), 8192).smaller_tokens == 0
+    full = Failed("r1", "generate", "worker", "out-of-memory", "No memory.")
+    assert of_failure(full, context_tokens=8192).smaller_tokens == 4096
+    assert of_failure(failed(), context_tokens=8192).smaller_tokens == 0
+
+
 def test_one_token_is_one_token() -> None:
     assert "with the 1 token written" in of_death(WorkerDied(KILLED, "writing", 1)).text
 
