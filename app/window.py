@@ -32,7 +32,7 @@ from app.desk.lab_room import LabRoom
 from app.gauges.strip import InstrumentStrip
 from app.header import Header
 from app.menus.actions import Actions
-from app.menus.menu_bar import fill
+from app.menus.menu_bar import MenuBar, fill
 from app.panels.models.window import ModelsWindow
 from app.panels.race.page import RacePage
 from app.panels.side_panel import SidePanel
@@ -186,7 +186,9 @@ class MainWindow(QMainWindow):
         self.menu_actions.bind(
             {"zoom_in": lambda: zoom(1), "zoom_out": lambda: zoom(-1), "zoom_reset": lambda: zoom(0)}
         )
-        fill(self.menuBar(), self.menu_actions)
+        bar = MenuBar(self._theme)
+        self.setMenuBar(bar)
+        fill(bar, self.menu_actions)
         self.windows.add("tables", lambda: self.desk.tables.open(TablesWindow(self._theme)))
         self.commands.facts_changed.connect(self._show_facts)
         self._show_facts()

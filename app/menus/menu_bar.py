@@ -5,10 +5,26 @@ A menu shows as soon as something is bound to one of its actions.
 
 from __future__ import annotations
 
+from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QMenu, QMenuBar
 
 from app.menus.actions import Actions
 from app.menus.declared import MENUS
+from app.theme.theme import Theme
+
+
+class MenuBar(QMenuBar):
+    """With a hairline below, where it is in the window."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        theme.changed.connect(self.update)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        painter = QPainter(self)
+        painter.fillRect(0, self.height() - 1, self.width(), 1, self._theme.color("hair"))
 
 
 def fill(bar: QMenuBar, actions: Actions) -> None:
