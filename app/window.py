@@ -87,7 +87,14 @@ class MainWindow(QMainWindow):
         self.windows.add("settings", lambda: self.app_settings.make_window(self.desk.chat_settings))
         home_folder = self.desk.home.folder
         lab_folder = home_folder / "lab" if home_folder else None
-        self.lab = LabRoom(theme, lambda: self.views.inspector.settings, self.desk.models, lab_folder, self)
+        self.lab = LabRoom(
+            theme,
+            lambda: self.views.inspector.settings,
+            self.desk.models,
+            self.desk.stand_still,
+            lab_folder,
+            self,
+        )
         self.windows.add("lab", self.lab.make_window)
         self.windows.add("models", lambda: ModelsWindow(theme, self.desk.models))
         for asking in (self.views.sidebar, self.views.inspector):

@@ -32,13 +32,13 @@ from app.desk.worker_board import WorkerBoard
 from app.session import effects as fx
 from app.session.chats import Chats
 from app.session.conversation import NOTHING_WRITTEN, Conversation
-from app.session.intents import Count, Load, Restart, Stop, Submit
+from app.session.intents import AskTables, Count, Load, Restart, Stop, Submit
 from app.session.trouble import Until
 from app.session.turn import Input, Link, Phase, advance
 from app.store.home import Home
 from app.views import Views
 from core.errors import RequestError
-from core.events import Command, Message
+from core.events import Command, Message, StandStill
 from core.settings import Settings, assign, permitted
 
 
@@ -169,6 +169,10 @@ class Desk(QObject):
     def restart(self) -> None:
         """A new worker instead of the one that is dead or stuck."""
         self.take(Restart())
+
+    def stand_still(self, wanted: bool) -> None:
+        """The worker is to do nothing of its own accord, or again what is worth doing while idle."""
+        self.take(AskTables(StandStill(wanted)))
 
     def show_error(self, error: RequestError) -> None:
         """Something that a person asked of the window and that cannot be done."""

@@ -25,6 +25,7 @@ from app.session.lab import (
     End,
     Given,
     GoOn,
+    HoldChat,
     Lab,
     LabStage,
     Launch,
@@ -54,13 +55,14 @@ from core.paths import resources_dir
 from core.settings import Settings
 
 _IDLE = (Phase.READY, Phase.NO_MODEL, Phase.DEAD, Phase.CLOSED)
+_MUTE = (Phase.STARTING, Phase.DEAD, Phase.CLOSED)
 _MOST_PAST = 30
 
 
 class LabRoom(QObject):
     """`settings` gives those in force: the Lab marks their share, and takes their draft model.
 
-    `models` knows which models are here.
+    `models` knows which models are here; `hold_chat` tells the chat's worker to do only what it is asked.
     """
 
     def __init__(
@@ -68,12 +70,15 @@ class LabRoom(QObject):
         theme: Theme,
         settings: Callable[[], Settings],
         models: ModelRoom,
+        hold_chat: Callable[[bool], None],
         folder: Path | None = None,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._theme = theme
         self._settings = settings
+        self._hold_chat = hold_chat
+        self._phase = Phase.STARTING
         self.folder = folder
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._models = models
@@ -109,6 +114,7 @@ class LabRoom(QObject):
 
     def follow(self, link: Link) -> None:
         """What the chat's worker is at, and with which model."""
+        self._phase = link.phase
         if link.model != self._model:
             self._model = link.model
             self._show_models(chosen=link.model)
@@ -135,6 +141,9 @@ class LabRoom(QObject):
                     self.process.pause()
                 case GoOn():
                     self.process.go_on()
+                case HoldChat(wanted):
+                    if self._phase not in _MUTE:
+                        self._hold_chat(wanted)
                 case End():
                     self.process.end()
         if step.lab is not before:

@@ -20,6 +20,7 @@ from core.events import (
     RemoveModel,
     ResetTable,
     SaveTables,
+    StandStill,
     Typing,
 )
 from core.settings import Settings
@@ -56,12 +57,20 @@ class Load(Struct, frozen=True):
 
 
 TableCommand = (
-    ListTables | SaveTables | LoadTables | ResetTable | ExportTable | ImportTable | Rehearse | Typing
+    ListTables
+    | SaveTables
+    | LoadTables
+    | ResetTable
+    | ExportTable
+    | ImportTable
+    | Rehearse
+    | Typing
+    | StandStill
 )
 
 
 class AskTables(Struct, frozen=True):
-    """Something about the tables or the rehearsal; the worker does it after the running answer."""
+    """Something about the tables or what is done while idle; the worker does it after the running answer."""
 
     command: TableCommand
 

@@ -1,7 +1,8 @@
 """The Lab's sweep as a pure state machine.
 
 A sweep runs in a process of its own, on the same machine as the chat. So that the chat stays
-usable and the figures are right, it stands still while the chat's worker is at work:
+usable and the figures are right, it stands still while the chat's worker is at work, and that
+worker does nothing of its own accord while there is a sweep:
 
     idle ─run→ running ─ended, gone→ idle        stop: running → stopping ─gone→ idle
                  │ ↑ chat busy: Pause, chat idle again: GoOn
@@ -132,11 +133,17 @@ class GoOn(Struct, frozen=True):
     """Let it go on."""
 
 
+class HoldChat(Struct, frozen=True):
+    """Whether the chat's worker is to do only what it is asked."""
+
+    wanted: bool
+
+
 class End(Struct, frozen=True):
     """Tell the process to end."""
 
 
-Effect = Launch | Pause | GoOn | End
+Effect = Launch | Pause | GoOn | HoldChat | End
 
 
 class Step(Struct, frozen=True):
@@ -158,7 +165,7 @@ def advance(lab: Lab, given: Given) -> Step:
         case Said(event):
             return Step(lab) if idle else Step(_heard(lab, event))
         case Gone(reason):
-            return Step(lab) if idle else Step(_gone(lab, reason))
+            return Step(lab) if idle else Step(_gone(lab, reason), (HoldChat(False),))
         case ChatBusy(busy):
             return _chat(lab, busy)
         case Opened(results):
@@ -178,7 +185,7 @@ def _run(lab: Lab, plan: SweepPlan, began_s: float) -> Step:
         reference=plan.model,
     )
     running = Lab(LabStage.RUNNING, plan, results, chat_busy=lab.chat_busy)
-    return Step(running, (Launch(plan), Pause()) if lab.chat_busy else (Launch(plan),))
+    return Step(running, (Launch(plan), Pause()) if lab.chat_busy else (HoldChat(True), Launch(plan)))
 
 
 def _chat(lab: Lab, busy: bool) -> Step:
@@ -187,7 +194,8 @@ def _chat(lab: Lab, busy: bool) -> Step:
     lab = replace(lab, chat_busy=busy)
     if lab.stage is not LabStage.RUNNING:
         return Step(lab)
-    return Step(lab, (Pause(),) if busy else (GoOn(),))
+    # Told each time: it may be another worker than before.
+    return Step(lab, (Pause(),) if busy else (HoldChat(True), GoOn()))
 
 
 def _gone(lab: Lab, reason: str) -> Lab:

@@ -56,7 +56,7 @@ from core.events.catalogue import (
 )
 from core.events.codec import Command, Event, decode_command, decode_event, encode, failure
 from core.events.models import LoadModel, LoadProgress, ModelInfo, ModelLoaded, ModelUnloaded, UnloadModel
-from core.events.process import PROTOCOL, Activity, Failed, Heartbeat, Hello, Shutdown
+from core.events.process import PROTOCOL, Activity, Failed, Heartbeat, Hello, Shutdown, StandStill
 from core.events.reading import Passage, PrefillPhase, PrefillProgress, ReadingMap, ReadingWay, ScorerName
 from core.events.rehearsal import RehearsalState, Rehearse, Rehearsing, Typing, WaitsFor
 from core.events.request import Attachment, Cancel, CountTokens, Generate, Message, Role, TokenCount
@@ -142,6 +142,7 @@ __all__ = [
     "SaveTables",
     "ScorerName",
     "Shutdown",
+    "StandStill",
     "Stats",
     "TableAction",
     "TableDay",

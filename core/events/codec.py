@@ -23,7 +23,7 @@ from core.events.catalogue import (
     RemoveModel,
 )
 from core.events.models import LoadModel, LoadProgress, ModelLoaded, ModelUnloaded, UnloadModel
-from core.events.process import Failed, Heartbeat, Hello, Shutdown
+from core.events.process import Failed, Heartbeat, Hello, Shutdown, StandStill
 from core.events.reading import PrefillProgress, ReadingMap
 from core.events.rehearsal import Rehearse, Rehearsing, Typing
 from core.events.request import Cancel, CountTokens, Generate, TokenCount
@@ -61,6 +61,7 @@ Command = Union[
     CancelDownload,
     ImportModel,
     RemoveModel,
+    StandStill,
     Shutdown,
 ]
 Event = Union[

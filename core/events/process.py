@@ -15,6 +15,13 @@ class Shutdown(Wire, frozen=True):
     """End the process with status 0. Closing the worker's stdin does the same."""
 
 
+class StandStill(Wire, frozen=True):
+    """Do nothing but what is asked for, while something else is measured on this machine; or again
+    whatever is worth doing while idle. Holds until the other is said."""
+
+    wanted: bool
+
+
 class Hello(Wire, frozen=True):
     """The first line of a worker."""
 

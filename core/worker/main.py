@@ -43,6 +43,7 @@ from core.events import (
     ResetTable,
     SaveTables,
     Shutdown,
+    StandStill,
     TableAction,
     TableDone,
     Token,
@@ -93,6 +94,7 @@ class _Worker:
         self._queue: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._cancelled: set[str] = set()
         self._closing = threading.Event()
+        self._still = False
         self._activity: Activity = "empty"
         self._moved_at = time.monotonic()
 
@@ -144,6 +146,8 @@ class _Worker:
                     self._engine.rehearse(wanted)
                 case Typing():
                     self._engine.typing()
+                case StandStill(wanted):
+                    self._still = wanted
                 case _:
                     pass
         except Exception as error:  # the boundary: whatever went wrong, the window is told
@@ -159,15 +163,16 @@ class _Worker:
     def _next_command(self) -> Command:
         """The next command; until it comes, what the engine finds worth doing, a piece at a time.
 
-        Tables are saved when that is due, in the middle of other idle work, too.
+        Tables are saved when that is due, in the middle of other idle work, too. Told to stand still,
+        the engine looks for nothing.
         """
         while True:
             try:
-                while self._queue.empty() and self._engine.idle_work():
+                while self._queue.empty() and not self._still and self._engine.idle_work():
                     self._save_if_due()
             except Exception:  # measuring is a convenience: without it the engine guesses
                 traceback.print_exc()
-            waits = (self._engine.memory.due_s(), self._engine.idle_due_s())
+            waits = (self._engine.memory.due_s(), None if self._still else self._engine.idle_due_s())
             try:
                 return self._queue.get(
                     timeout=min((wait for wait in waits if wait is not None), default=None)

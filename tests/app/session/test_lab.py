@@ -12,6 +12,7 @@ from app.session.lab import (
     Given,
     Gone,
     GoOn,
+    HoldChat,
     Lab,
     LabStage,
     Launch,
@@ -57,7 +58,7 @@ def run(*inputs: Given, start: Lab | None = None) -> tuple[Lab, list[Effect]]:
 
 def test_a_sweep_from_its_start_to_its_end() -> None:
     lab, effects = run(RUN, STARTED, Said(SweepProgress(2, 8, "code, auto", 30.0)))
-    assert effects == [Launch(PLAN)]
+    assert effects == [HoldChat(True), Launch(PLAN)]
     assert (lab.stage, lab.done, lab.total, lab.doing, lab.seconds_left) == (
         LabStage.RUNNING,
         2,
@@ -68,7 +69,7 @@ def test_a_sweep_from_its_start_to_its_end() -> None:
     lab, effects = run(
         Said(CELL), Said(TURN), Said(READING), Said(LIKENESS), ENDED, Gone("status 0"), start=lab
     )
-    assert effects == []
+    assert effects == [HoldChat(False)]
     assert lab.stage is LabStage.IDLE
     assert lab.trouble == ""
     results = lab.results
@@ -88,10 +89,10 @@ def test_a_sweep_from_its_start_to_its_end() -> None:
 
 def test_stopping_keeps_what_is_measured() -> None:
     lab, effects = run(RUN, STARTED, Said(CELL), StopSweep(), StopSweep())
-    assert effects == [Launch(PLAN), End()]
+    assert effects == [HoldChat(True), Launch(PLAN), End()]
     assert lab.stage is LabStage.STOPPING
     lab, effects = run(Gone("It ended with status 143."), start=lab)
-    assert (lab.stage, lab.trouble, effects) == (LabStage.IDLE, "", [])
+    assert (lab.stage, lab.trouble, effects) == (LabStage.IDLE, "", [HoldChat(False)])
     assert lab.results
     assert lab.results.cells == (CELL,)
     assert not lab.results.ended
@@ -99,10 +100,10 @@ def test_stopping_keeps_what_is_measured() -> None:
 
 def test_it_stands_still_while_the_chat_is_busy() -> None:
     lab, effects = run(RUN, STARTED, ChatBusy(True), ChatBusy(True))
-    assert effects == [Launch(PLAN), Pause()]
+    assert effects == [HoldChat(True), Launch(PLAN), Pause()]
     assert lab.paused
     lab, effects = run(ChatBusy(False), start=lab)
-    assert effects == [GoOn()]
+    assert effects == [HoldChat(True), GoOn()]  # whichever worker it is by now
     assert not lab.paused
 
 

@@ -1,0 +1,36 @@
+"""A worker that is told to stand still does what it is asked, and nothing of its own accord."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.events import Finished, Heartbeat, LoadModel, ModelLoaded, StandStill
+from tests.core.worker.test_worker import ask, run, worker
+
+
+def test_no_idle_work_until_it_may_go_on(
+    toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+
+    def profiles() -> list[Path]:
+        """What a model that was never used here is measured to."""
+        return list(tmp_path.rglob("cost-*.json"))
+
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.client.send(StandStill(True))
+            await talk.until(ModelLoaded)
+            await talk.client.send(ask("q"))
+            await talk.until(Finished)
+            for _ in range(3):  # seconds
+                await talk.until(Heartbeat)
+            assert profiles() == []
+            await talk.client.send(StandStill(False))
+            while not profiles():
+                await talk.until(Heartbeat)
+
+    run(life)
