@@ -7,11 +7,14 @@ measured: it is missing.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 from statistics import median
 
 from msgspec import Struct
 
 from core.events.sweep import SweepPair, SweepResults
+
+_LEAST_TESTED = 3
 
 
 class Speed(Struct, frozen=True):
@@ -105,7 +108,10 @@ def parity(results: SweepResults) -> list[Parity]:
 
 
 def places(results: SweepResults) -> list[Curve]:
-    """For each drafter the share accepted at each place of the draft, over all classes."""
+    """For each drafter the share accepted at each place of the draft, over all classes.
+
+    A place that was hardly ever tested says nothing: the curve ends before it.
+    """
     found = []
     for drafter in drafters(results):
         tested: dict[int, int] = {}
@@ -115,7 +121,8 @@ def places(results: SweepResults) -> list[Curve]:
                 for place, stat in enumerate(cell.positions, 1):
                     tested[place] = tested.get(place, 0) + stat.tested
                     accepted[place] = accepted.get(place, 0) + stat.accepted
-        points = tuple((place, accepted[place] / count) for place, count in sorted(tested.items()) if count)
+        told = takewhile(lambda item: item[1] >= _LEAST_TESTED, sorted(tested.items()))
+        points = tuple((place, accepted[place] / count) for place, count in told)
         if points:
             found.append(Curve(drafter, points))
     return found

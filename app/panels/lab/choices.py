@@ -63,6 +63,9 @@ class Choices(QWidget):
         self.keep_share = Switch(theme)
         self.keep_share.setAccessibleName(strings.KEEP_SHARE)
         self.keep_share.setAccessibleDescription(strings.KEEP_SAYS)
+        self.keep_tokens = Spin(theme, 512, 131_072, 512)
+        self.keep_tokens.setAccessibleName(f"{strings.LONG_PROMPT}, {strings.TOKENS}")
+        self.keep_tokens.set_value(4000)
         self.run_button = Button(theme, strings.RUN, "primary")
         self.stop_button = Button(theme, strings.STOP)
         self.about = TextLabel(theme, "", 11, 15, tabular=True, wrap=True)
@@ -93,6 +96,7 @@ class Choices(QWidget):
             self.exactness.value,
             self._draft_model,
             KEEPS if self.keep_share.isChecked() else (),
+            int(self.keep_tokens.value),
         )
 
     def show_models(self, models: Sequence[tuple[str, str]], chosen: str) -> None:
@@ -173,10 +177,12 @@ class Choices(QWidget):
     def _wire(self) -> None:
         for box in self.drafters.values():
             box.toggled.connect(lambda _: self.changed.emit())
-        for spin in (self.repeats, self.most_tokens):
+        for spin in (self.repeats, self.most_tokens, self.keep_tokens):
             spin.value_changed.connect(lambda _: self.changed.emit())
         self.exactness.value_changed.connect(lambda _: self.changed.emit())
+        self.keep_share.toggled.connect(self.keep_tokens.setEnabled)
         self.keep_share.toggled.connect(lambda _: self.changed.emit())
+        self.keep_tokens.setEnabled(False)
         self.model.value_changed.connect(self._take_model)
         self.own_prompts.clicked.connect(self.prompts_requested)
         self.run_button.clicked.connect(self.run_requested)
@@ -223,6 +229,7 @@ class Choices(QWidget):
             (strings.AT_MOST, self.most_tokens, strings.TOKENS),
             (strings.EXACTNESS, self.exactness, ""),
             (strings.KEEP_SHARE, self.keep_share, ""),
+            (strings.LONG_PROMPT, self.keep_tokens, ""),
         ):
             row = QHBoxLayout()
             row.setSpacing(8)

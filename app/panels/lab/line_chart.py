@@ -19,7 +19,7 @@ from app.theme.theme import Theme
 _FOOT_PX, _RIGHT_PX = 44, 118
 _SAMPLE_PX = 16
 _APART_PX = 15.0
-_MOST_TICKS = 16
+_TICK_PX = 20.0
 
 
 class LineChart(Chart):
@@ -61,7 +61,7 @@ class LineChart(Chart):
         for part in (0.0, 0.5, 1.0):
             label = self._figure(top * part) if self._fixed_top else f"{top * part:g}"
             self._line(painter, box, box.bottom() - part * box.height(), label)
-        every = math.ceil(last / _MOST_TICKS)
+        every = max(1, math.ceil(last * _TICK_PX / box.width()))
         for x in range(1, last + 1, every):
             self._under(painter, self._x(box, x, last), box.bottom() + 6, str(x))
         place = QRectF(box.left(), box.bottom() + 23, box.width(), 16)

@@ -136,7 +136,8 @@ class ParityBoard(QWidget):
         says = strings.identical(*self._equal)
         draw_text(painter, QRectF(0, 19, width, 15), says, ui_font(11), color("text2"), left)
         for drafter, x in self._lefts().items():
-            head = QRectF(x - _GROUP_GAP_PX / 2, HEAD_PX, self._group_px() + _GROUP_GAP_PX, 16)
+            middle = x + self._group_px() / 2
+            head = QRectF(middle - self._pitch() / 2, HEAD_PX, self._pitch(), 16)
             draw_text(painter, head, strings.short_drafter_of(drafter), ui_font(11), color("text2"))
         for kind, y in self._tops().items():
             middle = y + self._height_of(kind) / 2
@@ -198,10 +199,16 @@ class ParityBoard(QWidget):
         cell, columns = self._grid
         return columns * (cell + _GAP_PX) - _GAP_PX
 
+    def _drafters(self) -> list[str]:
+        return list(dict.fromkeys(row.drafter for row in self._rows))
+
+    def _pitch(self) -> float:
+        """From one drafter's column to the next."""
+        room = (self.width() - _NAMES_PX) / max(1, len(self._drafters()))
+        return max(min(room, 96.0), self._group_px() + _GROUP_GAP_PX)
+
     def _lefts(self) -> dict[str, float]:
-        names = list(dict.fromkeys(row.drafter for row in self._rows))
-        room = (self.width() - _NAMES_PX) / max(1, len(names))
-        pitch = max(room if room < 96 else 96.0, self._group_px() + _GROUP_GAP_PX)
+        names, pitch = self._drafters(), self._pitch()
         return {
             name: _NAMES_PX + number * pitch + (pitch - self._group_px()) / 2
             for number, name in enumerate(names)
