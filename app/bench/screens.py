@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from app.theme.theme import Scheme
     from app.window import MainWindow
 
-_TIMEOUT_S = 900.0
+_TIMEOUT_S = 1800.0
 _SETTLED_S = 1.2
 _ANSWER_TOKENS = 80
 _GRAB_AFTER_TOKENS = 60
@@ -36,6 +36,10 @@ _RULES = 130
 _RACE_TOKENS = 64
 # Of the replay: late enough that there is something to compare.
 _RACE_SHARE = 0.75
+# A sweep that shows every chart and is over in two minutes.
+_SWEPT_DRAFTERS = ("auto", "ngram-simple", "frequency")
+_SWEEP_TOKENS = 32
+_SWEEP_PROMPT_TOKENS = 1024
 
 
 def run_screens(
@@ -76,7 +80,13 @@ class _Screens:
         self._deadline = Deadline(_TIMEOUT_S)
 
     async def all(self, only: Sequence[str]) -> None:
-        steps = {"main": self._main, "compare": self._race, "reading": self._reading, "error": self._error}
+        steps = {
+            "lab": self._lab,
+            "main": self._main,
+            "compare": self._race,
+            "reading": self._reading,
+            "error": self._error,
+        }
         await self._ready()
         for name in SCREENS:
             if name not in only:
@@ -120,6 +130,28 @@ class _Screens:
             return
         window = self._window.windows.show(name)
         await self._grab(name, window)
+        window.close()
+
+    async def _lab(self) -> None:
+        """A small sweep, measured now on this machine."""
+        from app.scenario import ScenarioFailed
+        from app.session.lab import LabStage
+
+        window = self._window.windows.show("lab")
+        room = self._window.lab
+        assert room.window
+        choices = room.window.choices
+        for drafter, box in choices.drafters.items():
+            box.setChecked(drafter in _SWEPT_DRAFTERS)
+        choices.repeats.set_value(1)
+        choices.most_tokens.set_value(_SWEEP_TOKENS)
+        choices.keep_share.setChecked(True)
+        choices.keep_tokens.set_value(_SWEEP_PROMPT_TOKENS)
+        choices.run_button.click()
+        await self._until(lambda: room.lab.stage is LabStage.IDLE, "the sweep is over")
+        if room.lab.trouble:
+            raise ScenarioFailed(f"The sweep ended: {room.lab.trouble}")
+        await self._grab("lab", window)
         window.close()
 
     async def _reading(self) -> None:
