@@ -132,6 +132,7 @@ def context_spoken(used_tokens: int, limit_tokens: int, skipped_tokens: int = 0)
 
 RESTART_WORKER = "Restart worker"
 TRY_AGAIN = "Try again"
+DOWNLOAD_MODEL = "Download and load"
 REPAIR_CHATS = "Start a new database with them"
 OPEN_TABLES = "Open Tables"
 DETAILS = "Details"

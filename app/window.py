@@ -253,9 +253,14 @@ class MainWindow(QMainWindow):
         self.columns.arranged.connect(self._show_arrangement)
 
     def _remedy(self, name: str) -> None:
+        trouble = self.views.banner.trouble
         if name == "tables":
-            self.desk.trouble.withdraw(self.views.banner.trouble)
+            self.desk.trouble.withdraw(trouble)
             self.windows.show("tables")
+        elif name == "download" and trouble:
+            self.desk.trouble.withdraw(trouble)
+            self.windows.show("models")  # progress, pause and cancel are there
+            self.desk.models.fetch(trouble.model)
 
     def _show_arrangement(self, plan: Arrangement) -> None:
         self.views.header.set_inspector_shown(plan.inspector_px > 0)

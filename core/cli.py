@@ -44,6 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return download(arguments[1])
     options = _parser().parse_args(arguments)
     try:
+        if getattr(options, "loads", False):
+            from core.models_command import fetch
+
+            fetch(options.model)
         return int(options.run(options))
     except (SettingError, _UsageError) as error:
         print(f"draftlight: {error}", file=sys.stderr)
@@ -208,7 +212,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
+    """The model that the command loads; a hub name that is not here is downloaded first."""
     parser.add_argument("--model", default="starter", help="starter, a model folder, or a hub name")
+    parser.set_defaults(loads=True)
 
 
 def _add_scoring(parser: argparse.ArgumentParser) -> None:

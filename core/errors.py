@@ -91,6 +91,12 @@ class ModelError(RequestError):
     code = "bad-model"
 
 
+class ModelNotHereError(ModelError):
+    """A hub name that is not on this machine: it must be downloaded before it can be loaded."""
+
+    code = "model-not-here"
+
+
 class ModelTooLargeError(ModelError):
     """A model needs more memory than the machine gives it."""
 

@@ -29,7 +29,6 @@ _SOURCES = {
     "hub-cache": "in the hub's cache",
     "folder": "imported",
 }
-_INTERRUPTED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> Any:
@@ -124,8 +123,7 @@ def _drafts(entry: ModelEntry, entries: tuple[ModelEntry, ...]) -> list[str]:
 
 
 def _download(options: argparse.Namespace) -> int:
-    from core.models.download import Download, discard, standing
-    from core.models.meter import Meter
+    from core.models.download import discard, standing
 
     model: str = options.model
     if options.discard:
@@ -133,6 +131,26 @@ def _download(options: argparse.Namespace) -> int:
         discard(model)
         print(f"Removed {_gb(stood.done_bytes)} of {model}.")
         return 0
+    print(f"Downloaded {model} to {_get(model)}.")
+    return 0
+
+
+def fetch(model: str) -> None:
+    """Download `model` if it is a hub name that is not on this machine; says so on stderr."""
+    from core.models.naming import is_hub_name
+    from core.models.places import find
+
+    if Path(model).exists() or not is_hub_name(model) or find(model):
+        return
+    print(f"{model} is not on this computer. Downloading it; Ctrl-C pauses.", file=sys.stderr)
+    print(f"Downloaded {model} to {_get(model)}.", file=sys.stderr)
+
+
+def _get(model: str) -> Path:
+    """Download `model` and show how far that is; interrupted it says how to go on."""
+    from core.models.download import Download, standing
+    from core.models.meter import Meter
+
     meter = Meter(model)
 
     def heard(done_bytes: int, total_bytes: int) -> None:
@@ -143,7 +161,7 @@ def _download(options: argparse.Namespace) -> int:
             print(f"\r{said:<60}", end="", file=sys.stderr, flush=True)
 
     try:
-        folder = Download(model, heard).run()
+        return Download(model, heard).run()
     except KeyboardInterrupt:
         stood = standing(model)
         print(
@@ -151,12 +169,10 @@ def _download(options: argparse.Namespace) -> int:
             f" To go on: draftlight models download {model}",
             file=sys.stderr,
         )
-        return _INTERRUPTED
+        raise
     finally:
         if sys.stderr.isatty():
             print(file=sys.stderr)
-    print(f"Downloaded {model} to {folder}: {_gb(meter.total_bytes)}.")
-    return 0
 
 
 def _import(options: argparse.Namespace) -> int:

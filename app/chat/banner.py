@@ -29,6 +29,7 @@ _ABOVE_PX = 12
 _REMEDIES = {
     "restart": strings.RESTART_WORKER,
     "load": strings.TRY_AGAIN,
+    "download": strings.DOWNLOAD_MODEL,
     "repair": strings.REPAIR_CHATS,
     "tables": strings.OPEN_TABLES,
 }

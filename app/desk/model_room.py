@@ -22,6 +22,7 @@ from app.store.preferences import PreferencesFile
 from core.events import (
     CancelDownload,
     DownloadModel,
+    DownloadProgress,
     ImportModel,
     ListModels,
     LookUpModels,
@@ -56,6 +57,7 @@ class ModelRoom(QObject):
         self._numbers = count(1)
         self._alive = False
         self._watched = False
+        self._fetched = ""  # the download that is to be loaded when it is here
         self._stands: tuple[object, ...] = ()
         self.shelf = ModelShelf()
         self.last_stats: tuple[str, Stats] | None = None
@@ -106,6 +108,11 @@ class ModelRoom(QObject):
         """Get it from the hub, or go on."""
         self._ask(lambda request: DownloadModel(model))
 
+    def fetch(self, model: str) -> None:
+        """Download it, and load it when it is here."""
+        self._fetched = model
+        self.download(model)
+
     def pause(self, model: str) -> None:
         """Stop its download and keep what arrived."""
         self._ask(lambda request: PauseDownload(model))
@@ -153,11 +160,13 @@ class ModelRoom(QObject):
                 self._set(model_shelf.hear(self.shelf, event))
                 if isinstance(event, ModelImported):
                     self.imported.emit(event.model.reference)
+                elif isinstance(event, DownloadProgress) and event.model == self._fetched:
+                    self._follow_fetched(event)
                 return True
             case fx.ModelsFailed(failed):
                 self._set(model_shelf.fail(self.shelf, failed))
                 return True
-            case fx.LoadFailed(failed, _):
+            case fx.LoadFailed(failed):
                 self._set(model_shelf.fail(self.shelf, failed))
             case fx.LoadStarted(model, _, fraction):
                 self._set(replace(self.shelf, loading=model, fraction=fraction, problem="", hint=""))
@@ -182,6 +191,12 @@ class ModelRoom(QObject):
             self.refresh()
 
     # ---- inside
+
+    def _follow_fetched(self, progress: DownloadProgress) -> None:
+        if progress.state in ("done", "cancelled", "failed"):
+            self._fetched = ""
+        if progress.state == "done":
+            self.load(progress.model)
 
     def _set(self, shelf: ModelShelf) -> None:
         self.shelf = shelf

@@ -54,8 +54,8 @@ class TroubleBoard:
     def carry_out(self, effect: fx.Effect) -> bool:
         """Whether `effect` was a trouble; if so it is shown."""
         match effect:
-            case fx.LoadFailed(failed, kept):
-                self.say(of_failed_load(failed, kept))
+            case fx.LoadFailed(failed, kept, model):
+                self.say(of_failed_load(failed, kept, model))
             case fx.TroubleHeard(failed):
                 self.say(of_failure(failed))
             case fx.TablesWarned(status):

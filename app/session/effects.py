@@ -58,10 +58,11 @@ class ModelGone(Struct, frozen=True):
 
 
 class LoadFailed(Struct, frozen=True):
-    """The model could not be loaded; `kept` is the name of the one that was loaded before and still is."""
+    """`model` could not be loaded; `kept` is the name of the one that was loaded before and still is."""
 
     failed: Failed
     kept: str = ""
+    model: str = ""
 
 
 class AnswerBegun(Struct, frozen=True):

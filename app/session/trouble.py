@@ -13,13 +13,13 @@ from msgspec import Struct
 from app import strings
 from app.session.effects import WorkerDied, WorkerStuck
 from app.session.families import recognised
-from core.errors import OutOfMemoryError
+from core.errors import ModelNotHereError, OutOfMemoryError
 from core.events import Failed, TableStatus
 from core.settings.prefill import smaller_context
 
 # What the banner's buttons do: a new worker, loading once more, a new chat database, showing the
-# tables, a smaller context, or nothing.
-Remedy = Literal["", "restart", "load", "repair", "tables", "smaller"]
+# tables, a smaller context, getting a model, or nothing.
+Remedy = Literal["", "restart", "load", "repair", "tables", "smaller", "download"]
 
 
 class Until(IntEnum):
@@ -33,7 +33,7 @@ class Until(IntEnum):
 
 class Trouble(Struct, frozen=True):
     """`log` is shown under Details; without lines there are no details. `smaller_tokens` is a smaller
-    context that may help, as a second way out; 0 offers none."""
+    context that may help, as a second way out; 0 offers none. `model` is what can be downloaded."""
 
     title: str
     text: str
@@ -41,6 +41,7 @@ class Trouble(Struct, frozen=True):
     log: tuple[str, ...] = ()
     until: Until = Until.READY
     smaller_tokens: int = 0
+    model: str = ""
 
 
 def of_death(died: WorkerDied, context_tokens: int = 0) -> Trouble:
@@ -67,9 +68,11 @@ def of_silence(stuck: WorkerStuck) -> Trouble:
     return Trouble(strings.STUCK_TITLE, strings.silent_for(stuck.seconds), "restart", until=Until.MOVES)
 
 
-def of_failed_load(failed: Failed, kept: str = "") -> Trouble:
+def of_failed_load(failed: Failed, kept: str = "", model: str = "") -> Trouble:
     """No model, and why; or `kept` goes on answering."""
     stays = strings.model_stays(kept) if kept else ""
+    if failed.code == ModelNotHereError.code:
+        return Trouble(failed.message, stays, "download", model=model)
     text = " ".join(part for part in (failed.message, failed.hint, stays) if part)
     return Trouble(strings.MODEL_FAILED_TITLE, text, "" if kept else "load")
 

@@ -242,9 +242,9 @@ def _failed(link: Link, given: Failed) -> Step:
         if link.phase is not Phase.LOADING:
             return _refuse(link, given, "answers no load")
         phase = Phase.READY if link.info else Phase.NO_MODEL
-        model = link.before or link.model
+        after = replace(link, phase=phase, model=link.before or link.model, before="")
         kept = link.info.name if link.info else ""
-        return Step(replace(link, phase=phase, model=model, before=""), (LoadFailed(given, kept),))
+        return Step(after, (LoadFailed(given, kept, link.model),))
     if given.command in FAILED:
         return Step(link, (FAILED[given.command](given),))
     # A generate command that could not be decoded fails without its id.

@@ -1,7 +1,8 @@
 """LoadedModel: a model, its tokenizer and what is known of both. Worker's main thread only.
 
-`load()` takes `starter`, a model folder or a hub name, and checks what it can before any weight
-is read, so that a bad folder fails with the name of the file and leaves the model in use alone.
+`load()` takes `starter`, a model folder or the hub name of a model that is here, and checks what it
+can before any weight is read, so that a bad folder fails with the name of the file and leaves the
+model in use alone. It never downloads: whoever does that shows it and can stop it.
 
 On MLX's CPU build quantised and half-precision weights are several times slower than float32
 (measured, SmolLM2-135M: float32 41 ms a token, bf16 130, 4-bit 115), so there they are expanded
@@ -23,10 +24,9 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import dequantize_model, load_model, load_tokenizer
 from msgspec import Struct
 
-from core.errors import ModelError
+from core.errors import ModelError, ModelNotHereError
 from core.events import ModelInfo
 from core.kv.entries import why_no_rollback
-from core.models.download import Download
 from core.models.family import fingerprint
 from core.models.folder import check, check_fits
 from core.models.memory import machine
@@ -36,7 +36,6 @@ from core.models.places import find
 from core.models.starter import STARTER, ensure_starter
 
 Progress = Callable[[str, float | None], None]
-_SAY_EVERY_S = 0.25
 
 
 class LoadedModel:
@@ -65,7 +64,7 @@ def load(
     before the first weight is read.
     """
     started = time.perf_counter()
-    folder = ensure_starter(progress) if reference == STARTER else _folder(reference, progress)
+    folder = ensure_starter(progress) if reference == STARTER else _folder(reference)
     checked = check(folder)
     config = checked.config
     need = check_fits(checked, machine())
@@ -108,7 +107,7 @@ class FamilyTokenizer(Struct, frozen=True):
 
 def load_family(reference: str, progress: Progress = lambda stage, fraction: None) -> FamilyTokenizer:
     """The tokenizer of `reference` alone: no weight is read. Raises `ModelError`."""
-    folder = ensure_starter(progress) if reference == STARTER else _folder(reference, progress)
+    folder = ensure_starter(progress) if reference == STARTER else _folder(reference)
     tokenizer = _tokenizer(folder)
     vocabulary = tokenizer.get_vocab()
     return FamilyTokenizer(
@@ -131,7 +130,7 @@ def _family_name(tokenizer: TokenizerWrapper, folder: Path) -> str:
     return base_name(folder) if not name or Path(name) == folder else name.split("/")[-1]
 
 
-def _folder(reference: str, progress: Progress) -> Path:
+def _folder(reference: str) -> Path:
     if found := find(reference):
         return found
     if not is_hub_name(reference) or Path(reference).exists():
@@ -139,17 +138,9 @@ def _folder(reference: str, progress: Progress) -> Path:
             f"There is no model folder at “{reference}”.",
             f"Give a folder with config.json and *.safetensors, a hub name like owner/name, or “{STARTER}”.",
         )
-    stage = f"Downloading {reference}"
-    progress(stage, None)
-    said = 0.0
-
-    def heard(done: int, total: int) -> None:
-        nonlocal said
-        if time.monotonic() - said >= _SAY_EVERY_S:
-            said = time.monotonic()
-            progress(stage, done / total if total else None)
-
-    return Download(reference, heard).run()
+    raise ModelNotHereError(
+        f"{reference} is not on this computer.", f"To get it: draftlight models download {reference}"
+    )
 
 
 def _expand_for_cpu(model: nn.Module) -> nn.Module:

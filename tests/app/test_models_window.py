@@ -221,6 +221,32 @@ def test_found_on_the_hub_downloaded_paused_continued_and_loaded(
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 
 
+def test_a_model_that_is_not_here_is_downloaded_with_progress_and_then_loaded(
+    qapp: QApplication, home: Path, hub: Hub
+) -> None:
+    hub.trouble = Trouble(bytes_per_s=2_000_000)
+
+    async def scene(window: MainWindow) -> None:
+        banner = window.views.banner
+        await until(lambda: window.desk.link.phase is Phase.NO_MODEL, 60, "loading does not end")
+        assert hub.asked == []  # nothing is downloaded that nobody agreed to
+        assert banner.trouble
+        assert banner.trouble.title == f"{NAME} is not on this computer."
+        await click(banner.remedy_button)
+        assert banner.isHidden()
+        models = window.windows.find("models")
+        assert isinstance(models, ModelsWindow)
+        await until(lambda: NAME in models.list.downloads, 30, "no download")
+        download = models.list.downloads[NAME]
+        await until(lambda: download.progress.done_bytes > 400_000, 20)
+        assert download.pause.isVisible()
+        await ready(window, 60)
+        assert window.desk.link.info
+        assert window.desk.link.info.name == "Toy 1M"
+
+    play(qapp, scene, command=worker_command(), model=NAME)
+
+
 def test_a_cancelled_download_leaves_nothing_and_a_failure_is_told(
     qapp: QApplication, home: Path, hub: Hub
 ) -> None:

@@ -79,6 +79,21 @@ def test_an_interrupted_download_is_listed_and_goes_on(hub: Hub) -> None:
     assert hub.ranges_of("model.safetensors")[-1].startswith("bytes=")
 
 
+def test_a_command_that_needs_a_model_gets_it_and_says_so(hub: Hub) -> None:
+    words = ["generate", "--model", NAME, "--prompt", "hello", "--max-tokens", "4", "--json"]
+    for number in range(2):
+        done = subprocess.run(
+            [sys.executable, "-m", "core.cli", *words],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert (f"{NAME} is not on this computer. Downloading it" in done.stderr) is (number == 0)
+        assert json.loads(done.stdout.splitlines()[-1])["type"] == "finished"
+
+
 def test_what_arrived_can_be_discarded(hub: Hub) -> None:
     hub.trouble = Trouble(wrong_hash=True)
     done = models("download", NAME)

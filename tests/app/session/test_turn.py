@@ -191,7 +191,7 @@ def test_loading_progress_is_told() -> None:
 def test_a_load_that_fails_leaves_no_model_and_can_be_repeated() -> None:
     link, effects = run(failed("", "load_model", "bad-model"), start=at(Phase.LOADING))
     assert link.phase is Phase.NO_MODEL
-    assert effects == [fx.LoadFailed(failed("", "load_model", "bad-model"))]
+    assert effects == [fx.LoadFailed(failed("", "load_model", "bad-model"), "", link.model)]
     link, effects = run(Load("starter"), LOADED, start=link)
     assert link.phase is Phase.READY
     assert fx.Send(LoadModel("starter")) in effects
@@ -201,7 +201,7 @@ def test_a_load_that_fails_beside_a_loaded_model_goes_back_to_it() -> None:
     refused = failed("", "load_model", "bad-model")
     link, effects = run(Load("other"), refused, start=at(Phase.READY))
     assert link == at(Phase.READY)
-    assert effects[-1] == fx.LoadFailed(refused, INFO.name)
+    assert effects[-1] == fx.LoadFailed(refused, INFO.name, "other")
     link, effects = run(Load("other"), LOADED, Restart(), start=at(Phase.READY))
     assert link.model == "other"
 
