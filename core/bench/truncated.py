@@ -44,7 +44,10 @@ def rounded_copy(folder: Path, bits: int, target: Path) -> Path:
             continue
         if f"{stem}.scales" in weights:
             scales, biases = weights[f"{stem}.scales"], weights[f"{stem}.biases"]
-            weight = mx.dequantize(weight, scales, biases, stored["group_size"], stored["bits"])
+            group = stored["group_size"]
+            # Some modules may have other bits than the rest: what a packed row holds says how many.
+            packed_bits = weight.shape[-1] * 32 // (scales.shape[-1] * group)
+            weight = mx.dequantize(weight, scales, biases, group, packed_bits)
         if weight.ndim == 2 and weight.shape[-1] % _GROUP == 0:
             packed = mx.quantize(weight, _GROUP, bits)
             weight = mx.dequantize(*packed, _GROUP, bits).astype(weight.dtype)

@@ -212,19 +212,26 @@ def test_a_rounded_copy_is_of_the_family_and_nearly_the_same(toy_folder: Path, t
 
 
 def test_a_rounded_copy_of_packed_weights(toy_folder: Path, tmp_path: Path) -> None:
-    """The starter's folder holds 4-bit weights; its copy holds plain ones, nearly the same."""
+    """As in the starter's folder, 4 bits and 8 for embeddings; the copy's are plain, and nearly the same."""
+    fine = {"group_size": 32, "bits": 8}
     whole = load(str(toy_folder)).model
-    nn.quantize(whole, 32, 4)
+
+    def bits(path: str, module: nn.Module) -> bool | dict[str, int]:
+        return fine if "embed" in path else hasattr(module, "to_quantized")
+
+    nn.quantize(whole, 32, 4, class_predicate=bits)
     mx.save_safetensors(str(tmp_path / "model.safetensors"), dict(tree_flatten(whole.parameters())))
     config = json.loads((toy_folder / "config.json").read_text())
-    packed = {**config, "quantization": {"group_size": 32, "bits": 4}}
-    (tmp_path / "config.json").write_text(json.dumps(packed))
+    packed = {"group_size": 32, "bits": 4, "model.embed_tokens": fine}
+    (tmp_path / "config.json").write_text(json.dumps({**config, "quantization": packed}))
     for path in toy_folder.glob("tokenizer*"):
         shutil.copy(path, tmp_path)
-    four = load(str(tmp_path)).model.layers[0].mlp.down_proj.weight
-    copy = load(str(rounded_copy(tmp_path, 8, tmp_path / "copy"))).model.layers[0].mlp.down_proj
-    assert not hasattr(copy, "scales")
-    assert 0 < abs(copy.weight - four).max().item() < 0.01 * abs(four).max().item()
+    before = load(str(tmp_path)).model
+    after = load(str(rounded_copy(tmp_path, 8, tmp_path / "copy"))).model
+    for of in (lambda model: model.layers[0].mlp.down_proj, lambda model: model.model.embed_tokens):
+        assert not hasattr(of(after), "scales")
+        assert abs(of(after).weight - of(before).weight).max() < 0.01 * abs(of(before).weight).max()
+    assert (after.layers[0].mlp.down_proj.weight != before.layers[0].mlp.down_proj.weight).any()
 
 
 def test_the_shipped_conversation_has_four_turns() -> None:
