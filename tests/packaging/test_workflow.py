@@ -1,4 +1,4 @@
-"""The workflow calls what there is: every make target exists, every action has a full version."""
+"""The workflow calls what there is: every make target exists, every action is named by its commit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ import yaml
 
 from bundle.project import PYTHON, ROOT
 
-WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
-STEPS = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
+TEXT = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+WORKFLOW: dict[str, Any] = yaml.safe_load(TEXT)
+JOBS: dict[str, Any] = WORKFLOW["jobs"]
+STEPS = [step for job in JOBS.values() for step in job["steps"]]
+
+
+def commands(job: str) -> list[str]:
+    return [step["run"] for step in JOBS[job]["steps"] if "run" in step]
 
 
 def test_every_target_is_in_the_makefile() -> None:
@@ -20,18 +26,31 @@ def test_every_target_is_in_the_makefile() -> None:
     assert called <= targets
 
 
-def test_actions_are_pinned_to_full_versions() -> None:
-    used = {step["uses"] for step in STEPS if "uses" in step}
+def test_actions_are_pinned_to_commits_with_their_versions_beside_them() -> None:
+    used = re.findall(r"uses: (.+)", TEXT)
     assert used
-    assert all(re.fullmatch(r"[\w./-]+@v\d+\.\d+\.\d+", action) for action in used), used
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action) for action in used), used
 
 
-def test_both_systems_are_tested_with_the_bundles_python() -> None:
-    systems = WORKFLOW["jobs"]["test"]["strategy"]["matrix"]["system"]
-    assert {system.split("-")[0] for system in systems} == {"ubuntu", "macos"}
+def test_no_step_keeps_the_token_of_the_checkout() -> None:
+    checkouts = [step for step in STEPS if "checkout" in step.get("uses", "")]
+    assert len(checkouts) == len(JOBS)
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+def test_linux_runs_what_ci_runs_and_macs_the_same_by_name() -> None:
+    assert ".ci/run" in commands("linux")
+    called = [
+        line for line in (ROOT / ".ci" / "run").read_text("utf-8").splitlines() if line.startswith("make ")
+    ]
+    assert called
+    assert set(called) <= set(commands("macos"))
+    assert all(system.startswith("macos-") for system in JOBS["macos"]["strategy"]["matrix"]["system"])
     versions = {step["with"]["python-version"] for step in STEPS if "setup-python" in step.get("uses", "")}
     assert versions == {PYTHON}
 
 
-def test_the_app_is_built_only_after_the_tests() -> None:
-    assert set(WORKFLOW["jobs"]["app"]["needs"]) == {"test", "app-check"}
+def test_the_app_is_built_on_a_tag_and_only_after_the_tests() -> None:
+    assert "refs/tags/v" in JOBS["app"]["if"]
+    assert set(JOBS["app"]["needs"]) == {"linux", "macos", "app-check"}
+    assert "make app" in commands("app")
