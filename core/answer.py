@@ -7,7 +7,6 @@ given to it; it loads nothing. Worker's main thread.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 
@@ -68,7 +67,10 @@ class Plan(Struct, frozen=True):
 
 
 class Answer:
-    """`prompt` fits the context. `cancelled` is asked between steps and prefill chunks."""
+    """`prompt` fits the context. `cancelled` is asked between steps and prefill chunks.
+
+    `clock` gives seconds; by it the request was taken up at `started`.
+    """
 
     def __init__(
         self,
@@ -79,6 +81,7 @@ class Answer:
         plan: Plan,
         cancelled: Callable[[], bool],
         request: str,
+        clock: Callable[[], float],
         started: float,
     ) -> None:
         self._loaded = loaded
@@ -89,6 +92,7 @@ class Answer:
         self._context_tokens = plan.settings.prefill.context_of(loaded.info.context_tokens)
         self._cancelled = cancelled
         self._request = request
+        self._clock = clock
         self._started = started
         self._gate = Gate(plan.settings.gate)
         self._tally = Tally()
@@ -123,7 +127,8 @@ class Answer:
                 self._prefill_s = self._now()
                 if isinstance(event, PrefillProgress):
                     total = event.total_tokens
-                    event = replace(event, total_tokens=total + (also if event.phase == "reading" else 0))
+                    total_then = total + (also if event.phase == "reading" else 0)
+                    event = replace(event, total_tokens=total_then, time_s=self._prefill_s)
                 yield event
                 if self._cancelled():
                     return True
@@ -131,7 +136,8 @@ class Answer:
             return False
         proposer.ledger.reuse(self._prompt)
         chunk_tokens = self._plan.settings.prefill.chunk_tokens
-        steps = read_prompt(proposer.loaded.model, proposer.ledger, self._prompt, chunk_tokens=chunk_tokens)
+        model, ledger = proposer.loaded.model, proposer.ledger
+        steps = read_prompt(model, ledger, self._prompt, chunk_tokens=chunk_tokens, clock=self._clock)
         for step in steps:
             self._prefill_s = self._now()
             yield PrefillProgress(
@@ -140,6 +146,7 @@ class Answer:
                 total + also,
                 self._reading.outcome.reused_tokens,
                 step.seconds_left,
+                time_s=self._prefill_s,
             )
             if self._cancelled():
                 return True
@@ -302,7 +309,7 @@ class Answer:
             self._ledger.truncate(shown)
 
     def _now(self) -> float:
-        return time.perf_counter() - self._started
+        return self._clock() - self._started
 
 
 def _figures(drafter: Drafter) -> TableFigures | None:

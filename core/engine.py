@@ -63,11 +63,14 @@ class Engine:
     """Load once, generate often. Every method belongs to the thread that made the engine.
 
     `memory` keeps what drafters learn; without one it lasts as long as the engine. `say` hears how
-    a rehearsal stands.
+    a rehearsal stands. `clock` gives the seconds that answers are timed by.
     """
 
     def __init__(
-        self, memory: TableMemory | None = None, say: Callable[[Rehearsing], None] = lambda rehearsing: None
+        self,
+        memory: TableMemory | None = None,
+        say: Callable[[Rehearsing], None] = lambda rehearsing: None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._loaded: LoadedModel | None = None
         self._shelf: Shelf | None = None
@@ -81,6 +84,7 @@ class Engine:
         self._cost_profile: CostProfile | None = None
         self._measuring: Generator[None, None, CostProfile] | None = None
         self._rehearsal = IdleRehearsal(say)
+        self._clock = clock
 
     # ---- the model
 
@@ -294,7 +298,7 @@ class Engine:
     def _answer_alone(
         self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str, apart: bool
     ) -> Iterator[Event]:
-        started, prompt = time.perf_counter(), text.ids
+        started, prompt = self._clock(), text.ids
         if not apart:
             self._rest = None
         check(settings)
@@ -307,12 +311,12 @@ class Engine:
             raise PromptTooLongError(len(prompt), context_tokens - 1, chosen)
         try:
             plan = self._plan(len(prompt), settings, apart)
-            means = Means(self._why_no_gaps, lambda required: self._scoring(required, plan))
+            means = Means(self._why_no_gaps, lambda required: self._scoring(required, plan), self._clock)
             whole = bool(why_whole(settings.prefill, text.asked))
             ledger = Ledger(self.loaded.new_cache) if apart else self._kept.take(text.ids, whole=whole)
             if apart:
                 self._drafts.forget()
-            answer = Answer(self.loaded, ledger, text, means, plan, cancelled, request, started)
+            answer = Answer(self.loaded, ledger, text, means, plan, cancelled, request, self._clock, started)
             try:
                 yield from answer.events()
             finally:

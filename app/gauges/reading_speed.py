@@ -1,4 +1,4 @@
-"""ReadingSpeed: tokens a second while a prompt is read, from its progress. Pure; no clock."""
+"""ReadingSpeed: tokens a second while a prompt is read, from its progress. Pure; times are the worker's."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class InstrumentStrip(QWidget):
         """The prompt is being read: its progress stands where the first token's time will."""
         now_s = time.monotonic() if now_s is None else now_s
         done_tokens = progress.scored_tokens if progress.phase == "scoring" else progress.done_tokens
-        self.speed.show_reading(self._reading_speed.add(done_tokens, now_s), now_s)
+        self.speed.show_reading(self._reading_speed.add(done_tokens, progress.time_s), now_s)
         self.first_token.show_reading(done_tokens, progress.total_tokens)
         self.acceptance.reset()
         self._arrange()

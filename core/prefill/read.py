@@ -46,14 +46,15 @@ def read_prompt(
     *,
     chunk_tokens: int,
     marks: Sequence[int] = (),
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[Progress]:
     """Bring `ledger` from a prefix of `prompt` to all of it but the last token.
 
     Yields before the first chunk and after each. A chunk ends at each of `marks`, which the
     ledger can then come back to.
     """
-    clock = _Clock(len(prompt) - 1 - ledger.skipped, ledger.columns.count)
-    yield clock.progress(ledger.columns.count)
+    pace = _Pace(len(prompt) - 1 - ledger.skipped, ledger.columns.count, clock)
+    yield pace.progress(ledger.columns.count)
     while len(ledger.tokens) < len(prompt) - 1:
         at = len(ledger.tokens)
         ends = [mark for mark in marks if at < mark] + [len(prompt) - 1]
@@ -65,7 +66,7 @@ def read_prompt(
         if len(ledger.tokens) in marks:
             ledger.mark()
         mx.clear_cache()
-        yield clock.progress(ledger.columns.count)
+        yield pace.progress(ledger.columns.count)
 
 
 def read_kept(
@@ -76,14 +77,15 @@ def read_kept(
     found: Sequence[Rotation],
     *,
     chunk_tokens: int,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[Progress]:
     """Like `read_prompt`, but only the positions `kept` are read; the others are known and skipped.
 
     `kept` (ascending int32) begins at or after the ledger's end and has the next-to-last position
     of `prompt` as its last. `found` is what `rotations(model)` gave.
     """
-    clock = _Clock(ledger.columns.count + len(kept), ledger.columns.count)
-    yield clock.progress(ledger.columns.count)
+    pace = _Pace(ledger.columns.count + len(kept), ledger.columns.count, clock)
+    yield pace.progress(ledger.columns.count)
     for chunk in _chunks(kept, chunk_tokens):
         ledger.skip(prompt[len(ledger.tokens) : int(chunk[0])])
         steps = Steps(chunk - chunk[0])
@@ -94,7 +96,7 @@ def read_kept(
         ledger.settle()
         ledger.append_at(prompt, chunk)
         mx.clear_cache()
-        yield clock.progress(ledger.columns.count)
+        yield pace.progress(ledger.columns.count)
 
 
 def _chunks(kept: Positions, chunk_tokens: int) -> list[Positions]:
@@ -125,17 +127,18 @@ def _by_position(entry: Any, ledger: Ledger, chunk: Positions) -> Callable[..., 
     return make_mask
 
 
-class _Clock:
+class _Pace:
     """Progress and how long the rest takes, at the pace so far."""
 
-    def __init__(self, total_tokens: int, started_at: int) -> None:
+    def __init__(self, total_tokens: int, started_at: int, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._total = total_tokens
         self._started_at = started_at
-        self._started_s = time.perf_counter()
+        self._started_s = clock()
 
     def progress(self, done: int) -> Progress:
         """`done` tokens are in the cache."""
         if done == self._started_at:
             return Progress(done, self._total, None)
-        rate = (done - self._started_at) / (time.perf_counter() - self._started_s)
+        rate = (done - self._started_at) / (self._clock() - self._started_s)
         return Progress(done, self._total, (self._total - done) / rate)

@@ -58,11 +58,13 @@ class Means(Struct, frozen=True):
 
     `why_no_gaps(tokens)`: why the target cannot read a prompt of that length with gaps.
     `draft(required)`: a draft model of the family; None if none is loaded, unless it is
-    required: then it is loaded, or `DraftModelError` says why not.
+    required: then it is loaded, or `DraftModelError` says why not. `clock`: seconds, for how long
+    it takes.
     """
 
     why_no_gaps: Callable[[int], str]
     draft: Callable[[bool], ScoringDraft | None]
+    clock: Callable[[], float] = time.perf_counter
 
 
 class Outcome(Struct, frozen=True):
@@ -144,7 +146,9 @@ class Reading:
         marks = [] if ledger.keeps_all else [*self._text.layout().borders, len(ids) - 1]
         chunk = self._settings.chunk_tokens
         yield from self._followed(
-            read_prompt(self._loaded.model, ledger, ids, chunk_tokens=chunk, marks=marks)
+            read_prompt(
+                self._loaded.model, ledger, ids, chunk_tokens=chunk, marks=marks, clock=self._means.clock
+            )
         )
 
     def _sparse(self) -> Generator[PrefillProgress | ReadingMap, None, bool]:
@@ -168,14 +172,15 @@ class Reading:
         return True
 
     def _scored(self, layout: Layout) -> Generator[PrefillProgress, None, np.ndarray[Any, Any]]:
-        started = time.perf_counter()
+        clock = self._means.clock
+        started = clock()
         total = len(self._text.ids) - self._from
         yield self._progress(Progress(0, total, None), "scoring")
         scoring = self._scoring(layout)
         try:
             while True:
                 done = next(scoring)
-                passed = time.perf_counter() - started
+                passed = clock() - started
                 left = passed / done * (total - done) if done else None
                 self.outcome = replace(self.outcome, scored_tokens=min(done, total), score_s=passed)
                 yield self._progress(Progress(0, total, left), "scoring")
@@ -185,7 +190,7 @@ class Reading:
             scoring.close()
             self._draft = None  # its cache, if nobody else holds it, goes before the target reads
             mx.clear_cache()
-        passed = time.perf_counter() - started
+        passed = clock() - started
         self.outcome = replace(self.outcome, scored_tokens=total, score_s=passed)
         return scores
 
@@ -239,11 +244,11 @@ class Reading:
         yield ReadingMap(
             self._request, self.outcome.scorer, len(self._text.ids), len(kept) + 1, passages(chosen, layout)
         )
-        model, chunk = self._loaded.model, self._settings.chunk_tokens
-        found = rotations(model)
-        yield from self._followed(
-            read_kept(model, self._ledger, self._text.ids, kept, found, chunk_tokens=chunk)
+        model, ids, chunk = self._loaded.model, self._text.ids, self._settings.chunk_tokens
+        steps = read_kept(
+            model, self._ledger, ids, kept, rotations(model), chunk_tokens=chunk, clock=self._means.clock
         )
+        yield from self._followed(steps)
 
     def _followed(self, steps: Iterator[Progress]) -> Iterator[PrefillProgress]:
         for step in steps:

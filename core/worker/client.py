@@ -3,7 +3,8 @@
 Lives on an asyncio loop (qasync's in the window, plain asyncio elsewhere); every method is
 called on that loop. It restarts nothing and interprets nothing: `events()` yields what the
 worker said, and last of all one `WorkerExited`. A worker that falls silent for `silence_s`
-seconds yields one `WorkerSilent`; whoever listens decides whether to kill it.
+seconds yields one `WorkerSilent`; whoever listens decides whether to kill it. Silence is counted
+in short waits of this process: while it was asleep or stopped, it could have heard nothing.
 Never imports mlx.
 """
 
@@ -25,6 +26,8 @@ from core.events import Command, Event, Shutdown, decode_event, encode
 # A generate command carries whole documents: 64 MiB is far above any context.
 _LINE_LIMIT_BYTES = 64 * 1024 * 1024
 _LOG_LINES = 200
+# A pause of this process, however long, passes for one of these waits.
+_WAITS_OF_A_SILENCE = 10
 
 
 class WorkerExited(Struct, frozen=True):
@@ -114,14 +117,16 @@ class WorkerClient:
             raise WorkerError("The worker was not started.", "Call start() first.")
         reading: asyncio.Task[bytes] = asyncio.ensure_future(process.stdout.readline())
         try:
-            silent = False
+            wait_s, waits = self._silence_s / _WAITS_OF_A_SILENCE, 0
             while True:
-                done, _ = await asyncio.wait({reading}, timeout=None if silent else self._silence_s)
+                silent = waits == _WAITS_OF_A_SILENCE
+                done, _ = await asyncio.wait({reading}, timeout=None if silent else wait_s)
                 if not done:
-                    silent = True
-                    yield WorkerSilent(self._silence_s)
+                    waits += 1
+                    if waits == _WAITS_OF_A_SILENCE:
+                        yield WorkerSilent(self._silence_s)
                     continue
-                silent = False
+                waits = 0
                 line = reading.result()
                 if not line:
                     break

@@ -4,7 +4,7 @@ Four threads: the main one runs commands in the order they came; the reader turn
 commands, and marks a cancel at once so that the running answer sees it at its next step; the
 models' room carries out what is about models on the disk, so that nobody waits for an answer to
 end; the heart says once a second that the process lives and how long the main thread has been at
-one thing. Nobody but the main thread touches MLX.
+one thing, and in between keeps the clock that answers are timed by. Nobody but the main thread touches MLX.
 
 The process ends when told to, or when its stdin closes because the window is gone.
 """
@@ -19,6 +19,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.clock import TICK_S, Clock
 from core.errors import DraftlightError
 from core.events import (
     PROTOCOL,
@@ -59,7 +60,7 @@ from core.worker.model_room import ModelRoom
 if TYPE_CHECKING:  # importing it loads numpy, and MLX must be prepared before
     from core.tables.memory import Done
 
-_HEARTBEAT_S = 1.0
+_TICKS_A_BEAT = round(1.0 / TICK_S)
 # A window that is gone does not wait for a long forward to end.
 _ORPHAN_GRACE_S = 10.0
 
@@ -88,7 +89,9 @@ class _Worker:
         self._channel = channel
         self._blas = blas
         # Said by the main thread and by the one that saves; the channel takes both.
-        self._engine = Engine(TableMemory(TableFolder(tables_dir()), channel.send), channel.send)
+        self._clock = Clock()
+        memory = TableMemory(TableFolder(tables_dir()), channel.send)
+        self._engine = Engine(memory, channel.send, self._clock)
         self._models = ModelRoom(channel.send, machine(), lambda: self._in_use)
         self._in_use: tuple[str, ...] = ()
         self._queue: queue.SimpleQueue[Command] = queue.SimpleQueue()
@@ -96,7 +99,7 @@ class _Worker:
         self._closing = threading.Event()
         self._still = False
         self._activity: Activity = "empty"
-        self._moved_at = time.monotonic()
+        self._moved_at = self._clock()
 
     def run(self) -> int:
         self._channel.send(self._hello())
@@ -189,7 +192,7 @@ class _Worker:
         self._set("loading")
 
         def progress(stage: str, fraction: float | None) -> None:
-            self._moved_at = time.monotonic()
+            self._moved_at = self._clock()
             self._channel.send(LoadProgress(model, stage, fraction))
 
         self._channel.send(ModelLoaded(self._engine.load(model, progress)))
@@ -200,7 +203,7 @@ class _Worker:
             if isinstance(event, Token):
                 self._activity = "decoding"
             if isinstance(event, Token | PrefillProgress):
-                self._moved_at = time.monotonic()
+                self._moved_at = self._clock()
             self._channel.send(event)
 
     def _list_tables(self, request: str) -> None:
@@ -231,7 +234,7 @@ class _Worker:
 
     def _set(self, activity: Activity) -> None:
         self._activity = activity
-        self._moved_at = time.monotonic()
+        self._moved_at = self._clock()
 
     # ---- reader thread
 
@@ -251,14 +254,18 @@ class _Worker:
     # ---- heart thread
 
     def _beat(self) -> None:
-        while not self._closing.wait(_HEARTBEAT_S):
-            self._channel.send(self._heartbeat())
+        ticks = 0
+        while not self._closing.wait(TICK_S):
+            self._clock.tick()
+            ticks += 1
+            if ticks % _TICKS_A_BEAT == 0:
+                self._channel.send(self._heartbeat())
 
     def _heartbeat(self) -> Event:
         from core.models import memory
 
         busy = self._activity in ("loading", "prefilling", "decoding")
-        stalled_s = time.monotonic() - self._moved_at if busy else 0.0
+        stalled_s = self._clock() - self._moved_at if busy else 0.0
         return Heartbeat(self._activity, stalled_s, memory.used_bytes(), memory.limit_bytes())
 
     def _hello(self) -> Hello:

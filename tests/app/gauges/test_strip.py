@@ -103,10 +103,10 @@ def test_an_answer_without_drafts_claims_no_acceptance(strip: InstrumentStrip) -
 
 def test_reading_stands_where_the_first_token_will(strip: InstrumentStrip) -> None:
     strip.show_gauges(_gauges(), now_s=0.0)
-    strip.show_prefill(PrefillProgress("r2", 0, 5120, 0), now_s=10.0)
+    strip.show_prefill(PrefillProgress("r2", 0, 5120, 0, time_s=0.1), now_s=10.0)
     assert strip.speed.title == "Reading speed"
     assert _said(strip.speed) == strings.NO_FIGURE
-    strip.show_prefill(PrefillProgress("r2", 1024, 5120, 0), now_s=14.0)
+    strip.show_prefill(PrefillProgress("r2", 1024, 5120, 0, time_s=4.1), now_s=10.5)
     assert _said(strip.first_token) == "1,024 of 5,120 read"
     assert _said(strip.speed) == "256 tok/s"
     assert _said(strip.acceptance) == strings.NO_FIGURE
