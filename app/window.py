@@ -12,8 +12,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QCloseEvent, QGuiApplication
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QHBoxLayout, QLayout, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from app import strings
@@ -43,6 +43,7 @@ from app.session.link import WorkerLink
 from app.side_windows import SideWindows
 from app.store.home import Home
 from app.store.preferences import WindowPlace
+from app.system.screens import free_places, seen
 from app.theme.theme import Theme
 from app.views import Views
 
@@ -210,16 +211,16 @@ class MainWindow(QMainWindow):
     # ---- where it was
 
     def _restore(self) -> None:
-        """As it was left, as far as there is a screen there now."""
+        """As it was left, on the screens that there are now."""
         preferences = self.desk.home.preferences.now
         place = preferences.window
         self.resize(START_SIZE)
         if place is None:
             return
-        self.resize(max(place.width, MINIMUM_SIZE.width()), max(place.height, MINIMUM_SIZE.height()))
-        corner = QPoint(place.x, place.y)
-        if any(screen.availableGeometry().contains(corner) for screen in QGuiApplication.screens()):
-            self.move(corner)
+        size = QSize(place.width, place.height).expandedTo(MINIMUM_SIZE)
+        box = seen(QRect(QPoint(place.x, place.y), size), free_places())
+        self.resize(box.size())
+        self.move(box.topLeft())
         self.columns.set_wants(place.sidebar, place.inspector)
         if place.maximized:
             self.setWindowState(self.windowState() | Qt.WindowState.WindowMaximized)

@@ -109,8 +109,8 @@ class MessageChip(QAbstractButton):
             painter.drawPixmap(QPointF(end - _EYE_PX, (HEIGHT_PX - _EYE_PX) / 2), eye)
             return end - _EYE_PX - _GAP_PX / 2
         width = min(_MAP_PX, max(24, end - _BEFORE_PX - 120))
-        if not self._cells:
-            pixels = round(_MAP_PX * self.devicePixelRatioF())
+        pixels = round(_MAP_PX * self.devicePixelRatioF())
+        if len(self._cells) != pixels:
             self._cells = reading_map.cells(self._passages, pixels)
         strip = QRectF(end - width, (HEIGHT_PX - _MAP_HEIGHT_PX) / 2, width, _MAP_HEIGHT_PX)
         draw_map(painter, strip, self._cells, self._theme, radius_px=3)

@@ -74,7 +74,7 @@ class ReadingMapStrip(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         strip = QRectF(0, _OUT_PX, self.width(), STRIP_PX)
-        if self._cells is None:
+        if self._cells is None or len(self._cells) != self._columns():
             self._cells = self._make_cells()
         draw_map(painter, strip, self._cells, self._theme)
         if self._reading is None:
@@ -102,8 +102,12 @@ class ReadingMapStrip(QWidget):
             draw_text(painter, box, words, font, self._theme.color("text2"), Qt.AlignmentFlag.AlignLeft)
             free_from = x + width + _LABEL_GAP_PX
 
+    def _columns(self) -> int:
+        """One a pixel of the screen it is on."""
+        return max(1, round(self.width() * self.devicePixelRatioF()))
+
     def _make_cells(self) -> list[Cell]:
-        width = max(1, round(self.width() * self.devicePixelRatioF()))
+        width = self._columns()
         if self._reading is None:
             done = round(width * self._scored)
             return [Cell("skipped", 0.3)] * done + [Cell("empty")] * (width - done)

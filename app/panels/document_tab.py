@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
@@ -198,6 +198,11 @@ class DocumentTab(QWidget):
 
     def resizeEvent(self, event: object) -> None:
         self._show_cells()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.DevicePixelRatioChange:
+            self._show_cells()  # as many rows as the gutter has on the other screen
+        return bool(super().event(event))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -21,6 +21,7 @@ from app.system import strings
 from app.system.application import Application
 from app.system.awake import Activity, Awake, system_activity
 from app.system.instance import Instance
+from app.system.screens import Screens
 from app.theme.icons import APP_ICON
 from app.theme.theme import Theme
 from app.window import MainWindow
@@ -55,6 +56,7 @@ class Host(QObject):
         if not self.updates.address:
             window.app_settings.hold({"updates.check": about_strings.NO_ADDRESS})
         self.updates.look_if_due()
+        self._screens = Screens(application, self)
         self._instance = instance
         if instance:
             instance.hear(self._asked)
@@ -67,6 +69,7 @@ class Host(QObject):
             self._instance.hear(None)
         self._application.opened.hand_to(None)
         self._application.on_quit = None
+        self._screens.stop()
         self.awake.release()
 
     def show_about(self) -> AboutWindow:
