@@ -25,6 +25,7 @@ from bundle.checks import Bundle, check_all
 from bundle.finish import WrongPythonError, finish
 from bundle.prepare import packager, packager_environment, prepare, say
 from bundle.project import FORMAL_NAME, ROOT, Project, read_project
+from bundle.runtime import DownloadsError, pin
 from bundle.trial import try_out
 from bundle.wheels import MACOS
 
@@ -48,7 +49,7 @@ def main() -> int:
         return build(read_project(), identity, profile)
     except subprocess.CalledProcessError as error:
         print(f"{error.cmd[0] if isinstance(error.cmd, list) else error.cmd} failed.", file=sys.stderr)
-    except WrongPythonError as error:
+    except (WrongPythonError, DownloadsError) as error:
         print(error, file=sys.stderr)
     return 1
 
@@ -59,6 +60,8 @@ def build(project: Project, identity: str, profile: str) -> int:
     shutil.rmtree(folder / "build", ignore_errors=True)
     shutil.rmtree(folder / "dist", ignore_errors=True)
     briefcase(folder, "create", "macOS", "app")
+    for line in pin():
+        say(f"Not known before, now in the template; compare and commit it: {line}")
     app = folder / "build" / "draftlight" / "macos" / "app" / f"{FORMAL_NAME}.app"
     finish(app / "Contents" / "Resources")
     briefcase(folder, "build", "macOS", "app")

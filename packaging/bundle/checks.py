@@ -26,6 +26,7 @@ from bundle.project import (
     ROOT,
     Project,
 )
+from bundle.runtime import unpinned
 from bundle.seal import LIST, seal_problems
 from bundle.signature import changed
 
@@ -88,6 +89,7 @@ def check_all(bundle: Bundle, project: Project, sealed: Bundle | None = None) ->
         *_libraries(bundle, machos),
         *_metallib(bundle, machos),
         *_runtime(bundle),
+        *_downloads(),
         *_code(bundle, project),
         *_paths(bundle),
         *_bytecode(bundle),
@@ -241,6 +243,17 @@ def _runtime(bundle: Bundle) -> Iterator[Result]:
             yield Result(name, "ok", bundle.named(path))
         else:
             yield Result(name, "absent", "not downloaded here; “make app” on a Mac brings it")
+
+
+def _downloads() -> Iterator[Result]:
+    if missing := unpinned():
+        yield Result(
+            "downloads", "absent", f"no {' and no '.join(missing)}; the first “make app” writes them"
+        )
+    else:
+        yield Result(
+            "downloads", "ok", "CPython and the launcher are the ones with the checksums in the template"
+        )
 
 
 def _code(bundle: Bundle, project: Project) -> Iterator[Result]:

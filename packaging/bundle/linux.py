@@ -4,7 +4,7 @@ Not a release format: it shows, on the machine where Draftlight is developed, wh
 of the macOS bundle there. A small executable embeds Python and runs the launcher module over
 `app` and `app_packages`, as in the bundle. It is tried out from an empty folder, without the
 checkout, on a display of its own, and must pass `--smoke` with its own executable as worker and
-leave its own files as they were.
+leave its own files as they were; then once more mounted read-only, by a user without rights.
 
 Needs the system's Python of the bundle's version with headers, a C compiler, and Xvfb.
 """
@@ -16,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from bundle.finish import finish
@@ -26,6 +27,7 @@ from bundle.wheels import LINUX
 
 SYSTEM_PYTHON = f"/usr/bin/python{PYTHON}"
 TEMPLATE = "https://github.com/beeware/briefcase-linux-system-template.git"
+_SCREEN = ["/usr/bin/xvfb-run", "--auto-servernum", "--server-args=-screen 0 1600x1000x24"]
 _NEEDED = {
     SYSTEM_PYTHON: f"python{PYTHON}",
     f"/usr/include/python{PYTHON}/Python.h": f"python{PYTHON}-dev",
@@ -59,9 +61,28 @@ def build(template: str) -> Path:
 
 
 def smoke(tree: Path) -> int:
-    """Try out the tree on a display of its own. Exit status."""
-    screen = ["/usr/bin/xvfb-run", "--auto-servernum", "--server-args=-screen 0 1600x1000x24"]
-    return try_out([str(tree / "bin" / "draftlight")], tree, screen=screen)
+    """Try out the tree on a display of its own; then again as from an opened disk image. Exit status."""
+    if status := try_out([str(tree / "bin" / "draftlight")], tree, screen=_SCREEN):
+        return status
+    say("Again from a place that nobody can write to, as a user without rights")
+    with tempfile.TemporaryDirectory(prefix="draftlight-image-") as folder:
+        Path(folder).chmod(0o755)
+        place = Path(folder) / "Draftlight image"
+        place.mkdir()
+        command = [str(place / "bin" / "draftlight")]
+        return try_out(command, tree, screen=[*read_only(tree, place), *_SCREEN])
+
+
+def read_only(tree: Path, place: Path) -> list[str]:
+    """What to put before a command that shall find `tree` at `place`, mounted read-only, and have no rights.
+
+    Root gives its rights up; anyone else mounts in a user namespace, where the system allows it.
+    """
+    as_root = os.geteuid() == 0
+    space = ["unshare", "--mount"] if as_root else ["unshare", "--mount", "--map-root-user"]
+    drop = "setpriv --reuid=65534 --regid=65534 --clear-groups" if as_root else ""
+    script = f'mount --bind "$1" "$2" && mount -o remount,bind,ro "$2" && shift 2 && exec {drop} "$@"'
+    return [*space, "sh", "-c", script, "sh", str(tree), str(place)]
 
 
 def main() -> int:

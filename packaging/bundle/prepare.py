@@ -11,6 +11,7 @@ from bundle.config import write_config
 from bundle.icon import write_icons
 from bundle.lock import Target
 from bundle.project import BUILD, PACKAGING, Project, source_date
+from bundle.runtime import DOWNLOADS
 from bundle.wheels import build_own, download, pinned
 
 
@@ -29,6 +30,7 @@ def prepare(project: Project, target: Target, name: str, *, template: str = "") 
 def packager(python: str = sys.executable) -> Path:
     """The interpreter of the packager's own environment, made from its lock by `python` if it is
     not there or the lock has changed."""
+    DOWNLOADS.mkdir(parents=True, exist_ok=True)
     environment = BUILD / f"packager-{Path(python).name}"
     interpreter = environment / "bin" / "python"
     lock = PACKAGING / "packager.lock"
@@ -44,9 +46,11 @@ def packager(python: str = sys.executable) -> Path:
 
 
 def packager_environment(environment: dict[str, str]) -> dict[str, str]:
-    """For the packager's processes: this package to import, fixed times, nothing of the caller's venv."""
+    """For the packager's processes: this package to import, fixed times, a place for downloads,
+    nothing of the caller's venv."""
     kept = {name: value for name, value in environment.items() if name not in ("VIRTUAL_ENV", "PYTHONHOME")}
-    return {**kept, "PYTHONPATH": str(PACKAGING), "SOURCE_DATE_EPOCH": source_date()}
+    own = {"PYTHONPATH": str(PACKAGING), "SOURCE_DATE_EPOCH": source_date(), "BRIEFCASE_HOME": str(DOWNLOADS)}
+    return {**kept, **own}
 
 
 def say(text: str) -> None:

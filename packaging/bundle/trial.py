@@ -20,12 +20,15 @@ _TIMEOUT_S = 600
 def try_out(command: Sequence[str], inside: Path, *, screen: Sequence[str] = ()) -> int:
     """0 if `command` passes all of it and nothing under `inside` changed.
 
-    `screen` is put before each command and brings a display; without one Qt draws nowhere.
+    `screen` is put before each command and brings a display, or more; without one Qt draws nowhere.
     """
     with tempfile.TemporaryDirectory(prefix="draftlight-trial-") as folder:
         home, elsewhere = Path(folder) / "home", Path(folder) / "elsewhere"
         home.mkdir()
         elsewhere.mkdir()
+        # `screen` may make another user of whoever tries it out.
+        Path(folder).chmod(0o755)
+        home.chmod(0o777)
         environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
         if sys.platform == "linux":
             environment["QT_QPA_PLATFORM"] = "xcb" if screen else "offscreen"
