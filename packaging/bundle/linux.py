@@ -21,12 +21,12 @@ from pathlib import Path
 
 from bundle.finish import finish
 from bundle.prepare import packager, packager_environment, prepare, say
-from bundle.project import PYTHON, read_project
+from bundle.project import PACKAGING, PYTHON, read_project
 from bundle.trial import try_out
 from bundle.wheels import LINUX
 
 SYSTEM_PYTHON = f"/usr/bin/python{PYTHON}"
-TEMPLATE = "https://github.com/beeware/briefcase-linux-system-template.git"
+TEMPLATE = PACKAGING / "template-linux"
 _SCREEN = ["/usr/bin/xvfb-run", "--auto-servernum", "--server-args=-screen 0 1600x1000x24"]
 _NEEDED = {
     SYSTEM_PYTHON: f"python{PYTHON}",
@@ -36,9 +36,9 @@ _NEEDED = {
 }
 
 
-def build(template: str) -> Path:
+def build() -> Path:
     """The installation tree (`usr/…`), made anew. Raises CalledProcessError if a tool fails."""
-    folder = prepare(read_project(), LINUX, "linux", template=template)
+    folder = prepare(read_project(), LINUX, "linux", template=str(TEMPLATE))
     shutil.rmtree(folder / "build", ignore_errors=True)
     briefcase = [str(packager(SYSTEM_PYTHON)), "-m", "briefcase"]
     environment = packager_environment(dict(os.environ))
@@ -88,15 +88,12 @@ def read_only(tree: Path, place: Path) -> list[str]:
 def main() -> int:
     """Exit status."""
     parser = argparse.ArgumentParser(prog="bundle.linux", description="Build and smoke the Linux output.")
-    parser.add_argument(
-        "--template", default=TEMPLATE, help="Briefcase's Linux template, if not its public one"
-    )
     parser.add_argument("--smoke-only", type=Path, metavar="USR", help="a tree that is there already")
     options = parser.parse_args()
     if missing := [package for path, package in _NEEDED.items() if not Path(path).exists()]:
         print(f"Needed here: apt-get install {' '.join(missing)}", file=sys.stderr)
         return 1
-    return smoke(options.smoke_only or build(options.template))
+    return smoke(options.smoke_only or build())
 
 
 if __name__ == "__main__":
