@@ -88,8 +88,8 @@ class _Worker:
 
         self._channel = channel
         self._blas = blas
-        # Said by the main thread and by the one that saves; the channel takes both.
         self._clock = Clock()
+        # Said by the main thread and by the one that saves; the channel takes both.
         memory = TableMemory(TableFolder(tables_dir()), channel.send)
         self._engine = Engine(memory, channel.send, self._clock)
         self._models = ModelRoom(channel.send, machine(), lambda: self._in_use)
