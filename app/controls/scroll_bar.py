@@ -54,10 +54,10 @@ class OverlayScrollBar(ScrollBar):
         super().__init__(theme, Qt.Orientation.Vertical, area)
         self._area = area
         area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._bar = area.verticalScrollBar()
-        self._bar.rangeChanged.connect(self._follow)
-        self._bar.valueChanged.connect(self.setValue)
-        self.valueChanged.connect(self._bar.setValue)
+        bar = area.verticalScrollBar()
+        bar.rangeChanged.connect(self._follow)
+        bar.valueChanged.connect(self.setValue)
+        self.valueChanged.connect(lambda value: area.verticalScrollBar().setValue(value))
         area.installEventFilter(self)
         self._follow()
 
@@ -68,10 +68,13 @@ class OverlayScrollBar(ScrollBar):
 
     def _follow(self) -> None:
         """Take the range of the bar that is stood for, and the right edge of the area."""
-        self.setRange(self._bar.minimum(), self._bar.maximum())
-        self.setPageStep(self._bar.pageStep())
-        self.setSingleStep(self._bar.singleStep())
-        self.setValue(self._bar.value())
-        self.setVisible(self._bar.maximum() > self._bar.minimum())
+        # Asked for each time: a wrapper that is held may become invalid, and an error in an event
+        # filter ends the process.
+        bar = self._area.verticalScrollBar()
+        self.setRange(bar.minimum(), bar.maximum())
+        self.setPageStep(bar.pageStep())
+        self.setSingleStep(bar.singleStep())
+        self.setValue(bar.value())
+        self.setVisible(bar.maximum() > bar.minimum())
         self.setGeometry(self._area.width() - _WIDTH_PX - 1, 0, _WIDTH_PX, self._area.height())
         self.raise_()
