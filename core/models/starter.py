@@ -142,7 +142,11 @@ def packed_file() -> Path:
 def _convert(source: Path, target: Path) -> None:
     import mlx.core as mx
 
-    loaded: Any = mx.load(str(source), return_metadata=True)
+    # MLX opens GGUF files for writing, which a disk image or another user's installation refuses.
+    own = target / source.name
+    shutil.copyfile(source, own)
+    loaded: Any = mx.load(str(own), return_metadata=True)
+    own.unlink()  # what is not read yet is still mapped
     weights: dict[str, mx.array] = loaded[0]
     meta: dict[str, Any] = loaded[1]
     tensors = {_tensor_name(name): value for name, value in weights.items()}

@@ -84,6 +84,26 @@ def test_the_second_time_converts_nothing(home: Path) -> None:
     assert stages == ["Checking the starter model"]
 
 
+def test_the_packages_own_file_is_never_opened_for_writing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may lie on a disk image, or belong to somebody else; MLX opens GGUF files for both."""
+    import mlx.core as mx
+
+    opened: list[Path] = []
+    load = mx.load
+
+    def note(path: str, **options: object) -> object:
+        opened.append(Path(path))
+        return load(path, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(mx, "load", note)
+    folder = ensure_starter(lambda stage, fraction: None)
+    assert [path.name for path in opened] == [starter.packed_file().name]
+    assert starter.packed_file() not in opened
+    assert not list(folder.glob("*.gguf"))
+
+
 def test_a_crash_half_way_leaves_no_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(source: Path, target: Path) -> None:
         (target / "config.json").write_text("{}")
