@@ -149,7 +149,7 @@ def test_occupancy_is_the_text_within_the_capacity() -> None:
     assert drafter.occupancy().used <= 100
 
 
-def test_an_earlier_answer_counts_for_half_in_the_next_one() -> None:
+def test_an_earlier_answer_counts_for_a_quarter_in_the_next_one() -> None:
     calibration = Calibration()
     first = AutoDrafter(Auto(), 1000, calibration=calibration)
     first.begin(PASSAGE)
@@ -157,4 +157,4 @@ def test_an_earlier_answer_counts_for_half_in_the_next_one() -> None:
     learned = calibration.state()[:-1]
     assert learned.any()
     AutoDrafter(Auto(), 1000, calibration=calibration).begin(PASSAGE)
-    assert calibration.state()[:-1] == pytest.approx(learned / 2)
+    assert calibration.state()[:-1] == pytest.approx(learned / 4)
