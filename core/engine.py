@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import cast
 
 import mlx.core as mx
 
 from core.answer import Answer, Plan
-from core.decoding.exactness import Profile, exactness, profile
+from core.decoding.exactness import Profile, exactness
 from core.decoding.proposer import ModelProposer
-from core.decoding.tree_probe import why_no_trees
-from core.decoding.width_cost import CostProfile, LiveCost, load_profile, measure, save_profile
+from core.decoding.width_cost import CostProfile
 from core.draft_models import DraftModels
 from core.drafting.cacheback import CachebackDrafter
 from core.drafting.calibration import Calibration
@@ -37,6 +35,7 @@ from core.errors import (
 from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.kv.ledger import Ledger
 from core.kv.shelf import Shelf
+from core.measured import Measured
 from core.models import memory
 from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import is_exhausted
@@ -45,7 +44,6 @@ from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import why_whole
 from core.prefill.reading import Means, ScoringDraft, Text
 from core.prefill.rest import read_rest
-from core.prefill.trial import why_no_gaps
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings, assign
 from core.settings.declaration import check
@@ -77,12 +75,8 @@ class Engine:
         self._rest: Generator[None, None, None] | None = None
         self._draft_models: DraftModels | None = None
         self._memory = memory or TableMemory()
-        self._why_no_trees: str | None = None
-        self._no_gaps: dict[int, str] = {}
+        self._measured: Measured | None = None
         self._learned: tuple[GramTable | None, tuple[str, ...]] | None = None
-        self._profile: Profile | None = None
-        self._cost_profile: CostProfile | None = None
-        self._measuring: Generator[None, None, CostProfile] | None = None
         self._rehearsal = IdleRehearsal(say)
         self._clock = clock
 
@@ -110,6 +104,12 @@ class Engine:
         if self._shelf is None:
             raise NoModelError("No model is loaded.", "Load one first.")
         return self._shelf
+
+    @property
+    def _trials(self) -> Measured:
+        if self._measured is None:
+            raise NoModelError("No model is loaded.", "Load one first.")
+        return self._measured
 
     @property
     def _drafts(self) -> DraftModels:
@@ -151,6 +151,7 @@ class Engine:
         self._loaded = loaded
         self._shelf = Shelf(loaded.new_cache)
         self._draft_models = DraftModels(loaded.info)
+        self._measured = Measured(loaded)
         info = loaded.info
         self._memory.open(info.family, info.family_name, info.vocabulary, info.name)
 
@@ -163,9 +164,7 @@ class Engine:
         """Free the model, the draft model and their caches."""
         self._rehearsal.forget_model()
         self._loaded = self._shelf = self._rest = self._draft_models = None
-        self._no_gaps = {}
-        self._why_no_trees = self._learned = None
-        self._profile = self._cost_profile = self._measuring = None
+        self._measured = self._learned = None
         mx.clear_cache()
 
     def forget(self, *, tables: bool = False) -> None:
@@ -187,18 +186,11 @@ class Engine:
 
     def exactness_profile(self) -> Profile:
         """How this model's logits depend on the block's width here; measured at first use."""
-        if self._profile is None:
-            self._profile = profile(self.loaded.model, self.loaded.new_cache, self.loaded.info)
-        return self._profile
+        return self._trials.exactness()
 
     def measure_cost(self) -> CostProfile:
         """Measure T(w) now, again if it was measured before (some seconds)."""
-        loaded = self.loaded
-        self._cost_profile = None
-        self._measuring = measure(loaded.model, loaded.new_cache, loaded.info)
-        while self._measure_some():
-            pass
-        return cast(CostProfile, self._cost_profile)
+        return self._trials.costs_anew()
 
     def idle_work(self) -> bool:
         """One piece of what is worth doing while nothing is asked; whether there is more.
@@ -214,7 +206,7 @@ class Engine:
             if next(rest, self) is not self:
                 self._rest = rest
             return True
-        if self._measure_some():
+        if self._trials.some():
             return True
         more = self._rehearsal.piece(self._loaded)
         if self._rehearsal.made_table:
@@ -232,22 +224,6 @@ class Engine:
     def idle_due_s(self) -> float | None:
         """Seconds until there may be idle work again, None if time alone will not bring any."""
         return self._rehearsal.due_s() or None
-
-    def _measure_some(self) -> bool:
-        if self._loaded is None or self._cost_profile is not None:
-            return False
-        if self._measuring is None:
-            self._cost_profile = load_profile(self._loaded.info)
-            if self._cost_profile is not None:
-                return False
-            self._measuring = measure(self._loaded.model, self._loaded.new_cache, self._loaded.info)
-        try:
-            next(self._measuring)
-        except StopIteration as done:
-            self._cost_profile, self._measuring = done.value, None
-            save_profile(done.value)
-            return False
-        return True
 
     # ---- answers
 
@@ -311,7 +287,9 @@ class Engine:
             raise PromptTooLongError(len(prompt), context_tokens - 1, chosen)
         try:
             plan = self._plan(len(prompt), settings, apart)
-            means = Means(self._why_no_gaps, lambda required: self._scoring(required, plan), self._clock)
+            means = Means(
+                self._trials.why_no_gaps, lambda required: self._scoring(required, plan), self._clock
+            )
             whole = bool(why_whole(settings.prefill, text.asked))
             ledger = Ledger(self.loaded.new_cache) if apart else self._kept.take(text.ids, whole=whole)
             if apart:
@@ -366,19 +344,8 @@ class Engine:
             used = drafter.mode or "none"
             changes.append(Change("cacheback.mode", settings.cacheback.mode, used, reason))
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        cost = self._cost(prompt_tokens) if spec.planned else None
+        cost = self._trials.cost(prompt_tokens) if spec.planned else None
         return Plan(settings, spec, drafter, exact, cost, proposer, tuple(changes))
-
-    def _cost(self, context_tokens: int) -> LiveCost:
-        """T(w) for this answer: measured on this machine, or a guess until that is done."""
-        held = self._held_costs()
-        return LiveCost(held.at(context_tokens)) if held and held.contexts else LiveCost()
-
-    def _held_costs(self) -> CostProfile | None:
-        """What was measured on this machine, now or in an earlier run."""
-        if self._cost_profile is None:
-            self._cost_profile = load_profile(self.loaded.info)
-        return self._cost_profile
 
     def _resources(
         self, settings: Settings, spec: DrafterSpec, changes: list[Change], apart: bool
@@ -415,21 +382,9 @@ class Engine:
         """Why trees are not verified, in words; empty if they are."""
         if settings.decoding.exactness != "fast":
             return f"exactness “{settings.decoding.exactness}” was measured on chains"
-        if self._why_no_trees is None:
-            held = self._held_costs()
-            self._why_no_trees = (
-                held.why_no_trees if held else why_no_trees(self.loaded.model, self.ledger.cache)
-            )
-        return self._why_no_trees
+        return self._trials.why_no_trees(self.ledger.cache)
 
     def _scoring(self, required: bool, plan: Plan) -> ScoringDraft | None:
         """The draft model that scores passages, if one is loaded or it is `required`."""
         reference = plan.settings.draft_model.model
         return self._drafts.scoring(reference, required=required, drafts=plan.proposer is not None)
-
-    def _why_no_gaps(self, tokens: int) -> str:
-        """Why a prompt of that length cannot be read with gaps; tried once for each doubling of it."""
-        size = tokens.bit_length()
-        if size not in self._no_gaps:
-            self._no_gaps[size] = why_no_gaps(self.loaded.model, self.loaded.new_cache, tokens)
-        return self._no_gaps[size]
