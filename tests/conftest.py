@@ -14,7 +14,9 @@ from hypothesis import settings
 settings.register_profile("draftlight", deadline=None)
 settings.load_profile("draftlight")
 
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+if os.environ.setdefault("QT_QPA_PLATFORM", "offscreen") == "offscreen":
+    # Its own screen is 800 pixels wide, and windows fit the screen they are on.
+    os.environ["QT_QPA_PLATFORM"] = f"offscreen:configfile={Path(__file__).with_name('screen.json')}"
 _home = tempfile.TemporaryDirectory(prefix="draftlight-tests-")
 os.environ["DRAFTLIGHT_HOME"] = _home.name
 
