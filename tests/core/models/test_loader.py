@@ -115,7 +115,7 @@ def test_something_that_is_no_model(reference: str) -> None:
 
 def test_a_hub_name_that_is_not_here_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(ModelError, match="is not on this computer.*draftlight models download"):
+    with pytest.raises(ModelError, match=r"is not on this computer.*draftlight models download"):
         load("nobody/no-such-model-for-tests")
 
 
