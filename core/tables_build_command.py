@@ -115,23 +115,33 @@ def _from_model(options: argparse.Namespace) -> int:
     return 130 if stopped else 0
 
 
+class _Ticker:
+    """A line on stderr that says how far it is, at most once a second."""
+
+    def __init__(self) -> None:
+        self._said_s = time.monotonic()
+
+    def due(self) -> bool:
+        return time.monotonic() - self._said_s >= _SAY_EVERY_S
+
+    def say(self, words: str) -> None:
+        self._said_s = time.monotonic()
+        print(f"\r{words} ", end="", file=sys.stderr, flush=True)
+
+
 def _answer(rehearsal: Rehearsal) -> bool:
     """Answer until all is done; whether it was stopped by Ctrl-C."""
-    started = said = time.monotonic()
+    started = time.monotonic()
+    ticker = _Ticker()
     first: Progress | None = None
     try:
         for progress in rehearsal.answer():
             first = first or progress
-            now = time.monotonic()
-            if now - said >= _SAY_EVERY_S:
-                said = now
-                speed = (progress.tokens - first.tokens) / (now - started)
-                print(
-                    f"\r{progress.answered:,} of {progress.prompts:,} answers,"
-                    f" {progress.tokens:,} tokens, {speed:.0f} a second ",
-                    end="",
-                    file=sys.stderr,
-                    flush=True,
+            if ticker.due():
+                speed = (progress.tokens - first.tokens) / (time.monotonic() - started)
+                ticker.say(
+                    f"{progress.answered:,} of {progress.prompts:,} answers,"
+                    f" {progress.tokens:,} tokens, {speed:.0f} a second"
                 )
     except KeyboardInterrupt:
         return True
@@ -203,19 +213,13 @@ def _from_texts(options: argparse.Namespace) -> int:
 
 def _counted(count: LeaderCount, corpus: Corpus, encode: Encode) -> bool:
     """Count what is not counted yet; False if that was stopped by Ctrl-C."""
-    said = time.monotonic()
+    ticker = _Ticker()
     try:
         for piece in corpus.pieces(encode, after=count.mark.pieces):
             count.add(piece.ids, starts=piece.starts)
-            if time.monotonic() - said >= _SAY_EVERY_S:
-                said = time.monotonic()
+            if ticker.due():
                 share = corpus.read_bytes / max(corpus.size_bytes, 1)
-                print(
-                    f"\r{share:.0%} of the text, {count.mark.tokens:,} tokens ",
-                    end="",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                ticker.say(f"{share:.0%} of the text, {count.mark.tokens:,} tokens")
     except KeyboardInterrupt:
         return False
     finally:

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 from app import strings
 from app.chat.token_estimate import size_words
 from app.controls.focus_ring import FocusRing
+from app.controls.press import pressed_by
 from app.controls.shapes import draw_box
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -169,11 +170,8 @@ class _RemoveButton(QAbstractButton):
         return QSize(_REMOVE_PX, _REMOVE_PX)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            if not event.isAutoRepeat():
-                self.click()
-            return
-        super().keyPressEvent(event)
+        if not pressed_by(self, event):
+            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 from app.chat.piece_layout import PieceLayout
 from app.chat.text_style import note_style
 from app.controls.focus_ring import FocusRing
+from app.controls.press import pressed_by
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -48,10 +49,8 @@ class ExampleCard(QAbstractButton):
         return PieceLayout(self._words, note_style(), width - 2 * _PAD_X_PX)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.click()
-            return
-        super().keyPressEvent(event)
+        if not pressed_by(self, event):
+            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

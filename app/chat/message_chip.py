@@ -16,6 +16,7 @@ from app.chat.map_paint import draw_map
 from app.chat.reading_map import Cell
 from app.chat.token_estimate import size_words
 from app.controls.focus_ring import FocusRing
+from app.controls.press import pressed_by
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -76,11 +77,8 @@ class MessageChip(QAbstractButton):
         return QSize(math.ceil(_BEFORE_PX + words + _GAP_PX + right + _AFTER_PX), HEIGHT_PX)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            if not event.isAutoRepeat():
-                self.click()
-            return
-        super().keyPressEvent(event)
+        if not pressed_by(self, event):
+            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

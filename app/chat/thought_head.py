@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 from app.chat import strings
 from app.chat.token_facts import seconds
 from app.controls.focus_ring import FocusRing
+from app.controls.press import pressed_by
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -51,10 +52,8 @@ class ThoughtHead(QAbstractButton):
         return QSize(int(_ICON_PX + _GAP_PX + width + 5), 20)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.click()
-            return
-        super().keyPressEvent(event)
+        if not pressed_by(self, event):
+            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

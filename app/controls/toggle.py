@@ -7,6 +7,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QWidget
 
 from app.controls.focus_ring import FocusRing
+from app.controls.press import pressed_by
 from app.theme.theme import Theme
 
 
@@ -25,8 +26,5 @@ class Toggle(QCheckBox):
         return self.rect().contains(pos)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            if not event.isAutoRepeat():
-                self.click()
-            return
-        super().keyPressEvent(event)
+        if not pressed_by(self, event):
+            super().keyPressEvent(event)

@@ -11,6 +11,7 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.focus_ring import FocusRing
+from app.controls.press import pressed_by
 from app.controls.shapes import draw_box, draw_text
 from app.panels import strings
 from app.theme.fonts import ui_font
@@ -122,12 +123,9 @@ class _Header(QAbstractButton):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()
-        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            if not event.isAutoRepeat():
-                self.click()
-        elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             self.setChecked(key == Qt.Key.Key_Right)
-        else:
+        elif not pressed_by(self, event):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:

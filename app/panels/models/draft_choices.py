@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.focus_ring import FocusRing
+from app.controls.press import pressed_by
 from app.controls.shapes import draw_box, draw_text
 from app.panels.models.facts import DraftFacts
 from app.panels.models.painting import LEFT
@@ -48,9 +49,7 @@ class DraftChoice(QAbstractButton):
         return QSize(200, _ROW_PX)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.click()
-        else:
+        if not pressed_by(self, event):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
