@@ -78,12 +78,13 @@ def run(options: argparse.Namespace) -> int:
     from core.models.runtime import prepare
 
     blas = prepare()
+    from core.bench.cpu_attention import cpu_attention
     from core.models.loader import load
 
     started = time.perf_counter()
     loaded = load(options.model)
     _check(options, loaded)
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, cpu_attention():
         chosen, draft = _readers(options, loaded, Path(scratch))
         trials = Journal(options.out / "trials.jsonl", _conditions(options, loaded, draft), Trial)
         for probe in _probes(options, loaded, names, kinds):
