@@ -4,12 +4,16 @@ Both sides of a pair have the same process, the same worker, the same prompt in 
 same drafts (a drafter that remembers nothing), and take turns at being first. Past the window
 means that the worker is heard by nobody who paints; the window stands idle meanwhile. What is
 compared is the decode time that the worker itself reports, and the tokens must be the same.
+
+The time that the window's own process computes is taken, too: on a machine whose speed drifts by
+more than the window costs, it is the figure that can be trusted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import statistics
+import time
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -27,22 +31,31 @@ TIMEOUT_S = 240.0
 
 
 class Run(Struct, frozen=True):
-    """One answer's decoding."""
+    """One answer's decoding. `window_s` is what the window's process computed from asking to its end."""
 
     tokens: int
     decode_s: float
+    window_s: float = 0.0
 
 
 class Cost(Struct, frozen=True):
-    """`added` is the median of window ÷ worker − 1 over the pairs."""
+    """`added` holds window ÷ worker − 1 of each pair. `busy` is the share of an answer's decode time
+    for which one core works for the window, beyond what it does when it stands idle."""
 
     alone: tuple[Run, ...]
     in_window: tuple[Run, ...]
 
     @property
-    def added(self) -> float:
-        return statistics.median(
+    def added(self) -> tuple[float, ...]:
+        return tuple(
             (window.decode_s / window.tokens) / (alone.decode_s / alone.tokens) - 1
+            for alone, window in zip(self.alone, self.in_window)
+        )
+
+    @property
+    def busy(self) -> float:
+        return statistics.median(
+            (window.window_s - alone.window_s) / window.decode_s
             for alone, window in zip(self.alone, self.in_window)
         )
 
@@ -87,12 +100,13 @@ async def run_alone(window: MainWindow, tokens: int, number: int = 0) -> Run:
         if isinstance(heard, Finished | Failed) and heard.request == request and not ended.done():
             ended.set_result(heard)
 
+    begun_s = time.process_time()
     with window.worker.heard_by(hear):
         window.worker.send(Generate(request, (Message("user", QUESTION),), bench_settings(tokens)))
         end = await asyncio.wait_for(ended, TIMEOUT_S)
     if isinstance(end, Failed):
         raise ScenarioFailed(end.message)
-    return Run(end.stats.tokens, end.stats.decode_s)
+    return Run(end.stats.tokens, end.stats.decode_s, time.process_time() - begun_s)
 
 
 async def run_in_window(window: MainWindow, tokens: int) -> Run:
@@ -101,6 +115,7 @@ async def run_in_window(window: MainWindow, tokens: int) -> Run:
     window.desk.new_chat()
     await deadline.until_ready(window)
     window.views.inspector.set_settings(bench_settings(tokens))
+    begun_s = time.process_time()
     turn_id = ask(window, QUESTION)
 
     def over() -> bool:
@@ -112,7 +127,7 @@ async def run_in_window(window: MainWindow, tokens: int) -> Run:
     if answer is None or answer.finished is None:
         raise ScenarioFailed("The answer did not end in order.")
     stats = answer.finished.stats
-    return Run(stats.tokens, stats.decode_s)
+    return Run(stats.tokens, stats.decode_s, time.process_time() - begun_s)
 
 
 def same_lengths(runs: Sequence[Run]) -> bool:

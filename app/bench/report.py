@@ -14,6 +14,7 @@ FRAME_MS = 20.0  # 50 frames a second
 FLUSH_MS = 8.0
 RSS_BYTES = 250_000_000
 START_S = 1.0
+READY_S = 4.0
 ADDED = 0.03
 
 
@@ -21,6 +22,7 @@ class Results(Struct, frozen=True):
     """What was measured; None and empty where it was not."""
 
     starts_s: tuple[float, ...] = ()
+    ready_s: tuple[float, ...] = ()
     scenes: Scenes | None = None
     cost: Cost | None = None
 
@@ -28,12 +30,14 @@ class Results(Struct, frozen=True):
 def report(results: Results) -> str:
     """A table in Markdown."""
     rows: list[tuple[str, str, str, bool]] = []
-    if results.starts_s:
-        start_s = statistics.median(results.starts_s)
-        longest_s = max(results.starts_s)
-        rows.append(
-            ("Window up", f"{start_s:.2f} s (longest {longest_s:.2f})", "≤ 1.0 s", start_s <= START_S)
-        )
+    for name, found_s, limit_s in (
+        ("Window up", results.starts_s, START_S),
+        ("Worker ready", results.ready_s, READY_S),
+    ):
+        if found_s:
+            middle_s = statistics.median(found_s)
+            figure = f"{middle_s:.2f} s (longest {max(found_s):.2f})"
+            rows.append((name, figure, f"≤ {limit_s:.1f} s", middle_s <= limit_s))
     if scenes := results.scenes:
         chat = f"{scenes.messages} messages, {scenes.tokens:,} tokens"
         rows += [
@@ -48,8 +52,11 @@ def report(results: Results) -> str:
         rss = f"{scenes.rss_bytes / 1e6:.0f} MB"
         rows.append(("Memory with that chat", rss, "≤ 250 MB", scenes.rss_bytes <= RSS_BYTES))
     if results.cost:
-        added = f"{100 * results.cost.added:+.1f} % over {len(results.cost.alone)} pairs"
-        rows.append(("Decode time the window adds", added, "≤ 3 %", results.cost.added <= ADDED))
+        added = sorted(results.cost.added)
+        middle = statistics.median(added)
+        figure = f"{middle:+.1%} ({len(added)} pairs, {added[0]:+.1%} to {added[-1]:+.1%})"
+        rows.append(("Decode time the window adds", figure, "≤ 3 %", middle <= ADDED))
+        rows.append(("One core's time for the window", f"{results.cost.busy:.1%}", "", True))
     lines = ["| Measured | Median, 99th percentile, longest | Budget | |", "|:--|:--|:--|:--|"]
     for what, figure, budget, kept in rows:
         lines.append(f"| {what} | {figure} | {budget} | {_verdict(budget, kept)} |")

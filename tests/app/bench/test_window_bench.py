@@ -58,11 +58,13 @@ def test_every_scene_plays_in_the_window(qapp: QApplication) -> None:
 def test_the_report_says_what_was_kept() -> None:
     fast, slow = Times(9, 1.0, 2.0, 3.0), Times(9, 30.0, 900.0, 900.0)
     scenes = Scenes(200, 60000, fast, slow, slow, fast, (fast, slow), 200_000_000)
-    cost = Cost((Run(100, 2.0), Run(100, 2.0)), (Run(100, 2.02), Run(100, 2.04)))
-    assert cost.added == pytest.approx(0.015)
-    text = report(Results((0.8, 0.9, 2.0), scenes, cost))
+    cost = Cost((Run(100, 2.0, 0.1), Run(100, 2.0, 0.1)), (Run(100, 2.02, 0.2), Run(100, 2.04, 0.2)))
+    assert cost.added == pytest.approx((0.01, 0.02))
+    assert cost.busy == pytest.approx(0.1 / 2.03, rel=0.01)
+    text = report(Results((0.8, 0.9, 2.0), (3.0, 4.1, 4.2), scenes, cost))
     kept = {line.split("|")[1].strip(): line.split("|")[4].strip() for line in text.splitlines()[2:]}
     assert kept["Window up"] == "kept"
+    assert kept["Worker ready"] == "missed"
     assert kept["A frame while scrolling"] == "missed"
     assert kept["A jump of the scroll bar"] == ""
     assert kept["… into one paragraph, from token 1,000 on"] == "missed"
@@ -92,4 +94,4 @@ def test_what_the_window_adds_is_measured_with_one_worker(qapp: QApplication, to
     (cost,) = heard
     assert len(cost.alone) == len(cost.in_window) == 2
     assert {run.tokens for run in (*cost.alone, *cost.in_window)} == {24}
-    assert all(run.decode_s > 0 for run in (*cost.alone, *cost.in_window))
+    assert all(run.decode_s > 0 and run.window_s > 0 for run in (*cost.alone, *cost.in_window))
