@@ -1,7 +1,8 @@
 """AnswerText: an answer's source as pieces while it grows. Pure: no Qt.
 
 Closed blocks are Markdown pieces and never change again. What follows them is open: plain text,
-code once a fence was opened, or what a list item reads as so far. `append` and `finish` say what
+code once a fence was opened, or what a list item reads as so far; what is certain of that is closed
+at once, so that only its last part is read again. `append` and `finish` say what
 changed; `closed` and `open` are all there is. Thoughts are pieces like others that say which thought they are
 of, with a piece without text at their head. A finished answer is read by `append` in as many
 parts as one likes, so a long one need not be read at once.
@@ -15,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.chat.blocks import Block, BlockSplitter, reads_early, shown_end
-from app.chat.markdown import parse_block
+from app.chat.markdown import parse_block, read_open
 from app.chat.piece import Piece, open_code_piece, plain_piece
 from app.chat.thoughts import Tag, certain_end, find_tag
 from app.chat.token_table import TokenTable
@@ -56,6 +57,8 @@ class AnswerText:
         self.thoughts: list[Thought] = []
         self._splitter = BlockSplitter()
         self._fed = 0  # how much of the source the splitter has
+        self._certain = 0  # up to where the open block's pieces are closed
+        self._before = ""  # what stands for the lists that are open there
         self._searched = 0  # up to where no more tags are to be found
         self._closing = ""  # the tag that ends the open thought
         self._again = False
@@ -99,7 +102,8 @@ class AnswerText:
     # ---- inside
 
     def _change(self, made: list[Piece], over: bool = False) -> Change:
-        self.open = () if over else self._read_open()
+        certain, self.open = ((), ()) if over else self._read_open()
+        made += self._close(certain)
         if self.open and self._closing and not self._is_headed:
             self.closed.append(_head(self.thoughts[-1].start))
             made.append(self.closed[-1])
@@ -149,17 +153,21 @@ class AnswerText:
 
     def _pieces(self, blocks: Sequence[Block]) -> list[Piece]:
         """The pieces of `blocks`, which were closed under the thought that is open, if one is."""
-        made = [piece for block in blocks for piece in self._parse(block)]
-        made = self._in_thought(made)
+        return self._close([piece for block in blocks for piece in self._parse(block)])
+
+    def _close(self, pieces: Sequence[Piece]) -> list[Piece]:
+        made = self._in_thought(pieces)
         self.closed += made
         return made
 
     def _parse(self, block: Block) -> tuple[Piece, ...]:
+        if block.start < self._certain < block.end:
+            return parse_block(self.table.text, self._certain, block.end, self._before)
         return parse_block(self.table.text, block.start, block.end)
 
-    def _in_thought(self, pieces: list[Piece]) -> list[Piece]:
+    def _in_thought(self, pieces: Sequence[Piece]) -> list[Piece]:
         if not self._closing or not pieces:
-            return pieces
+            return list(pieces)
         start = self.thoughts[-1].start
         inside = [replace(piece, thought=start) for piece in pieces]
         return inside if self._is_headed else [_head(start), *inside]
@@ -170,22 +178,28 @@ class AnswerText:
         last = next((piece for piece in reversed(self.closed) if piece.kind == "thought"), None)
         return last is not None and last.thought == self.thoughts[-1].start
 
-    def _read_open(self) -> tuple[Piece, ...]:
+    def _read_open(self) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+        """What the open block reads as: the pieces that are certain now, and the open ones."""
         source = self.table.text
         start, end = self._splitter.open_start, self._fed
+        certain: tuple[Piece, ...] = ()
         pieces: tuple[Piece, ...]
         if code := self._splitter.open_code:
             pieces = (open_code_piece(source, code.start, code.body, end, code.language),)
         else:
             end = shown_end(source, start, end)
             if reads_early(source, start, end):
-                pieces = parse_block(source, start, end)
+                if self._certain <= start:
+                    self._certain, self._before = start, ""
+                read = read_open(source, self._certain, end, self._before)
+                self._certain, self._before = read.start, read.before
+                certain, pieces = read.pieces[: read.certain], read.pieces[read.certain :]
             else:
                 piece = plain_piece(source, start, end)
                 pieces = (piece,) if piece.text else ()
-        if not self._closing:
-            return pieces
-        return tuple(replace(piece, thought=self.thoughts[-1].start) for piece in pieces)
+        if self._closing:
+            pieces = tuple(replace(piece, thought=self.thoughts[-1].start) for piece in pieces)
+        return certain, pieces
 
 
 def _head(start: int) -> Piece:

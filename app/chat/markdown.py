@@ -4,20 +4,26 @@ Paragraphs, headings, lists, quotes, fenced and indented code, tables and rules;
 italic, struck, code, links and formulas. Line breaks stay where the model wrote them. HTML and link
 definitions are text: nothing the model wrote is hidden except syntax that has been carried out,
 and nothing is ever fetched.
+
+A block that is still being written is read with `read_open`, which says from where the next reading
+may go on, so that the two hundredth item of a list costs what the second one did.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from app.chat.inline import InlineText, align_inline
 from app.chat.links import may_open
-from app.chat.math_rules import add_math
+from app.chat.math_rules import add_math, open_formula
 from app.chat.piece import Align, Cell, Piece, PieceKind, Styled
 from app.chat.spans import Segment, segments_of
 
@@ -26,17 +32,79 @@ if TYPE_CHECKING:
     from markdown_it.token import Token as Node
 
 _BULLET = "•"
+# What a block begins with that nothing before it in the same container can change any more.
+_BEGINNINGS = ("list_item_open", "paragraph_open", "heading_open", "table_open", "fence", "code_block", "hr")
+_MARK = re.compile(r"[ \t]*(?:>|([-*+]|\d{1,9}[.)])(?=[ \t]|$))")
 
 
-def parse_block(source: str, start: int, end: int) -> tuple[Piece, ...]:
-    """The pieces of the source range [start, end), which is one closed block. Offsets are absolute."""
+class OpenBlock(Struct, frozen=True):
+    """What a block that is still being written reads as so far.
+
+    The first `certain` of `pieces` stay as they are, whatever comes. The others are read again from
+    `start` on, behind the lines `before`, which stand for the lists that are open there.
+    """
+
+    pieces: tuple[Piece, ...]
+    certain: int
+    start: int
+    before: str
+
+
+def parse_block(source: str, start: int, end: int, before: str = "") -> tuple[Piece, ...]:
+    """The pieces of the source range [start, end), which is one closed block. Offsets are absolute.
+
+    `before`, if only the end of it is to be read: what `read_open` said.
+    """
+    return read_open(source, start, end, before).pieces
+
+
+def read_open(source: str, start: int, end: int, before: str = "") -> OpenBlock:
+    """The pieces of the source range [start, end), and from where more of it can be read on."""
     text = source[start:end]
     # The parser normalises line ends itself, by length; doing it here keeps offsets alike.
-    shown = text.replace("\r\n", " \n").replace("\r", "\n").replace("\0", "\ufffd")
-    walk = _Walk(shown, start)
+    shown = before + text.replace("\r\n", " \n").replace("\r", "\n").replace("\0", "\ufffd")
+    walk = _Walk(shown, start - len(before))
+    # The lines of `before`, and the one with which something begins that may turn out otherwise.
+    first, last = before.count("\n"), shown.count("\n")
+    formula = open_formula(shown)
+    last = last if formula is None else min(last, formula + 1)
+    reached, certain, context = first, 0, ""
+    skipped: int | None = None
+    items: list[int] = []
     for node in _parser().parse(shown):
+        if node.type in _BEGINNINGS and node.map:
+            line = node.map[0]
+            if skipped is None and line >= first:
+                skipped = len(walk.pieces)
+            # Behind a marker that is not shown yet the marker would be lost.
+            if reached < line < last and not walk.marker:
+                reached, certain = line, len(walk.pieces)
+                context = "".join(_emptied(walk.line(item), n) for item, n in Counter(items).items())
+            if node.type == "list_item_open":
+                items.append(line)
         walk.take(node)
-    return tuple(walk.pieces)
+        if node.type == "list_item_close":
+            items.pop()
+    skipped = len(walk.pieces) if skipped is None else skipped
+    pieces = tuple(walk.pieces[skipped:])
+    if reached == first:
+        return OpenBlock(pieces, 0, start, before)
+    return OpenBlock(pieces, certain - skipped, walk.place_of(reached), context)
+
+
+def _emptied(line: str, items: int) -> str:
+    """`line` up to its mark that begins so many list items, and a heading without words behind it.
+
+    What follows stands in the items as it did, and unlike a paragraph a heading takes nothing in.
+    """
+    at = 0
+    while items and (mark := _MARK.match(line, at)):
+        items -= mark.group(1) is not None
+        at = mark.end()
+    behind = len(line) - len(line[at:].lstrip(" \t"))
+    columns = len(line[:behind].expandtabs(4)) - len(line[:at].expandtabs(4))
+    # More than four spaces are one space and an indented code block; none, an item that begins below.
+    return f"{line[:behind] if 1 <= columns <= 4 and line[behind:] else line[:at] + ' '}#\n"
 
 
 @cache
@@ -151,17 +219,22 @@ class _Walk:
         )
         self.marker = ""
 
+    def place_of(self, line: int) -> int:
+        """Where that line begins in the source."""
+        return self.offset + self._line_start(line)
+
     def _line_start(self, line: int) -> int:
         return self.line_starts[line] if line < len(self.line_starts) else len(self.text)
 
-    def _line(self, line: int) -> str:
+    def line(self, line: int) -> str:
+        """That line's text."""
         return self.text[self._line_start(line) : self._line_start(line + 1)].rstrip("\n")
 
     def _places(self, content: str, first_line: int) -> list[int]:
         """Block offsets of the characters of `content`, whose lines stand at the end of source lines."""
         places: list[int] = []
         for number, line in enumerate(content.split("\n")):
-            source = self._line(first_line + number)
+            source = self.line(first_line + number)
             begin = self._line_start(first_line + number)
             wanted = line.rstrip()
             at = source.rfind(wanted) if wanted else len(source.rstrip())
@@ -196,7 +269,7 @@ class _Walk:
 
     def _cell_places(self, content: str, line: int) -> list[int]:
         """Block offsets of a table cell's characters; a pipe in a cell is written with a backslash."""
-        row, source, begin = self.rows[-1], self._line(line), self._line_start(line)
+        row, source, begin = self.rows[-1], self.line(line), self._line_start(line)
         at = row[-1][1][-1] + 1 - begin if row and row[-1][1] else 0
         places: list[int] = []
         for character in content:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
 
 _DOLLAR = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`])+?)(?<!\s)\$(?![\w$])", re.S)
+_MARKS = re.compile(r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*")
+_BEHIND = " .,;:"  # may follow a formula that is a paragraph of its own
 _OPEN = re.compile(r"\$\$|\\\[|\\\(|\\begin\{([a-zA-Z]+\*?)\}")
 
 
@@ -35,6 +37,38 @@ def closing_mark(line: str) -> str:
         return ""
     mark = _close_of(match)
     return "" if mark in stripped[match.end() :] else mark
+
+
+def open_formula(text: str) -> int | None:
+    """The line of `text` with which a formula may begin that goes on behind it; None if there is none.
+
+    Marks of lists and quotes before it count for nothing. The last line may not be all there yet.
+    """
+    if not _OPEN.search(text):
+        return None
+    lines = text.split("\n")
+    number = 0
+    while number < len(lines):
+        mark = closing_mark(_MARKS.sub("", lines[number], count=1))
+        if mark:
+            ends = (at for at in range(number + 1, len(lines) - 1) if _may_end(lines[at], mark))
+            end = next(ends, None)
+            if end is None:
+                return number
+            # A line that closes one does not open another.
+            number = end if _ends(lines[end], mark) else number
+        number += 1
+    return None
+
+
+def _may_end(line: str, mark: str) -> bool:
+    """Whether with `line` a formula is over, as one or because it was none."""
+    return mark in line or not line.strip()
+
+
+def _ends(line: str, mark: str) -> bool:
+    """Whether `line` ends a formula and nothing else."""
+    return mark in line and not line[line.index(mark) + len(mark) :].strip(_BEHIND)
 
 
 def _close_of(match: re.Match[str]) -> str:
@@ -85,7 +119,7 @@ def _block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> b
         if last >= end_line or state.isEmpty(last) or state.sCount[last] < state.blkIndent:
             return False
         rest = _line(state, last)
-    if rest[rest.index(mark) + len(mark) :].strip(" .,;:"):
+    if not _ends(rest, mark):
         return False  # words follow in the same line: a paragraph with a formula in it
     if silent:
         return True
