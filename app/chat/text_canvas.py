@@ -7,6 +7,7 @@ It does not know tokens; `AnswerBody` adds them through `paint_under_text` and `
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -280,9 +281,10 @@ class TextCanvas(ReadAloud):
         painter = QPainter(self)
         painter.translate(MARGIN_PX, 0)
         clip = QRectF(event.rect()).translated(-MARGIN_PX, 0)
-        for number, box in enumerate(self.boxes):
-            # One line more above and below: outlines and glyphs reach over.
-            if box.hidden or box.bottom < clip.top() - 25 or box.top > clip.bottom() + 25:
+        # One line more above and below: outlines and glyphs reach over.
+        for number in self._between(clip.top() - 25, clip.bottom() + 25):
+            box = self.boxes[number]
+            if box.hidden:
                 continue
             box.paint_around(painter, self._theme)
             lines = box.lines_in(clip.adjusted(0, -25, 0, 25))
@@ -295,6 +297,11 @@ class TextCanvas(ReadAloud):
                 colours = self._colours.of(box) if box.is_code and self.code_is_coloured(box) else ()
                 box.layout.draw(painter, box.text_left, box.text_top, clip, colours)
         self.paint_over_text(painter)
+
+    def _between(self, above: float, below: float) -> range:
+        """The numbers of the boxes that touch those heights, without a look at all the others."""
+        first = bisect_left(self.boxes, above, key=lambda box: box.bottom)
+        return range(first, bisect_right(self.boxes, below, lo=first, key=lambda box: box.top))
 
     def _paint_selection(self, painter: QPainter, number: int, box: PieceBox) -> None:
         chosen = self._selection and self._selection.in_piece(number, len(box.piece.text))

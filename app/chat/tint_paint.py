@@ -63,9 +63,13 @@ def marks_of(layout: PieceLayout, inks: InkTable, number: int) -> LineMarks:
     paths = {"accepted": QPainterPath(), "bonus": QPainterPath()}
     for run in inks.runs_between(line.start, line.end):
         fragment = _fragment(layout, line, run, QPointF())
-        if fragment:
+        if fragment is None:
+            continue
+        if fragment.square_left or fragment.square_right:
             shape = _shape(fragment.rect, measures.radius, fragment.square_left, fragment.square_right)
             paths[run.origin].addPath(shape)
+        else:
+            paths[run.origin].addRoundedRect(fragment.rect, measures.radius, measures.radius)
     for path in paths.values():
         path.setFillRule(Qt.FillRule.WindingFill)
     solid: list[QRectF] = []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, Qt
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.code_copy import CodeCopy
+from app.chat.piece_box import PieceBox
 from app.chat.selection import everything
 from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
@@ -86,3 +88,20 @@ def test_code_is_code_while_it_is_written_and_can_be_copied(transcript: Transcri
     assert button.text() == "Copied"
     assert QGuiApplication.clipboard().text() == "def merge(intervals):\n    merged = []\n    return merged"
     qtbot.waitUntil(lambda: button.text() == "Copy", timeout=3000)
+
+
+def test_painting_a_part_looks_at_that_part(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the answer is: a flush paints its last lines."""
+    stream(transcript, "".join(f"Rule {number} of the harbour.\n\n" for number in range(400)), size=400)
+    body = body_of(transcript)
+    assert len(body.boxes) == 400
+    height = PieceBox.height.fget
+    asked: list[PieceBox] = []
+
+    def counted(box: PieceBox) -> float:
+        asked.append(box)
+        return height(box)  # type: ignore[no-any-return,misc]
+
+    monkeypatch.setattr(PieceBox, "height", property(counted))
+    body.grab(QRect(0, body.height() - 60, body.width(), 60))
+    assert 0 < len(asked) < 60
