@@ -87,6 +87,7 @@ class Answer:
         self._loaded = loaded
         self._ledger = ledger
         self._prompt = text.ids
+        self._before = text.ids[len(text.ids) - text.begun :]
         self._reading = Reading(request, loaded, ledger, text, plan.settings.prefill, means)
         self._plan = plan
         self._context_tokens = plan.settings.prefill.context_of(loaded.info.context_tokens)
@@ -172,7 +173,7 @@ class Answer:
             exactness=plan.exactness,
             stops=loaded.eos,
         )
-        texts = TokenTexts(loaded.tokenizer)
+        texts = TokenTexts(loaded.tokenizer, self._before)
         waiting: list[Token] = []
         reason: FinishReason = "length"
         gauge_due_s = 0.0

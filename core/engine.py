@@ -31,6 +31,7 @@ from core.errors import (
     NoModelError,
     OutOfMemoryError,
     PromptTooLongError,
+    RequestError,
 )
 from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.kv.ledger import Ledger
@@ -237,11 +238,15 @@ class Engine:
         tokenizer = self.loaded.tokenizer
         prompt = render(tokenizer, request.messages, settings.chat.system_prompt)
 
+        begun = request.begun
+        self._check_begun(begun)
+
         def laid_out() -> Layout:
             told = offsets(tokenizer, prompt)
-            return layout(prompt, told) if told else unknown_layout(len(prompt.ids))
+            found = layout(prompt, told) if told else unknown_layout(len(prompt.ids))
+            return found.followed_by(len(begun))
 
-        text = Text(prompt.ids, prompt.asked, laid_out)
+        text = Text([*prompt.ids, *begun], prompt.asked, laid_out, len(begun))
         yield from self._answer(text, settings, cancelled, request.request, apart=request.apart)
 
     def generate_ids(
@@ -255,6 +260,15 @@ class Engine:
         """Like `generate`, from token ids instead of messages; their end is taken for the question."""
         text = Text(list(prompt), "", lambda: unknown_layout(len(prompt)))
         yield from self._answer(text, settings, cancelled, request)
+
+    def _check_begun(self, begun: Sequence[int]) -> None:
+        known = self.loaded.info.vocabulary
+        strange = next((token for token in begun if not 0 <= token < known), None)
+        if strange is not None:
+            raise RequestError(
+                f"The begun answer has the token {strange:,}; {self.loaded.info.name} knows {known:,}.",
+                "Load the model that began it.",
+            )
 
     def _answer(
         self,

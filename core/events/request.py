@@ -36,12 +36,17 @@ class Generate(Wire, frozen=True):
 
     `apart`: as if nothing had been asked before, and nothing of it is kept: a cache of its own,
     empty tables, nothing learned. What else is cached stays as it is.
+
+    `begun` are the ids of an answer that was ended before it was done, without a stop token. The
+    answer goes on behind them as if it had never been interrupted; only what is new of it is told,
+    in tokens that count from 0 again.
     """
 
     request: str
     messages: tuple[Message, ...]
     settings: Settings = Settings()
     apart: bool = False
+    begun: tuple[int, ...] = ()
 
 
 class Cancel(Wire, frozen=True):

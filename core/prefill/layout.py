@@ -35,6 +35,19 @@ class Layout(Struct, frozen=True):
     first_char: np.ndarray[Any, Any]
     last_char: np.ndarray[Any, Any]
 
+    def followed_by(self, tokens: int) -> Layout:
+        """With so many tokens of a begun answer behind it. They are always read."""
+        if not tokens:
+            return self
+        none = np.zeros(tokens, dtype=np.int32)
+        return Layout(
+            np.append(self.protected, np.ones(tokens, dtype=np.bool_)),
+            np.append(self.question, np.zeros(tokens, dtype=np.bool_)),
+            np.append(self.source, none - 1),
+            np.append(self.first_char, none),
+            np.append(self.last_char, none),
+        )
+
     @property
     def borders(self) -> list[int]:
         """Positions where another chat may go on differently: after the fixed head, at the question."""

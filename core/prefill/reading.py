@@ -39,11 +39,15 @@ Scoring = Generator[int, None, np.ndarray[Any, Any]]
 
 
 class Text(Struct, frozen=True):
-    """A prompt: its ids, the question in words (empty if unknown), and its layout when needed."""
+    """A prompt: its ids, the question in words (empty if unknown), and its layout when needed.
+
+    The last `begun` of the ids are the answer's own: it goes on behind them.
+    """
 
     ids: list[int]
     asked: str
     layout: Callable[[], Layout]
+    begun: int = 0
 
 
 class ScoringDraft(Struct, frozen=True):

@@ -83,3 +83,23 @@ def test_any_text(toy: TokenizerWrapper, text: str) -> None:
     assert len(found) == len(ids)
     # mlx-lm's detokenizer drops one space at the very start of an answer.
     assert "".join(found) in (text, text.removeprefix(" "))
+
+
+@pytest.mark.parametrize(
+    "text", ["plain words  and more", "x 🎉 y", "日本語のテキスト", "a\n\n  b\tc", " b c d"]
+)
+def test_an_answer_in_two_parts_reads_as_in_one(
+    starter: TokenizerWrapper, toy: TokenizerWrapper, text: str
+) -> None:
+    for tokenizer in (starter, toy):
+        ids, whole = texts(tokenizer, text)
+        for cut in range(1, len(ids)):
+            first, then = TokenTexts(tokenizer), TokenTexts(tokenizer, ids[:cut])
+            found = [piece for token in ids[:cut] for piece in first.add(token)]
+            found += first.finish()
+            # Half a character at the end is told by the part that completes it.
+            found = [piece.rstrip("\ufffd") for piece in found]
+            found += [piece for token in ids[cut:] for piece in then.add(token)]
+            found += then.finish()
+            assert len(found) == len(ids)
+            assert "".join(found) == "".join(whole), (cut, found)

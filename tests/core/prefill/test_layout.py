@@ -68,3 +68,15 @@ def test_ids_alone_have_their_end_for_a_question() -> None:
     assert np.flatnonzero(found.question).tolist() == list(range(936, 1000))
     assert not found.protected.any()
     assert (found.source == -1).all()
+
+
+def test_a_begun_answer_is_always_read(tokenizer: TokenizerWrapper) -> None:
+    _, found = laid_out(tokenizer, [Message("user", "Why?", (Attachment("a.txt", "Alpha beta."),))])
+    longer = found.followed_by(3)
+    tokens = len(found.protected)
+    assert longer.protected[tokens:].tolist() == [True] * 3
+    assert not longer.question[tokens:].any()
+    assert longer.source[tokens:].tolist() == [-1] * 3
+    assert len(longer.first_char) == len(longer.last_char) == tokens + 3
+    assert longer.borders == found.borders
+    assert found.followed_by(0) is found
