@@ -83,7 +83,6 @@ class Columns(QWidget):
         self._panel_px = INSPECTOR_PX
         self._alone = False
         self._arrangement = arrange(self.width(), self._wants)
-        # Reading order is also the order of Tab: sidebar, content, inspector.
         for widget in (sidebar, content, inspector):
             widget.setParent(self)
         theme.changed.connect(self.update)

@@ -44,6 +44,7 @@ from app.side_windows import SideWindows
 from app.store.home import Home
 from app.store.preferences import WindowPlace
 from app.system.screens import free_places, seen
+from app.tab_ring import pass_on
 from app.theme.theme import Theme
 from app.views import Views
 
@@ -131,6 +132,9 @@ class MainWindow(QMainWindow):
             self.app_settings.stop()
             self.desk.take(Close())
             self._closing = asyncio.ensure_future(self._close_down())
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        return pass_on(self, self.views, forward) or super().focusNextPrevChild(forward)
 
     # ---- inside
 

@@ -40,6 +40,7 @@ class Answer(QWidget):
     token_pointed = Signal(object, int, QRect)  # self, token or −1, where it is in this widget
     regenerate_requested = Signal()
     everything_requested = Signal()
+    more_requested = Signal()
     stop_requested = Signal()
     place_chosen = Signal(object)  # events.Passage
     branch_requested = Signal()
@@ -65,6 +66,7 @@ class Answer(QWidget):
         self.footer.strip.token_pointed.connect(self._strip_pointed)
         self.footer.regenerate_requested.connect(self.regenerate_requested)
         self.footer.everything_requested.connect(self.everything_requested)
+        self.footer.more_requested.connect(self.more_requested)
         self.footer.branch_requested.connect(self.branch_requested)
         self.footer.copy_requested.connect(self._copy)
 

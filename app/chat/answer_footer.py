@@ -38,6 +38,7 @@ class AnswerFooter(QWidget):
     copy_requested = Signal()
     regenerate_requested = Signal()
     everything_requested = Signal()
+    more_requested = Signal()
     branch_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -48,12 +49,15 @@ class AnswerFooter(QWidget):
         self._notes: list[TextLabel] = []
         self._copy = ActionButton(theme, "copy", strings.COPY_ANSWER, self)
         self._again = ActionButton(theme, "redo", strings.REGENERATE, self)
+        self.more_button = Button(theme, strings.CONTINUE, "link", True, self)
         self.everything_button = Button(theme, strings.READ_EVERYTHING, "link", True, self)
         self._estimate = TextLabel(theme, "", 11, 16, "text2", tabular=True, parent=self)
+        self.more_button.hide()
         self.everything_button.hide()
         self._estimate.hide()
         self._branch = ActionButton(theme, "branch", strings.BRANCH, self)
         self._finished = False
+        self.more_button.clicked.connect(self.more_requested)
         self.everything_button.clicked.connect(self.everything_requested)
         self._copy.clicked.connect(self.copy_requested)
         self._copy.clicked.connect(self._copy.show_done)
@@ -99,9 +103,15 @@ class AnswerFooter(QWidget):
         self.everything_button.show()
         self._estimate.show()
 
+    def offer_more(self, possible: bool) -> None:
+        """Whether the model could write on from here."""
+        self.more_button.setVisible(possible)
+        self._arrange(self.width())
+
     def set_regenerable(self, possible: bool) -> None:
-        """Whether another answer can be asked for now."""
+        """Whether another answer, or more of this one, can be asked for now."""
         self._again.setEnabled(possible)
+        self.more_button.setEnabled(possible)
         self.everything_button.setEnabled(possible)
 
     def set_revealed(self, revealed: bool) -> None:
@@ -137,11 +147,15 @@ class AnswerFooter(QWidget):
                 button.setGeometry(
                     place * _ACTION_PITCH_PX, y, action_button.SIZE.width(), action_button.SIZE.height()
                 )
-            self._arrange_everything(len(self.buttons) * _ACTION_PITCH_PX + _EVERYTHING_GAP_PX, y, width)
+            self._arrange_offers(len(self.buttons) * _ACTION_PITCH_PX + _EVERYTHING_GAP_PX, y, width)
             y += action_button.SIZE.height()
         return y
 
-    def _arrange_everything(self, left: int, y: int, width: int) -> None:
+    def _arrange_offers(self, left: int, y: int, width: int) -> None:
+        if not self.more_button.isHidden():
+            size = self.more_button.sizeHint()
+            self.more_button.setGeometry(left, y, size.width(), size.height())
+            left += size.width() + _EVERYTHING_GAP_PX
         size = self.everything_button.sizeHint()
         self.everything_button.setGeometry(left, y, size.width(), size.height())
         left += size.width() + _ESTIMATE_GAP_PX

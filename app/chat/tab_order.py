@@ -11,12 +11,16 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
 
-def next_stop(items: Sequence[QWidget], forward: bool) -> QWidget | None:
-    """Who gets the keyboard after the widget that has it now; `items` are in reading order.
+def stops_in(items: Sequence[QWidget]) -> list[QWidget]:
+    """Who takes the keyboard in `items`, which are in reading order."""
+    return [stop for item in items for stop in _stops(item)]
 
-    None if the keyboard is not among the items or leaves them.
+
+def next_stop(stops: Sequence[QWidget], forward: bool) -> QWidget | None:
+    """Who gets the keyboard after the one of `stops` that has it now.
+
+    None if the keyboard is not among them or leaves them.
     """
-    stops = [stop for item in items for stop in _stops(item)]
     has_it = QApplication.focusWidget()
     if has_it is None or has_it not in stops:
         return None
@@ -24,21 +28,8 @@ def next_stop(items: Sequence[QWidget], forward: bool) -> QWidget | None:
     return stops[place] if 0 <= place < len(stops) else None
 
 
-def after(inside: QWidget, forward: bool) -> QWidget | None:
-    """The first stop outside of `inside`, from the widget that has the keyboard."""
-    start = QApplication.focusWidget()
-    widget = start
-    while widget is not None:
-        widget = widget.nextInFocusChain() if forward else widget.previousInFocusChain()
-        if widget is None or widget is start:
-            return None
-        if not inside.isAncestorOf(widget) and widget is not inside and _takes_tab(widget):
-            return widget
-    return None
-
-
 def _stops(item: QWidget) -> list[QWidget]:
-    found = [child for child in item.findChildren(QWidget) if _takes_tab(child)]
+    found = [child for child in item.findChildren(QWidget) if takes_tab(child)]
 
     def place(child: QWidget) -> tuple[int, int]:
         corner = child.mapTo(item, QPoint(0, 0))
@@ -47,6 +38,8 @@ def _stops(item: QWidget) -> list[QWidget]:
     return sorted(found, key=place)
 
 
-def _takes_tab(widget: QWidget) -> bool:
+def takes_tab(widget: QWidget) -> bool:
+    """Whether Tab may stop at `widget` now."""
     tab = Qt.FocusPolicy.TabFocus
-    return bool(widget.focusPolicy() & tab) and widget.isVisible() and widget.isEnabled()
+    can = widget.isVisible() and widget.isEnabled() and widget.focusProxy() is None
+    return bool(widget.focusPolicy() & tab) and can

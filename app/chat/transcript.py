@@ -24,7 +24,7 @@ from app.chat.reading_map import labels
 from app.chat.selecting import Selecting
 from app.chat.stock import Item, Stock
 from app.chat.supply import Supply
-from app.chat.tab_order import after, next_stop
+from app.chat.tab_order import next_stop, stops_in
 from app.chat.text_canvas import TextCanvas
 from app.chat.tint_paint import TintMode
 from app.chat.tips import Tips
@@ -44,6 +44,7 @@ class Transcript(QScrollArea):
 
     regenerate_requested = Signal(str)  # turn id
     everything_requested = Signal(str)  # turn id
+    more_requested = Signal(str)  # turn id
     stop_requested = Signal()
     attachment_opened = Signal(str, int)  # turn id, the attachment's number in its message
     place_chosen = Signal(object)  # events.Passage, on the map that is read
@@ -55,6 +56,7 @@ class Transcript(QScrollArea):
         self._theme = theme
         self._mode: TintMode = "always"
         self._regenerable = True
+        self._unended = ""  # the turn whose answer the model could write on
         self._entries: list[Entry] = []
         self._replies: dict[str, Reply] = {}
         self._unfinished: set[Reply] = set()
@@ -94,6 +96,7 @@ class Transcript(QScrollArea):
         self._entries.clear()
         self._replies.clear()
         self._unfinished.clear()
+        self._unended = ""
         self._column.clear()
         self.finder.reset()
 
@@ -170,6 +173,15 @@ class Transcript(QScrollArea):
         for item in self._stock.answers:
             item.footer.set_regenerable(possible)
 
+    def offer_to_go_on(self, turn_id: str) -> None:
+        """The answer that the model could write on; empty if there is none."""
+        if turn_id == self._unended:
+            return
+        self._unended = turn_id
+        for entry, item in self._items.items():
+            if isinstance(item, Answer):
+                item.footer.offer_more(entry.turn_id == turn_id)
+
     def answer_text(self, turn_id: str) -> str:
         """The answer as the model wrote it, Markdown and all."""
         return self._replies[turn_id].source
@@ -240,6 +252,8 @@ class Transcript(QScrollArea):
             item.height_changed.connect(lambda: self._column.height_changed(entry))
             item.token_pointed.connect(self._tips.point)
             item.regenerate_requested.connect(lambda: self.regenerate_requested.emit(entry.turn_id))
+            item.footer.offer_more(entry.turn_id == self._unended)
+            item.more_requested.connect(lambda: self.more_requested.emit(entry.turn_id))
             item.everything_requested.connect(lambda: self.everything_requested.emit(entry.turn_id))
             item.stop_requested.connect(self.stop_requested)
             item.place_chosen.connect(self.place_chosen)
@@ -350,23 +364,23 @@ class Transcript(QScrollArea):
         focus = QApplication.focusWidget()
         if focus is None or not self._column.isAncestorOf(focus):
             return super().focusNextPrevChild(forward)
-        here = next(i for i, e in enumerate(self._entries) if e in self._items and self._has(e, focus))
-        neighbour = here + (1 if forward else -1)
+        owner = next(entry for entry, item in self._items.items() if item.isAncestorOf(focus))
+        neighbour = self._entries.index(owner) + (1 if forward else -1)
         if 0 <= neighbour < len(self._entries):
             self._stock.ready(self._entries[neighbour])
             self._column.place()
-        order = [self._items[e] for e in self._entries if self._stock.is_ready(e)]
-        target = next_stop(order, forward) or after(self, forward)
+        target = next_stop(self.stops, forward)
         if target is None:
-            return False
+            return super().focusNextPrevChild(forward)
         reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
         target.setFocus(reason)
-        if self._column.isAncestorOf(target):
-            self.ensureWidgetVisible(target)
+        self.ensureWidgetVisible(target)
         return True
 
-    def _has(self, entry: Entry, widget: QWidget) -> bool:
-        return self._items[entry].isAncestorOf(widget)
+    @property
+    def stops(self) -> list[QWidget]:
+        """Where Tab stops in the conversation, as it is read."""
+        return stops_in([self._items[e] for e in self._entries if self._stock.is_ready(e)])
 
     # ---- tooltip
 

@@ -21,19 +21,24 @@ from app.desk.trouble_board import TroubleBoard
 from app.session import effects as fx
 from app.session.chats import Chats
 from app.session.coalescer import Coalescer
+from app.session.continuing import placed
 from app.session.conversation import Conversation, Turn
 from app.session.reading import documents
 from app.views import Views
-from core.events import Message, PrefillProgress
+from core.events import Message, PrefillProgress, Token
 
 
 @dataclass(frozen=True)
 class Running:
-    """A running answer: its chat and turn, and the turns that it replaces if it is given again."""
+    """A running answer: its chat and turn, and the turns that it replaces if it is given again.
+
+    `after` is the last token of an answer that is gone on with.
+    """
 
     chat_id: str
     turn_id: str
     replaced: tuple[Turn, ...] | None = None
+    after: Token | None = None
 
 
 class Answering(QObject):
@@ -87,8 +92,8 @@ class Answering(QObject):
     def carry_out(self, effect: fx.Effect) -> bool:
         """Whether `effect` was about the answer; if so it is done."""
         match effect:
-            case fx.AnswerBegun(request):
-                self._begin(request)
+            case fx.AnswerBegun():
+                self._begin()
             case fx.ReadingHeard(progress):
                 if self._is_shown():
                     self._show_reading(progress)
@@ -101,7 +106,7 @@ class Answering(QObject):
                     self._views.transcript.show_map(self._running.turn_id, reading, texts)
                     self.map_heard.emit()
             case fx.TokenHeard(token):
-                self._coalescer.add(token)
+                self._coalescer.add(self._placed(token))
                 self._flush_soon()
             case fx.GaugesHeard(gauges):
                 self._note_context(gauges.context_used_tokens)
@@ -112,7 +117,7 @@ class Answering(QObject):
             case fx.AnswerFailed():
                 self._fail(effect)
             case fx.AnswerCutOff():
-                self._cut_off()
+                self._cut_off(effect)
             case _:
                 return False
         return True
@@ -122,7 +127,7 @@ class Answering(QObject):
     def _show_reading(self, progress: PrefillProgress) -> None:
         assert self._running
         self._views.strip.show_prefill(progress)
-        self._views.transcript.show_progress(progress.request, progress)
+        self._views.transcript.show_progress(self._running.turn_id, progress)
         reading = self._chats.open.turn(self._running.turn_id).answer.reading
         # Skipped tokens keep their places in the context.
         if reading:
@@ -131,11 +136,16 @@ class Answering(QObject):
             self._meter.show_used(progress.total_tokens)
         self.reading_heard.emit(progress)
 
-    def _begin(self, turn_id: str) -> None:
+    def _placed(self, token: Token) -> Token:
+        assert self._running
+        after = self._running.after
+        return placed(token, self._running.turn_id, after) if after else token
+
+    def _begin(self) -> None:
         assert self._running
         if self._running.replaced is None:
             self._views.composer.clear()
-            self._page.add_turn(self._chats.open.turn(turn_id))
+            self._page.add_turn(self._chats.open.turn(self._running.turn_id))
         else:
             self._page.show_transcript()
         self._views.strip.reset()
@@ -184,20 +194,25 @@ class Answering(QObject):
         if wordless and instead is None and self._undo(ended, chat, shown):
             self.answer_finished.emit(ended.turn_id)
             return
-        self._chats.keep(chat.finish(ended.turn_id, finished))
+        chat = chat.finish(ended.turn_id, finished)
+        self._chats.keep(chat)
         if shown:
-            stats = finished.stats
-            self._meter.show_used(stats.context_used_tokens, stats.skipped_tokens)
-            self._views.transcript.finish_answer(ended.turn_id, finished)
-            self._views.strip.show_stats(finished.stats)
+            whole = chat.turn(ended.turn_id).answer.finished or finished
+            self._meter.show_used(whole.stats.context_used_tokens, whole.stats.skipped_tokens)
+            self._views.transcript.finish_answer(ended.turn_id, whole)
+            self._views.strip.show_stats(whole.stats)
             self._page.show_readings()
         self.answer_finished.emit(ended.turn_id)
         if instead is not None and shown:
             instead()
 
-    def _cut_off(self) -> None:
+    def _cut_off(self, effect: fx.AnswerCutOff) -> None:
         self._instead = None
         ended, chat, shown = self._end()
+        if ended.after and not effect.tokens:
+            self._undo(ended, chat, shown)
+            self.answer_finished.emit(ended.turn_id)
+            return
         self._chats.keep(chat.cut_off(ended.turn_id, strings.STOPPED_EARLY_NOTE))
         if shown:
             self._views.transcript.finish_answer(ended.turn_id, None, strings.STOPPED_EARLY_NOTE)

@@ -138,6 +138,22 @@ class Desk(QObject):
         if self._link.phase is Phase.READY and self.chats.open.turns:
             self._ask_again(turn_id or self.chats.open.turns[-1].id, None, settings)
 
+    def go_on(self, turn_id: str) -> None:
+        """Let the model write on where the open chat's last answer was stopped.
+
+        Its settings are those of the answer, so that it is what it would have been.
+        """
+        if self._link.phase is not Phase.READY or turn_id != self._unended():
+            return
+        chat = self.chats.open
+        answer = chat.turns[-1].answer
+        assert answer.finished
+        self._ask(
+            chat.go_on(turn_id),
+            Running(chat.id, turn_id, chat.turns, answer.tokens[-1]),
+            answer.finished.effective.settings,
+        )
+
     def edit(self, turn_id: str = "") -> None:
         """Put a message of the open chat, the last one if `turn_id` is empty, into the composer."""
         chat = self.chats.open
@@ -251,7 +267,12 @@ class Desk(QObject):
         self.trouble.end(Until.ASKED)
         settings = settings or self._views.inspector.settings
         settings = permitted(settings, self.home.preferences.now.settings.allowed)
-        self.take(Submit(running.turn_id, chat.messages_for_request(), settings))
+        if running.after:
+            ids = tuple(token.id for token in chat.turn(running.turn_id).answer.tokens)
+            asked = chat.messages_before(running.turn_id)
+            self.take(Submit(self.chats.new_turn_id(), asked, settings, begun=ids))
+        else:
+            self.take(Submit(running.turn_id, chat.messages_for_request(), settings))
 
     def _ask_again(self, turn_id: str, message: Message | None, settings: Settings | None = None) -> None:
         """Ask an earlier question anew, in other words if there are any."""
@@ -269,9 +290,15 @@ class Desk(QObject):
         title, taken = self.chats.open.title, {each.title for each in self.chats.listed()}
         return next(name for number in count(2) if (name := strings.branch_title(title, number)) not in taken)
 
+    def _unended(self) -> str:
+        """The turn of the open chat whose answer the model could write on; empty if there is none."""
+        last, info = self.chats.open.turns[-1:], self._link.info
+        return last[0].id if last and info and last[0].answer.can_go_on(info.name) else ""
+
     def _show_chat(self) -> None:
         self.chat_settings.show()  # before the page, which asks which drafter writes
         self._page.show()
+        self._views.transcript.offer_to_go_on(self._unended())
         self._meter.set_reading(self._views.inspector.settings.prefill)
 
     def _choose(self, chat_id: str) -> None:
@@ -293,6 +320,7 @@ class Desk(QObject):
         self._show_chat()
 
     def _show_link(self) -> None:
+        self._views.transcript.offer_to_go_on(self._unended())
         self._worker.show(self._link, self._answering.elsewhere, self.racing.recording)
         self.racing.follow(self._link, self._views.composer.blocked_reason or strings.BLOCKED_BY_ANSWER)
 
@@ -311,6 +339,7 @@ class Desk(QObject):
         views.composer.new_chat_requested.connect(self.move_to_new_chat)
         views.transcript.regenerate_requested.connect(self.regenerate)
         views.transcript.everything_requested.connect(self.read_everything)
+        views.transcript.more_requested.connect(self.go_on)
         views.transcript.stop_requested.connect(self.stop)
         views.banner.remedy_requested.connect(self.remedy)
         views.inspector.settings_changed.connect(lambda settings: self._show_link())

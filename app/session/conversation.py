@@ -15,6 +15,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.session.continuing import begun, can_go_on, joined
 from app.session.overrides import Override
 from core.events import Finished, Message, ReadingMap, Token
 
@@ -27,6 +28,8 @@ TITLE_CHARACTERS = 40
 
 class Answer(Struct, frozen=True):
     """`finished` is set once the worker has ended it; `note` says why it was cut off or failed.
+
+    While it is gone on with, `finished` is the end of what was there before.
 
     `reading` is what of the prompt was read for it, None if that was all of it.
     """
@@ -46,6 +49,10 @@ class Answer(Struct, frozen=True):
     def over(self) -> bool:
         """Whether nothing will be added."""
         return self.status not in ("waiting", "writing")
+
+    def can_go_on(self, model: str) -> bool:
+        """Whether `model` can write on where this ended."""
+        return self.over and self.finished is not None and can_go_on(self.finished, model)
 
 
 class Turn(Struct, frozen=True):
@@ -125,7 +132,10 @@ class Conversation(Struct, frozen=True):
     def finish(self, turn_id: str, finished: Finished) -> Conversation:
         """With an answer ended by the worker: at its end, at its length, or by a stop."""
         status: AnswerStatus = "stopped" if finished.reason == "cancelled" else "finished"
-        answer = replace(self.turn(turn_id).answer, status=status, finished=finished)
+        answer = self.turn(turn_id).answer
+        if answer.finished is not None:
+            finished = joined(answer.finished, finished)
+        answer = replace(answer, status=status, finished=finished)
         if finished.effective.reading == "dense":
             # What was chosen was given up, and all of it was read.
             answer = replace(answer, reading=None)
@@ -134,11 +144,16 @@ class Conversation(Struct, frozen=True):
 
     def cut_off(self, turn_id: str, note: str) -> Conversation:
         """With an answer ended by the worker's death; what is written stays."""
-        return self.with_answer(turn_id, replace(self.turn(turn_id).answer, status="cut_off", note=note))
+        return self._broken(turn_id, "cut_off", note)
 
     def fail(self, turn_id: str, note: str) -> Conversation:
         """With an answer ended by an error; what is written stays."""
-        return self.with_answer(turn_id, replace(self.turn(turn_id).answer, status="failed", note=note))
+        return self._broken(turn_id, "failed", note)
+
+    def go_on(self, turn_id: str) -> Conversation:
+        """With an answer that was over being written again, behind what is there."""
+        answer = self.turn(turn_id).answer
+        return self.with_answer(turn_id, replace(answer, tokens=begun(answer.tokens), status="writing"))
 
     def without(self, turn_id: str) -> Conversation:
         """As if `turn_id` had not been asked."""
@@ -190,6 +205,12 @@ class Conversation(Struct, frozen=True):
         turn = replace(self.turns[index], answer=answer)
         return replace(self, turns=(*self.turns[:index], turn, *self.turns[index + 1 :]))
 
+    def messages_before(self, turn_id: str) -> tuple[Message, ...]:
+        """What the model was asked with for that answer."""
+        turns = self.upto(turn_id)
+        asked = replace(turns[-1], answer=Answer())
+        return self.with_turns((*turns[:-1], asked)).messages_for_request()
+
     def messages_for_request(self) -> tuple[Message, ...]:
         """What the model is asked with: every question and every answer so far, in turn.
 
@@ -205,6 +226,11 @@ class Conversation(Struct, frozen=True):
             if text := turn.answer.text:
                 messages.append(Message("assistant", text))
         return tuple(messages)
+
+    def _broken(self, turn_id: str, status: AnswerStatus, note: str) -> Conversation:
+        """Figures of an earlier part would not be those of what is written now."""
+        answer = replace(self.turn(turn_id).answer, status=status, note=note, finished=None)
+        return self.with_answer(turn_id, answer)
 
     def _index(self, turn_id: str) -> int:
         for index, turn in enumerate(self.turns):

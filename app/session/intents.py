@@ -27,12 +27,15 @@ from core.settings import Settings
 
 
 class Submit(Struct, frozen=True):
-    """Answer `messages`. `request` is new and names the turn from now on. `apart` as in `Generate`."""
+    """Answer `messages`. `request` is new and names the turn from now on, unless an answer is gone on
+    with. `apart` and `begun` as in `Generate`.
+    """
 
     request: str
     messages: tuple[Message, ...]
     settings: Settings
     apart: bool = False
+    begun: tuple[int, ...] = ()
 
 
 class Stop(Struct, frozen=True):

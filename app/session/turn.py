@@ -301,7 +301,7 @@ def _submit(link: Link, given: Submit) -> Step:
         replace(link, phase=Phase.READING, running=running),
         (
             AnswerBegun(given.request),
-            Send(Generate(given.request, given.messages, given.settings, given.apart)),
+            Send(Generate(given.request, given.messages, given.settings, given.apart, given.begun)),
         ),
     )
 

@@ -13,7 +13,8 @@ What happens is written in the last question, as words:
     mute N       stop, heart and all, after N tokens
     garble       send a line that is no event first
 
-Each answer is `ECHO <number of messages>: ` and then numbered words. Environment:
+Each answer is `ECHO <number of messages>: ` and then numbered words; one that has begun goes on with
+the numbers. Environment:
 FAKE_LOAD=fail makes loading fail (unless FAKE_LOAD_ONCE names a file, which is made then),
 FAKE_LOAD=die ends the process instead of loading, FAKE_START=exit before saying hello.
 """
@@ -146,11 +147,12 @@ def answer(command: Generate) -> None:
     while position < max(total, die, fail, mute, 1):
         step += 1
         if request in _cancelled:
-            reason = "cancelled"
+            reason, step = "cancelled", step - 1
             break
         for index, origin in enumerate(ORIGINS if step > 1 else ("normal",)):
-            text = f"ECHO {len(command.messages)}:" if position == 0 else f" w{position}"
-            send(Token(request, position, text, origin, step, position, index + 1, 3, 0.1 * step))
+            word = len(command.begun) + position
+            text = f" w{word}" if word else f"ECHO {len(command.messages)}:"
+            send(Token(request, word, text, origin, step, position, index + 1, 3, 0.1 * step))
             counts[origin] += 1
             position += 1
             if position == die:
@@ -175,9 +177,12 @@ def answer(command: Generate) -> None:
         steps=step,
         tokens_per_s=50.0,
         ttft_s=0.1,
-        context_used_tokens=10 + position,
+        context_used_tokens=10 + len(command.begun) + position,
         context_tokens=8192,
     )
+    if command.begun:
+        stats = replace(stats, prompt_tokens=10 + len(command.begun), read_tokens=1)
+        stats = replace(stats, reused_tokens=9 + len(command.begun))
     effective = effective_of(command)
     if reading:
         kept, all_of_it = reading.read_tokens, reading.prompt_tokens

@@ -1,12 +1,13 @@
 """Every key of the design's table, as the window system delivers it to the real window.
 
 The rest of them are tried where what they do is tested: sending (test_window), the zoom and the
-settings beside their own tests.
+settings beside their own tests; Tab in test_tab_order.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
+from app.controls.spin import Spin
 from app.scenario import ask
 from app.session.turn import Phase
 from app.window import MainWindow
@@ -120,20 +122,164 @@ def test_attaching_a_file(qapp: QApplication, monkeypatch: pytest.MonkeyPatch, t
     play(qapp, scene)
 
 
+def _control(window: MainWindow) -> QWidget:
+    """A setting of the inspector, in a field that takes text."""
+    window.columns.show_inspector(True)
+    window.views.side.show_tab("settings")
+    found = (each for each in window.views.inspector.findChildren(Spin) if each.isVisible())
+    return next(found, window.views.race.done_button)  # which stands where the settings stood
+
+
+def _answer(window: MainWindow) -> QWidget:
+    answer = window.views.transcript.answer(window.desk.chats.open.turns[-1].id)
+    assert answer
+    return answer.body
+
+
+WHERE: dict[str, Callable[[MainWindow], QWidget]] = {
+    "composer": lambda window: window.views.composer.edit,
+    "answer": _answer,
+    "chats": lambda window: window.views.sidebar.list,
+    "settings": _control,
+}
+
+
 @pytest.mark.parametrize(
     ("key", "held"), [(KEY.Key_Escape, Qt.KeyboardModifier.NoModifier), (KEY.Key_Period, CTRL)]
 )
-def test_stopping_from_the_chats_panel(qapp: QApplication, key: Qt.Key, held: Qt.KeyboardModifier) -> None:
+@pytest.mark.parametrize("where", WHERE)
+def test_stopping_from_anywhere(
+    qapp: QApplication, where: str, key: Qt.Key, held: Qt.KeyboardModifier
+) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
         ask(window, "write 100000 slowly")
         await until(lambda: len(last(window).tokens) > 2)
-        window.views.sidebar.list.setFocus()
+        widget = WHERE[where](window)
+        widget.setFocus()
+        assert QApplication.focusWidget() is widget
         assert window.menu_actions["stop"].isEnabled()
         await press(window, key, held)
         await ready(window)
         assert last(window).status == "stopped"
         assert not window.menu_actions["stop"].isEnabled()
+
+    play(qapp, scene)
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_the_windows_keys_work_from_anywhere(
+    qapp: QApplication, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No part of the window keeps a key of the table for itself."""
+    asked: list[object] = []
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: (asked.append(_) or [], ""))
+
+    async def scene(window: MainWindow) -> None:
+        views, actions = window.views, window.menu_actions
+        await ready(window)
+        text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
+        window.desk.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        await ready(window)
+        views.composer.set_text("typed")
+        heard: list[str] = []
+        table = [
+            ("attach", KEY.Key_O, CTRL),
+            ("search", KEY.Key_K, CTRL),
+            ("find", KEY.Key_F, CTRL),
+            ("find_next", KEY.Key_G, CTRL),
+            ("find_previous", KEY.Key_G, CTRL | SHIFT),
+            ("inspector", KEY.Key_I, CTRL | ALT),
+            ("inspector", KEY.Key_I, CTRL | ALT),
+            ("sidebar", KEY.Key_S, SIDEBAR),
+            ("sidebar", KEY.Key_S, SIDEBAR),
+            ("tint", KEY.Key_T, CTRL),
+            ("document", KEY.Key_D, CTRL | ALT),
+            ("next_passage", KEY.Key_Down, CTRL | ALT),
+            ("previous_passage", KEY.Key_Up, CTRL | ALT),
+            ("document", KEY.Key_D, CTRL | ALT),
+            ("zoom_in", KEY.Key_Plus, CTRL),
+            ("zoom_out", KEY.Key_Minus, CTRL),
+            ("zoom_reset", KEY.Key_0, CTRL),
+            ("paste_raw", KEY.Key_V, CTRL | SHIFT),
+            ("race", KEY.Key_R, CTRL | SHIFT),
+            ("race", KEY.Key_R, CTRL | SHIFT),
+            ("regenerate", KEY.Key_R, CTRL),
+        ]
+        for name in dict.fromkeys(name for name, _, _ in table):
+            actions[name].triggered.connect(lambda checked, name=name: heard.append(name))
+        QGuiApplication.clipboard().setText("raw")
+        for name, key, held in table:
+            views.transcript.finder.close()
+            widget = WHERE[where](window)
+            widget.setFocus()
+            before = views.composer.text
+            await press(window, key, held)
+            if name == "paste_raw" and where == "composer":
+                # Its own field knows what that means.
+                assert views.composer.text == before + "raw"
+            else:
+                assert heard[-1:] == [name], (name, heard)
+        await ready(window)
+        assert asked
+        assert "typed" in views.composer.text
+
+    play(qapp, scene)
+
+
+def test_from_one_kept_passage_to_the_next(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
+        window.desk.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        await ready(window)
+        views.composer.edit.setFocus()
+        for number in range(3):
+            await press(window, KEY.Key_Down, CTRL | ALT)
+            assert views.document.view.current_stretch == number
+        await press(window, KEY.Key_Up, CTRL | ALT)
+        assert views.document.view.current_stretch == 1
+        # One can go on writing.
+        assert views.composer.edit.hasFocus()
+
+    play(qapp, scene)
+
+
+def test_a_raw_paste_makes_no_chip(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        QGuiApplication.clipboard().setText("a word " * 9_000)
+        await press(window, KEY.Key_V, CTRL | SHIFT)
+        assert len(composer.text) == 63_000
+        assert not composer.attachments
+
+    play(qapp, scene)
+
+
+def test_up_edits_only_where_nothing_is_written(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        await press(window, KEY.Key_Up)
+        assert not window.views.editing_bar.isVisible()  # nothing was asked yet
+        ask(window, "write 3")
+        await ready(window)
+        composer.set_text("next")
+        await press(window, KEY.Key_Up)
+        assert composer.text == "next"
+        composer.set_text("")
+        composer.attach(Attachment("a.txt", "A"))
+        await press(window, KEY.Key_Up)
+        assert composer.text == ""
+        composer.clear()
+        await press(window, KEY.Key_Up)
+        assert composer.text == "write 3"
+        await press(window, KEY.Key_Enter, Qt.KeyboardModifier.KeypadModifier)
+        await ready(window)
+        assert not window.views.editing_bar.isVisible()
+        assert len(window.desk.chats.open.turns) == 1
 
     play(qapp, scene)
 

@@ -1,0 +1,121 @@
+"""Continuing: an answer that ended before it was done, and what it is once the model went on with it. Pure.
+
+Whatever it took to write, it is one answer: its tokens are counted through, and its figures are
+those of all its parts. What was read for it is told by the part that read the prompt: the first one,
+unless the cache was lost in between. The time between two parts is nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from msgspec.structs import replace
+
+from core.events import Finished, PositionStat, Stats, Token
+
+# What a token is whose character the next one would have finished.
+_HALF = "\ufffd"
+
+
+def can_go_on(finished: Finished, model: str) -> bool:
+    """Whether `model` can go on: it began the answer, and neither that nor its context is at the end."""
+    stats = finished.stats
+    return (
+        finished.reason in ("cancelled", "length")
+        and finished.effective.model == model
+        and stats.tokens > 0
+        and not 0 < stats.context_tokens <= stats.context_used_tokens
+    )
+
+
+def begun(tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """`tokens` of an answer that is gone on with: half a character at the end waits for its other half."""
+    held = list(tokens)
+    for place in range(len(held) - 1, -1, -1):
+        text = held[place].text.rstrip(_HALF)
+        held[place] = replace(held[place], text=text)
+        if text:
+            break
+    return tuple(held)
+
+
+def placed(token: Token, turn_id: str, after: Token) -> Token:
+    """`token` of a part, counted on from the last one of the part before."""
+    return replace(
+        token,
+        request=turn_id,
+        step=after.step + token.step,
+        position=after.position + 1 + token.position,
+        time_s=after.time_s + token.time_s,
+    )
+
+
+def joined(first: Finished, then: Finished) -> Finished:
+    """The end of an answer in two parts."""
+    changes = dict.fromkeys((*first.effective.changes, *then.effective.changes))
+    read = (then if _read_again(first.stats, then.stats) else first).effective
+    effective = replace(
+        then.effective,
+        changes=tuple(changes),
+        reading=read.reading,
+        reading_reason=read.reading_reason,
+        scorer=read.scorer,
+    )
+    return Finished(first.request, then.reason, _stats(first.stats, then.stats), effective)
+
+
+def _read_again(first: Stats, then: Stats) -> bool:
+    """Whether the second part found less than the prompt in the cache."""
+    return then.reused_tokens + then.skipped_tokens < first.prompt_tokens
+
+
+def _stats(first: Stats, then: Stats) -> Stats:
+    tokens, steps = first.tokens + then.tokens, first.steps + then.steps
+    accepted, tested = first.accepted + then.accepted, first.tested + then.tested
+    decode_s = first.decode_s + then.decode_s
+    longer = max(first, then, key=lambda part: part.steps)
+    return replace(
+        then if _read_again(first, then) else first,
+        tokens=tokens,
+        accepted=accepted,
+        bonus=first.bonus + then.bonus,
+        normal=first.normal + then.normal,
+        steps=steps,
+        drafted=first.drafted + then.drafted,
+        tested=tested,
+        rechecked=first.rechecked + then.rechecked,
+        acceptance=accepted / tested if tested else 0.0,
+        mean_per_step=tokens / steps if steps else 0.0,
+        ttft_s=first.ttft_s,
+        prefill_s=first.prefill_s + then.prefill_s,
+        score_s=first.score_s + then.score_s,
+        decode_s=decode_s,
+        total_s=first.total_s + then.total_s,
+        tokens_per_s=_speed(first, then),
+        positions=_positions(first.positions, then.positions),
+        occupancy=then.occupancy,
+        draft_us_median=longer.draft_us_median,
+        draft_us_p99=max(first.draft_us_p99, then.draft_us_p99),
+        context_used_tokens=then.context_used_tokens,
+        context_tokens=then.context_tokens,
+        memory_bytes=then.memory_bytes,
+        memory_peak_bytes=max(first.memory_peak_bytes, then.memory_peak_bytes),
+        table=then.table,
+    )
+
+
+def _speed(first: Stats, then: Stats) -> float:
+    """Each part's own speed for as long as it wrote."""
+    decode_s = first.decode_s + then.decode_s
+    if not decode_s:
+        return max(first.tokens_per_s, then.tokens_per_s)
+    return (first.tokens_per_s * first.decode_s + then.tokens_per_s * then.decode_s) / decode_s
+
+
+def _positions(first: Sequence[PositionStat], then: Sequence[PositionStat]) -> tuple[PositionStat, ...]:
+    none = PositionStat(0, 0)
+    return tuple(
+        PositionStat(a.tested + b.tested, a.accepted + b.accepted)
+        for a, b in zip_longest(first, then, fillvalue=none)
+    )
