@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from core.ctrl_c import ending_at_ctrl_c
 from core.errors import ModelError
 from core.events import DownloadProgress, ModelEntry, ModelList, fit_of
 from core.paths import models_dir
@@ -160,16 +161,18 @@ def _get(model: str) -> Path:
             said = f"{_gb(done_bytes)} of {_gb(total_bytes)}, {speed}{left}"
             print(f"\r{said:<60}", end="", file=sys.stderr, flush=True)
 
-    try:
-        return Download(model, heard).run()
-    except KeyboardInterrupt:
+    def paused() -> None:
         stood = standing(model)
         print(
             f"\nPaused: {_gb(stood.done_bytes)} of {_gb(stood.total_bytes)} are here."
             f" To go on: draftlight models download {model}",
             file=sys.stderr,
         )
-        raise
+
+    try:
+        # What arrived is on the disk, so a download may end at any moment.
+        with ending_at_ctrl_c(paused):
+            return Download(model, heard).run()
     finally:
         if sys.stderr.isatty():
             print(file=sys.stderr)

@@ -3,7 +3,8 @@
 Question: how many times faster than mlx-lm's plain loop does each configuration decode, and is
 its greedy output the same? Both run in one process on the same model object, in turn: for every
 configuration one warm-up pair, then `pairs` measured ones, baseline first. The quoted ratio is
-the median of the pairs' ratios. `draft-model` is also set against mlx-lm's own speculative path
+the median of the pairs' ratios; a pair without decode time on both sides, as of answers of one token,
+has nothing to compare and is in no median. `draft-model` is also set against mlx-lm's own speculative path
 with the same two models. A prompt may be a conversation: then each turn is a cell, and all turns
 together. Gates are held open: the drafter is measured, not an opinion of it.
 """
@@ -11,7 +12,6 @@ together. Gates are held open: the drafter is measured, not an opinion of it.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -26,6 +26,7 @@ from core.bench.draft_time import DraftTime, draft_times
 from core.bench.environment import Environment, describe
 from core.bench.prompts import Prompt, default_prompts, read_prompts
 from core.bench.runs import Run, draftlight, first_difference, joined, mlx_lm
+from core.bench.statistic import known, median, speed_ratio
 from core.drafting.registry import DRAFTERS, drafter_spec
 from core.events import Change, PositionStat
 from core.settings import Settings, assign, assign_all, parse_all
@@ -35,8 +36,14 @@ if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.engine import Engine
 
 
+_NOTHING = "nothing to compare"
+
+
 class Pair(Struct, frozen=True):
-    """Baseline and candidate, one after the other. `mlx_lm_speculative` is a speed ratio, 0 if not run."""
+    """Baseline and candidate, one after the other.
+
+    `ratio` is of their speeds, 0 if there is nothing to compare; `mlx_lm_speculative` likewise, or not run.
+    """
 
     baseline_tokens_per_s: float
     candidate_tokens_per_s: float
@@ -49,7 +56,7 @@ class Pair(Struct, frozen=True):
 
 
 class Cell(Struct, frozen=True):
-    """One prompt with one configuration."""
+    """One prompt with one configuration. Speeds and ratios are 0 where no pair has decode time."""
 
     kind: str
     configuration: str
@@ -203,7 +210,6 @@ def _cell(name: str, settings: Settings, trials: Sequence[_Trial]) -> Cell:
     candidate = trials[-1].candidate
     assert candidate.stats is not None
     assert candidate.effective is not None
-    median = statistics.median
     return Cell(
         trials[-1].kind,
         name,
@@ -212,10 +218,10 @@ def _cell(name: str, settings: Settings, trials: Sequence[_Trial]) -> Cell:
         trials[-1].prompt_tokens,
         len(candidate.tokens),
         all(pair.equal for pair in pairs),
-        median(pair.ratio for pair in pairs),
-        median(pair.mlx_lm_speculative for pair in pairs),
-        median(pair.candidate_tokens_per_s for pair in pairs),
-        median(pair.baseline_tokens_per_s for pair in pairs),
+        median(known(pair.ratio for pair in pairs)),
+        median(known(pair.mlx_lm_speculative for pair in pairs)),
+        median(known(pair.candidate_tokens_per_s for pair in pairs)),
+        median(known(pair.baseline_tokens_per_s for pair in pairs)),
         median(pair.candidate_ttft_s for pair in pairs),
         median(pair.baseline_ttft_s for pair in pairs),
         candidate.stats.acceptance,
@@ -243,25 +249,43 @@ def _mlx_lm_speculative(engine: Engine, ids: Sequence[int], settings: Settings) 
 
 def _pair(baseline: Run, candidate: Run, other: Run | None) -> Pair:
     difference = first_difference(baseline.tokens, candidate.tokens)
-    speed = baseline.tokens_per_s
     return Pair(
-        speed,
+        baseline.tokens_per_s,
         candidate.tokens_per_s,
-        candidate.tokens_per_s / speed if speed else 0.0,
+        speed_ratio(candidate.tokens_per_s, baseline.tokens_per_s),
         baseline.ttft_s,
         candidate.ttft_s,
         difference is None,
         difference,
-        other.tokens_per_s / speed if other and speed else 0.0,
+        speed_ratio(other.tokens_per_s, baseline.tokens_per_s) if other else 0.0,
     )
 
 
 def _row(cell: Cell) -> str:
+    speed = f"{cell.ratio_median:5.2f}×  {cell.tokens_per_s_median:6.1f} tok/s"
     return (
-        f"{cell.kind:>18}  {cell.configuration:<26} {cell.ratio_median:5.2f}×"
-        f"  {cell.tokens_per_s_median:6.1f} tok/s  accepted {cell.acceptance:4.0%}"
+        f"{cell.kind:>18}  {cell.configuration:<26} {speed if cell.ratio_median else _NOTHING:<20}"
+        f"  accepted {cell.acceptance:4.0%}"
         f"  mean {cell.mean_per_step:4.2f}  {'equal' if cell.equal else 'DIFFERENT'}"
     )
+
+
+def _speed(tokens_per_s: float) -> str:
+    return f"{tokens_per_s:.1f}" if tokens_per_s else "–"
+
+
+def _nothing_to_compare(cells: Sequence[Cell]) -> list[str]:
+    """Which answers had no decode time, in all pairs or in some, and that they are in no median."""
+    said = []
+    for cell in cells:
+        out = sum(not pair.ratio for pair in cell.pairs)
+        if out:
+            tokens = "1 token" if cell.tokens == 1 else f"{cell.tokens} tokens"
+            said.append(f"- {cell.kind}, {cell.configuration}: {out} of {len(cell.pairs)} pairs, {tokens}")
+    if not said:
+        return []
+    why = "An answer that is all there after its first step has no decode time; these pairs are in no median:"
+    return ["", "## Nothing to compare", "", why, "", *said]
 
 
 def write_report(results: Results) -> str:
@@ -281,12 +305,13 @@ def write_report(results: Results) -> str:
     ]
     for c in results.cells:
         lines.append(
-            f"| {c.kind} | {c.configuration} | {c.ratio_median:.2f} | {c.tokens_per_s_median:.1f}"
-            f" | {c.baseline_tokens_per_s_median:.1f} | {c.acceptance:.0%} | {c.mean_per_step:.2f}"
+            f"| {c.kind} | {c.configuration} | {f'{c.ratio_median:.2f}' if c.ratio_median else _NOTHING}"
+            f" | {_speed(c.tokens_per_s_median)} | {_speed(c.baseline_tokens_per_s_median)}"
+            f" | {c.acceptance:.0%} | {c.mean_per_step:.2f}"
             f" | {c.ttft_s_median:.2f} | {c.baseline_ttft_s_median:.2f}"
             f" | {c.draft_us_median:.0f}, {c.draft_us_p99:.0f} | {'equal' if c.equal else '**different**'} |"
         )
-    lines += ["", "## Accepted of tested, by place in the draft", ""]
+    lines += [*_nothing_to_compare(results.cells), "", "## Accepted of tested, by place in the draft", ""]
     for c in results.cells:
         if c.positions:
             places = ", ".join(f"{p.accepted}/{p.tested}" for p in c.positions)

@@ -82,8 +82,9 @@ def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) 
 def joined(runs: Sequence[Run]) -> Run:
     """Several answers as one: all tokens, the first one's TTFT, speed over all decoding."""
     tokens = [token for run in runs for token in run.tokens]
-    timed = sum(len(run.tokens) - 1 for run in runs)
-    elapsed = sum((len(run.tokens) - 1) / run.tokens_per_s for run in runs if run.tokens_per_s)
+    with_time = [run for run in runs if run.tokens_per_s]
+    timed = sum(len(run.tokens) - 1 for run in with_time)
+    elapsed = sum((len(run.tokens) - 1) / run.tokens_per_s for run in with_time)
     stats = [run.stats for run in runs if run.stats is not None]
     total: Stats | None = None
     if stats:

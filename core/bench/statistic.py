@@ -31,6 +31,20 @@ def median(values: Iterable[float]) -> float:
     return statistics.median(held) if held else 0.0
 
 
+def speed_ratio(candidate_per_s: float, baseline_per_s: float) -> float:
+    """How many times as fast the candidate was; 0 if there is nothing to compare.
+
+    An answer that is all there after its first step, as one of one token is, has no decode time and
+    the speed 0.
+    """
+    return candidate_per_s / baseline_per_s if candidate_per_s and baseline_per_s else 0.0
+
+
+def known(values: Iterable[float]) -> list[float]:
+    """Those that were measured: a speed or a ratio of speeds that nobody knows is 0."""
+    return [value for value in values if value]
+
+
 def quartiles(values: Iterable[float]) -> tuple[float, float]:
     """First and third quartile; the value itself where there is one, zeros of nothing."""
     held = sorted(values)

@@ -28,6 +28,7 @@ from core.bench.environment import describe
 from core.bench.prompts import Prompt, default_prompts, read_prompts
 from core.bench.quiet import Quiet, end_with_parent
 from core.bench.runs import Run, draftlight, first_difference, mlx_lm
+from core.bench.statistic import speed_ratio
 from core.bench.sweep_record import Record
 from core.drafting.registry import drafter_spec
 from core.errors import DraftlightError, RequestError
@@ -206,11 +207,10 @@ class _Sweep:
 
     def _compared(self, ids: Sequence[int], plain: Run, drafted: Run) -> SweepPair:
         difference = first_difference(plain.tokens, drafted.tokens)
-        speed = plain.tokens_per_s
         pair = SweepPair(
-            drafted.tokens_per_s / speed if speed else 0.0,
+            speed_ratio(drafted.tokens_per_s, plain.tokens_per_s),
             drafted.tokens_per_s,
-            speed,
+            plain.tokens_per_s,
             drafted.ttft_s,
             plain.ttft_s,
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from core.bench.statistic import median
+from collections.abc import Iterable
+
+from core.bench.statistic import known, median
 from core.events.sweep import SweepResults
 
 
@@ -34,12 +36,13 @@ def _speeds(results: SweepResults) -> list[str]:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for c in results.cells:
-        ratios = [pair.ratio for pair in c.pairs]
+        ratios = known(pair.ratio for pair in c.pairs)
+        three = (median(ratios), min(ratios), max(ratios)) if ratios else None
         lines.append(
-            f"| {c.kind} | {c.prompt + 1} | {c.drafter} | {median(ratios):.2f} | {min(ratios):.2f}"
-            f" | {max(ratios):.2f} | {median(p.tokens_per_s for p in c.pairs):.1f}"
-            f" | {median(p.plain_tokens_per_s for p in c.pairs):.1f} | {c.acceptance:.0%}"
-            f" | {c.mean_per_step:.2f} |"
+            f"| {c.kind} | {c.prompt + 1} | {c.drafter}"
+            f" | {' | '.join(f'{ratio:.2f}' for ratio in three) if three else 'nothing to compare | – | –'}"
+            f" | {_speed(p.tokens_per_s for p in c.pairs)} | {_speed(p.plain_tokens_per_s for p in c.pairs)}"
+            f" | {c.acceptance:.0%} | {c.mean_per_step:.2f} |"
         )
     lines += ["", "## Accepted of tested, by place in the draft", ""]
     for c in results.cells:
@@ -53,6 +56,11 @@ def _speeds(results: SweepResults) -> list[str]:
         }
     )
     return [*lines, "", "## Asked for and not done", "", *(f"- {line}" for line in said)] if said else lines
+
+
+def _speed(tokens_per_s: Iterable[float]) -> str:
+    found = known(tokens_per_s)
+    return f"{median(found):.1f}" if found else "–"
 
 
 def _parity(results: SweepResults) -> list[str]:

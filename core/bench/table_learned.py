@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from core.bench.journal import Journal
 from core.bench.runs import draftlight
+from core.bench.statistic import known, median, speed_ratio
 from core.errors import RequestError
 from core.events import ModelInfo
 from core.rehearsal.streams import Stream
@@ -54,11 +55,15 @@ class LearnedRound(Struct, frozen=True):
 
 
 class LearnedRow(Struct, frozen=True):
-    """One configuration on one kind of prompt, or on all: `speed_up` over plain, the prompts' mean."""
+    """One configuration on one kind of prompt, or on all: `speed_up` over plain, the prompts' mean.
+
+    `compared` of the prompts are in it: an answer of one token has no speed. 0 if none is.
+    """
 
     configuration: str
     kind: str
     prompts: int
+    compared: int
     speed_up: float
     mean_per_step: float
     equal: bool
@@ -131,15 +136,18 @@ def learned_rows(rounds: Sequence[LearnedRound]) -> Iterator[LearnedRow]:
                 if kind in ("all", held.kind):
                     by_name = {answer.configuration: answer for answer in held.answers}
                     prompts.setdefault(held.prompt, []).append((by_name[PLAIN], by_name[name]))
+            speeds_up = known(map(_speed_up, prompts.values()))
             yield LearnedRow(
                 name,
                 kind,
                 len(prompts),
-                fmean(median(_ratio(plain, other) for plain, other in pair) for pair in prompts.values()),
+                len(speeds_up),
+                fmean(speeds_up) if speeds_up else 0.0,
                 fmean(pair[0][1].mean_per_step for pair in prompts.values()),
                 all(plain.tokens == other.tokens for pair in prompts.values() for plain, other in pair),
             )
 
 
-def _ratio(plain: LearnedAnswer, other: LearnedAnswer) -> float:
-    return other.tokens_per_s / plain.tokens_per_s if plain.tokens_per_s else 1.0
+def _speed_up(answers: Sequence[tuple[LearnedAnswer, LearnedAnswer]]) -> float:
+    """Of one prompt, plain and other: the median of the ratios that are known; 0 if none is."""
+    return median(known(speed_ratio(other.tokens_per_s, plain.tokens_per_s) for plain, other in answers))

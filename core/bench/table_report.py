@@ -48,13 +48,14 @@ def write_report(results: TableResults) -> str:
         lines += [
             "## Tables learned beforehand, real decoding",
             "",
-            "Speed over plain decoding on the same prompts, in turn; “all” is the mean over prompts.",
+            "Speed over plain decoding on the same prompts, in turn; “all” is the mean over prompts. Prompts"
+            " whose answers have no decode time have nothing to compare and are in no mean.",
             "",
             "| drafter, table | kind | prompts | speed-up | mean a step | output |",
             "|---|---|---|---|---|---|",
         ]
         lines += [
-            f"| {row.configuration} | {row.kind} | {row.prompts} | {row.speed_up:.2f}"
+            f"| {row.configuration} | {row.kind} | {row.prompts} | {_speed_up(row)}"
             f" | {row.mean_per_step:.2f} | {_same(row.equal)} |"
             for row in results.learned
         ]
@@ -113,6 +114,13 @@ def write_report(results: TableResults) -> str:
         ]
         lines += [""]
     return "\n".join(lines)
+
+
+def _speed_up(row: LearnedRow) -> str:
+    if not row.compared:
+        return "nothing to compare"
+    only = f", of {row.compared} prompts" if row.compared < row.prompts else ""
+    return f"{row.speed_up:.2f}{only}"
 
 
 def _warm_line(row: WarmRow) -> str:

@@ -117,3 +117,23 @@ def test_without_a_display_the_window_names_the_packages() -> None:
     if sys.platform == "linux":
         assert done.returncode == 1
         assert "DISPLAY" in done.stderr or "display" in done.stderr
+
+
+def test_ctrl_c_while_it_is_starting_is_no_traceback() -> None:
+    code = (
+        "import signal, sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'core.command_line': signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "from core.cli import main\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "models", "list"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,38 @@ NAME = "tests/Toy-1M"
 COMMAND = [sys.executable, "-m", "core.cli", "models"]
 
 
+# A download whose library loses every KeyboardInterrupt, as one does that comes in a destructor.
+DEAF = """
+import sys, time
+from core import cli
+from core.models import download
+
+def look_up(model):
+    print("looking it up", flush=True)
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+download.look_up = look_up
+sys.exit(cli.main())
+"""
+
+
 def models(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A process that is gone when the block ends, however that happens."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture
@@ -64,19 +95,30 @@ def test_a_models_whole_life(hub: Hub, toy_folder: Path) -> None:
 
 def test_an_interrupted_download_is_listed_and_goes_on(hub: Hub) -> None:
     hub.trouble = Trouble(bytes_per_s=60_000)
-    process = subprocess.Popen([*COMMAND, "download", NAME], stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + 30
-    while not hub.ranges_of("model.safetensors") and time.monotonic() < end:
-        time.sleep(0.02)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=10)
+    with running([*COMMAND, "download", NAME]) as process:
+        end = time.monotonic() + 30
+        while not hub.ranges_of("model.safetensors") and time.monotonic() < end:
+            time.sleep(0.02)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=10)
     assert process.returncode == 130
     assert f"To go on: draftlight models download {NAME}" in said
+    assert "Traceback" not in said
     assert f"{NAME}  not finished:" in models("list").stdout
     hub.trouble = Trouble()
     assert models("download", NAME).returncode == 0
     assert hub.ranges_of("model.safetensors")[-1].startswith("bytes=")
+
+
+def test_one_ctrl_c_is_enough_whatever_becomes_of_it(hub: Hub) -> None:
+    with running([sys.executable, "-c", DEAF, "models", "download", NAME]) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "looking it up\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert f"To go on: draftlight models download {NAME}" in said
 
 
 def test_a_command_that_needs_a_model_gets_it_and_says_so(hub: Hub) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from core.bench import decode
 from core.bench.conversation import converse
 from core.bench.prompts import read_prompts
+from core.bench.runs import Run, joined
 from core.cli import main
 from core.decoding import loop
 from core.drafting.draft import Draft
@@ -28,7 +32,7 @@ def prompts(tmp_path: Path) -> Path:
     return path
 
 
-def bench(toy_folder: Path, prompts: Path, out: Path) -> int:
+def bench(toy_folder: Path, prompts: Path, out: Path, *, max_tokens: int = 24) -> int:
     return main(
         [
             *("bench", "decode", "--model", str(toy_folder), "--prompts", str(prompts), "--out", str(out)),
@@ -40,7 +44,7 @@ def bench(toy_folder: Path, prompts: Path, out: Path) -> int:
                 "--n-min",
                 "2",
                 "--max-tokens",
-                "24",
+                str(max_tokens),
                 "--max-prompt-tokens",
                 "20",
             ),
@@ -80,6 +84,47 @@ def test_a_difference_is_reported_and_fails(
     monkeypatch.setattr(loop, "walk", gullible)
     assert bench(toy_folder, prompts, tmp_path / "out") == 1
     assert "**different**" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_an_answer_of_one_token_has_nothing_to_compare(
+    toy_folder: Path, prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench(toy_folder, prompts, tmp_path / "out", max_tokens=1) == 0
+    cells = json.loads((tmp_path / "out" / "results.json").read_text())["cells"]
+    assert [cell["ratio_median"] for cell in cells] == [0.0] * 6
+    report, said = capsys.readouterr()
+    rows = [line for line in report.splitlines() if line.startswith("| list | ")]
+    assert [row.split(" | ")[2:5] for row in rows] == [["nothing to compare", "–", "–"]] * 3
+    assert "- list, off: 2 of 2 pairs, 1 token" in report
+    assert said.count("nothing to compare") == 6
+    assert "0.00" not in said.replace("mean 0.00", "")
+
+
+def test_a_pair_with_nothing_to_compare_is_in_no_median(
+    toy_folder: Path, prompts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, asked = decode.mlx_lm, []
+
+    def once_without_time(*arguments: Any, **options: Any) -> Run:
+        asked.append(1)
+        run = honest(*arguments, **options)
+        # Every third answer: of each cell's warm-up and two pairs, the last.
+        return replace(run, tokens_per_s=0.0 if len(asked) % 3 == 0 else 2.0)
+
+    monkeypatch.setattr(decode, "mlx_lm", once_without_time)
+    assert bench(toy_folder, prompts, tmp_path / "out") == 0
+    for cell in json.loads((tmp_path / "out" / "results.json").read_text())["cells"]:
+        first, last = cell["pairs"]
+        assert last["ratio"] == 0.0
+        assert cell["ratio_median"] == first["ratio"] > 0
+        assert cell["baseline_tokens_per_s_median"] == 2.0
+    assert "- list, off: 1 of 2 pairs, 24 tokens" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_answers_without_decode_time_are_not_in_the_speed_of_all() -> None:
+    timed, at_once = Run([1, 2, 3], 0.1, 10.0), Run([1, 2, 3, 4], 0.1, 0.0)
+    assert joined([timed, at_once]).tokens_per_s == pytest.approx(10.0)
+    assert joined([at_once]).tokens_per_s == 0.0
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.bench.statistic import compare, median, quartiles, sign_test
+from core.bench.statistic import compare, known, median, quartiles, sign_test, speed_ratio
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,9 @@ def test_middle_values() -> None:
     assert quartiles([1.0, 2.0, 3.0, 4.0, 5.0]) == (2.0, 4.0)
     assert quartiles([7.0]) == (7.0, 7.0)
     assert quartiles([]) == (0.0, 0.0)
+
+
+def test_what_nobody_knows_is_compared_with_nothing() -> None:
+    assert speed_ratio(15.0, 10.0) == pytest.approx(1.5)
+    assert speed_ratio(0.0, 10.0) == speed_ratio(15.0, 0.0) == speed_ratio(0.0, 0.0) == 0.0
+    assert known([1.5, 0.0, 2.0]) == [1.5, 2.0]

@@ -104,6 +104,18 @@ def test_every_drafter_on_every_class(toy_folder: Path, prompts: Path, tmp_path:
     assert not list(out.glob("*.part"))
 
 
+def test_an_answer_of_one_token_has_nothing_to_compare(
+    toy_folder: Path, prompts: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    command = words(str(toy_folder), prompts, out, "--classes", "list")
+    command[command.index("--max-tokens") + 1] = "1"
+    assert main(command) == 0
+    assert [pair.ratio for cell in results(out).cells for pair in cell.pairs] == [0.0] * 4
+    report = (out / "report.md").read_text()
+    assert report.count("| nothing to compare | – | – | – | – |") == 2
+
+
 def test_the_stream_says_it_all(prompts: Path, tmp_path: Path) -> None:
     """With the starter: the toy model knows no conversation."""
     out = tmp_path / "out"
