@@ -64,6 +64,10 @@ class FocusRing(QObject):
         return self._overlay is not None
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        # A control that is being destroyed still has events, as do those around it, and an error in an
+        # event filter ends the process.
+        if not isValid(self._control):
+            return False
         kind = event.type()
         if watched in self._sources:
             if kind == QEvent.Type.FocusIn and isinstance(event, QFocusEvent):
@@ -87,6 +91,8 @@ class FocusRing(QObject):
         if host is None:
             return
         self._overlay = _Overlay(self._theme, self._radius_px, host)
+        # It lies beside the control, so it does not go with it by itself.
+        self._control.destroyed.connect(self._overlay.deleteLater)
         widget: QWidget | None = self._control
         while widget is not None and widget is not host:
             if widget not in self._sources:

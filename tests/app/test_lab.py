@@ -17,8 +17,9 @@ from app.panels.lab.difference_window import DifferenceWindow
 from app.panels.lab.window import LabWindow
 from app.scenario import ask
 from app.session.lab import LabStage
+from app.session.link import WorkerLink
 from app.window import MainWindow
-from core.events import PositionStat
+from core.events import Command, PositionStat, StandStill
 from core.events.sweep import SweepCell, SweepPair, SweepReading, SweepResults, SweepTurn
 from tests.app.stage import click, gone, play, press, ready, until
 
@@ -116,8 +117,23 @@ def test_a_sweep(qapp: QApplication, toy_folder: Path, prompts: Path, tmp_path: 
     play(qapp, scene, folder=tmp_path / "home")
 
 
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the chat's worker was to stand still, each time that it was told."""
+    found: list[bool] = []
+    send = WorkerLink.send
+
+    def heard(link: WorkerLink, command: Command) -> None:
+        if isinstance(command, StandStill):
+            found.append(command.wanted)
+        send(link, command)
+
+    monkeypatch.setattr(WorkerLink, "send", heard)
+    return found
+
+
 def test_it_stands_still_while_the_chat_is_answered_and_stops_at_once(
-    qapp: QApplication, toy_folder: Path, prompts: Path
+    qapp: QApplication, toy_folder: Path, prompts: Path, told: list[bool]
 ) -> None:
     def state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
@@ -130,6 +146,7 @@ def test_it_stands_still_while_the_chat_is_answered_and_stops_at_once(
         await until(lambda: window.lab.lab.total > 0, 60, "never began")
         pid = window.lab.process.pid
         assert pid
+        assert told == [True]  # its idle work would be measured, too
         ask(window, "Please write 30 words slowly")
         assert window.lab.lab.paused
         assert lab.choices.about.text() == strings.PAUSED
@@ -143,6 +160,7 @@ def test_it_stands_still_while_the_chat_is_answered_and_stops_at_once(
         assert lab.choices.about.text() == strings.STOPPING
         await until(lambda: window.lab.lab.stage is LabStage.IDLE, what="does not stop")
         assert gone(pid)
+        assert told == [True, True, False]
         assert window.lab.lab.trouble == ""
         assert window.lab.lab.results
 

@@ -15,6 +15,7 @@ from core.events import Attachment
         ("word " * 400, 500),
         ("霧" * 400, 400),
         ("word " * 400_000, 500_000),
+        ("word " * 40_000 + "霧" * 200_000 + "word " * 40_000, 300_000),
     ],
 )
 def test_estimates_know_writing_without_spaces_and_look_into_long_texts(text: str, tokens: int) -> None:

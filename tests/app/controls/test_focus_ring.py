@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QRect, Qt
 from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from app.controls import Button, Spin
 from app.theme.theme import Theme
@@ -107,6 +108,31 @@ def test_a_control_may_die_while_it_is_drawn(theme: Theme, window: QWidget, qtbo
     button.deleteLater()
     qtbot.waitUntil(lambda: _rings(window) == [])
     theme.set_scheme("dark")
+
+
+def test_its_surroundings_may_move_while_a_control_is_destroyed(
+    theme: Theme, window: QWidget, qtbot: QtBot
+) -> None:
+    holder = QWidget(window)
+    holder.setGeometry(10, 10, 150, 80)
+    holder.show()
+    spin = Spin(theme, 0, 9, 1, parent=holder)
+    spin.show()
+    spin.setFocus(Qt.FocusReason.TabFocusReason)
+    assert len(_rings(window)) == 1
+    moved: list[bool] = []
+
+    def move() -> None:
+        """The ring still watches the holder, and of its control only an empty wrapper is left."""
+        moved.append(isValid(spin))
+        holder.resize(160, 90)
+
+    spin.destroyed.connect(move)
+    QCoreApplication.postEvent(holder, QEvent(QEvent.Type.LayoutRequest))
+    spin.deleteLater()
+    qtbot.waitUntil(lambda: moved == [False])
+    assert holder.width() == 160
+    qtbot.waitUntil(lambda: _rings(window) == [])
 
 
 def test_a_control_without_surroundings_has_none(theme: Theme, qtbot: QtBot) -> None:
