@@ -24,12 +24,12 @@ def ask(
     return [event for event in events if isinstance(event, Token)], finished
 
 
-def test_it_starts_from_nothing(starter_engine: Engine) -> None:
-    starter_engine.forget(tables=True)
+def test_it_starts_from_nothing(toy_engine: Engine) -> None:
+    toy_engine.forget(tables=True)
     chosen = settings("ngram-mod")
-    first, cold = ask(starter_engine, QUESTION, chosen, apart=False)
-    again, warm = ask(starter_engine, QUESTION, chosen, apart=False)
-    apart, ended = ask(starter_engine, QUESTION, chosen, apart=True)
+    first, cold = ask(toy_engine, QUESTION, chosen, apart=False)
+    again, warm = ask(toy_engine, QUESTION, chosen, apart=False)
+    apart, ended = ask(toy_engine, QUESTION, chosen, apart=True)
     assert [t.id for t in first] == [t.id for t in again] == [t.id for t in apart]
     # Both the cache and the table knew the second answer.
     assert warm.stats.reused_tokens > 0
@@ -39,18 +39,18 @@ def test_it_starts_from_nothing(starter_engine: Engine) -> None:
     assert ended.stats.accepted == cold.stats.accepted
 
 
-def test_it_leaves_everything_as_it_was(starter_engine: Engine) -> None:
-    starter_engine.forget(tables=True)
+def test_it_leaves_everything_as_it_was(toy_engine: Engine) -> None:
+    toy_engine.forget(tables=True)
     chosen = settings("ngram-mod")
-    told, first = ask(starter_engine, QUESTION, chosen, apart=False)
-    ledger, held = starter_engine.ledger, list(starter_engine.ledger.tokens)
-    table = starter_engine.memory.tables.of_family(starter_engine.loaded.info.family)[0]
+    told, first = ask(toy_engine, QUESTION, chosen, apart=False)
+    ledger, held = toy_engine.ledger, list(toy_engine.ledger.tokens)
+    table = toy_engine.memory.tables.of_family(toy_engine.loaded.info.family)[0]
     inserts = table.figures().inserts
     other = (Message("user", "Tell me of the sea, in many words."),)
-    ask(starter_engine, other, chosen, apart=True)
-    assert starter_engine.ledger is ledger
+    ask(toy_engine, other, chosen, apart=True)
+    assert toy_engine.ledger is ledger
     assert ledger.tokens == held
     assert table.figures().inserts == inserts
     answer = Message("assistant", "".join(token.text for token in told))
-    _, second = ask(starter_engine, (*QUESTION, answer, Message("user", "Thanks.")), chosen, apart=False)
+    _, second = ask(toy_engine, (*QUESTION, answer, Message("user", "Thanks.")), chosen, apart=False)
     assert second.stats.reused_tokens >= first.stats.prompt_tokens

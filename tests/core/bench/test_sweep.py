@@ -32,6 +32,7 @@ from core.events.sweep import (
     SweepTurn,
     decode_sweep_event,
 )
+from tests.core.toy import write_toy_model
 
 LINES: list[dict[str, Any]] = [
     {"class": "list", "prompt": "one two one two one two"},
@@ -117,9 +118,10 @@ def test_an_answer_of_one_token_has_nothing_to_compare(
 
 
 def test_the_stream_says_it_all(prompts: Path, tmp_path: Path) -> None:
-    """With the starter: the toy model knows no conversation."""
     out = tmp_path / "out"
-    command = words("starter", prompts, out, "--keep", "10,100", "--keep-tokens", "900")
+    # Long enough that something is skipped: the last 512 tokens are always read.
+    write_toy_model(tmp_path / "toy", max_position_embeddings=2048)
+    command = words(str(tmp_path / "toy"), prompts, out, "--keep", "10,100", "--keep-tokens", "900")
     command[command.index("--drafters") + 1] = "ngram-simple"
     command[command.index("--pairs") + 1] = "1"
     command[command.index("--max-tokens") + 1] = "6"
