@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
+from app.chat.finder import Finder
 from app.columns import Arrangement, Columns
 from app.desk.desk import Desk
 from app.menus import focused
 from app.menus.facts import Facts
+from app.panels.document_finder import DocumentFinder
 from app.session.reading import documents
 from app.session.turn import Link, Phase
 from app.views import Views
@@ -127,10 +129,16 @@ class Commands(QObject):
         self._views.document.jump(steps)
 
     def _find(self) -> None:
-        self._views.transcript.finder.open()
+        self._finder().open()
+
+    def _finder(self) -> Finder | DocumentFinder:
+        """Of what the person is at: the document, if the keyboard is there, else the chat."""
+        focused_widget, document = QApplication.focusWidget(), self._views.document
+        in_document = focused_widget is not None and document.isAncestorOf(focused_widget)
+        return document.finder if in_document and document.shown else self._views.transcript.finder
 
     def _find_step(self, forward: bool) -> None:
-        finder = self._views.transcript.finder
+        finder = self._finder()
         if finder.is_open:
             finder.step(forward)
         else:

@@ -25,12 +25,17 @@ class Match(Struct, frozen=True, gc=False):
     end: int
 
 
+def pattern_of(needle: str) -> re.Pattern[str] | None:
+    """What matches `needle`: any capitals, any white space for any other. None if there are no words."""
+    words = needle.split()
+    return re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE) if words else None
+
+
 def matches_in(pieces: Sequence[Piece], needle: str) -> tuple[Match, ...]:
     """Where `needle` is in `pieces`, in reading order; an empty one is nowhere."""
-    words = needle.split()
-    if not words:
+    pattern = pattern_of(needle)
+    if pattern is None:
         return ()
-    pattern = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
     return tuple(
         Match(number, match.start(), match.end())
         for number, piece in enumerate(pieces)

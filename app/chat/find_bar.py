@@ -1,4 +1,4 @@
-"""FindBar: what to look for in the chat, how many there are, and the way from one to the next."""
+"""FindBar: what to look for in a text, how many there are, and the way from one to the next."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _COUNT_PX = 76
 
 
 class FindBar(QWidget):
-    """Lies over the conversation. `show_count` says how it stands; Return and ⇧Return step."""
+    """Lies over the text that `name` tells of. `show_count` says how it stands; Return and ⇧Return step."""
 
     text_changed = Signal(str)
     step_requested = Signal(bool)  # forwards
     closed = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, theme: Theme, parent: QWidget, name: str = strings.FIND) -> None:
         super().__init__(parent)
         self._theme = theme
         self.resize(WIDTH_PX, HEIGHT_PX)
-        self.field = _Field(theme, self)
+        self.field = _Field(theme, self, name)
         self.field.textChanged.connect(self.text_changed)
         self.field.stepped.connect(self.step_requested)
         self.field.left.connect(self.closed)
@@ -50,7 +50,7 @@ class FindBar(QWidget):
         row.addSpacing(4)
         for button in (self.previous, self.next, self.close_button):
             row.addWidget(button)
-        self.setAccessibleName(strings.FIND)
+        self.setAccessibleName(name)
         theme.changed.connect(self.update)
         self.show_count(0, 0, True)
 
@@ -83,14 +83,14 @@ class _Field(QLineEdit):
     stepped = Signal(bool)
     left = Signal()
 
-    def __init__(self, theme: Theme, parent: FindBar) -> None:
+    def __init__(self, theme: Theme, parent: FindBar, name: str) -> None:
         super().__init__(parent)
         self._theme = theme
         self._bar = parent
         self.setFrame(False)
         self.setFont(ui_font(13))
-        self.setPlaceholderText(strings.FIND)
-        self.setAccessibleName(strings.FIND)
+        self.setPlaceholderText(name)
+        self.setAccessibleName(name)
         self.setAttribute(Qt.WidgetAttribute.WA_MacShowFocusRect, False)
         theme.changed.connect(self._restyle)
         self._restyle()

@@ -35,7 +35,7 @@ from app.chat.piece_box import PieceBox
 from app.chat.selection import Place, Selection, everything, selected_text, word_at
 from app.chat.text_style import answer_style
 from app.controls.focus_ring import FocusRing
-from app.controls.shapes import draw_box
+from app.controls.shapes import draw_found
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 MARGIN_PX = 8
 _SELECTION_ALPHA = 70
-_FOUND_ALPHA = 64
 _KEY = QKeySequence.StandardKey
 _MOVES: dict[QKeySequence.StandardKey, Move] = {
     _KEY.SelectPreviousChar: "left",
@@ -316,12 +315,9 @@ class TextCanvas(ReadAloud):
         for match in self._found:
             if match.piece != number or match.end > len(box.piece.text):
                 continue
-            color = self._theme.color("accent")
-            fill = self._theme.color("accent")
-            fill.setAlpha(_FOUND_ALPHA)
             for rect in box.layout.rects(match.start, match.end):
-                area = rect.translated(box.text_left, box.text_top).adjusted(-1, 2, 1, -2)
-                draw_box(painter, area, 3, fill, color if match == self._looked_at else None)
+                area = rect.translated(box.text_left, box.text_top)
+                draw_found(painter, area, self._theme.color("accent"), match == self._looked_at)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() != Qt.MouseButton.LeftButton:

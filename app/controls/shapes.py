@@ -9,6 +9,8 @@ from __future__ import annotations
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
+_FOUND_ALPHA = 64
+
 
 def draw_box(
     painter: QPainter, rect: QRectF, radius_px: float, fill: QColor | None, frame: QColor | None = None
@@ -39,6 +41,13 @@ def draw_text(
     painter.setPen(color)
     shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, rect.width() + 0.5)
     painter.drawText(rect, int(align | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), shown)
+
+
+def draw_found(painter: QPainter, rect: QRectF, accent: QColor, looked_at: bool) -> None:
+    """Behind words that were looked for; the ones that are `looked_at` are framed."""
+    fill = QColor(accent)
+    fill.setAlpha(_FOUND_ALPHA)
+    draw_box(painter, rect.adjusted(-1, 2, 1, -2), 3, fill, accent if looked_at else None)
 
 
 def blend(front: QColor, back: QColor, share: float) -> QColor:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QTextLayout, QTextLine
 
-from app.controls.shapes import blend
+from app.controls.shapes import blend, draw_found
 from app.panels.document_blocks import Block, Part
 from app.panels.document_measures import DocumentMeasures
 from app.theme.theme import Theme
@@ -58,11 +58,26 @@ class BlockPainter:
         painter.setPen(self._theme.color("dim" if dim else "text"))
         layout.draw(painter, QPointF(LEFT_PX + TEXT_LEFT_PX, y + above))
 
+    def paint_found(
+        self, painter: QPainter, block: Block, layout: QTextLayout, parts: Sequence[Part], y: float, at: int
+    ) -> None:
+        """A light film over words that were looked for; match `at` is looked at."""
+        accent = self._theme.color("accent")
+        for part in parts:
+            for row in self._rows(layout, part, y + self._measures.pads(block)[0]):
+                draw_found(painter, row, accent, part.stretch == at)
+
     def _paint_lines(
         self, painter: QPainter, layout: QTextLayout, part: Part, y: float, tint: QColor
     ) -> None:
         """The tint behind some of a block's characters, and the bar beside their lines."""
-        x = float(LEFT_PX + TEXT_LEFT_PX)
+        for row in self._rows(layout, part, y):
+            painter.setBrush(tint)
+            painter.drawRoundedRect(row.adjusted(-2, 0, 2, 0), 3, 3)
+            self._paint_bar(painter, row.top(), row.height())
+
+    def _rows(self, layout: QTextLayout, part: Part, y: float) -> Iterator[QRectF]:
+        """Where the characters of `part` stand, line by line, as high as a line."""
         line_px = self._measures.line_px
         for index in range(layout.lineCount()):
             line = layout.lineAt(index)
@@ -73,10 +88,7 @@ class BlockPainter:
             begin, end = _x(line, first), _x(line, last)
             # A line's own box begins somewhat below the row it stands in.
             lead = (line_px - line.height()) / 2
-            row = QRectF(x + begin - 2, y + line.y() - lead, end - begin + 4, line_px)
-            painter.setBrush(tint)
-            painter.drawRoundedRect(row, 3, 3)
-            self._paint_bar(painter, row.top(), line_px)
+            yield QRectF(LEFT_PX + TEXT_LEFT_PX + begin, y + line.y() - lead, end - begin, line_px)
 
     def _paint_bar(self, painter: QPainter, top: float, height: float) -> None:
         painter.fillRect(QRectF(LEFT_PX, top, _BAR_PX, height), self._theme.color("accent"))

@@ -18,6 +18,7 @@ from app.controls.popup import Popup
 from app.controls.segment import Segment
 from app.controls.text_label import TextLabel
 from app.panels import strings
+from app.panels.document_finder import DocumentFinder
 from app.panels.document_gutter import DocumentGutter
 from app.panels.document_view import DocumentView
 from app.session.reading import Document
@@ -41,16 +42,19 @@ class DocumentTab(QWidget):
         self._read_tokens: int | None = None
         self.view = DocumentView(theme)
         self.gutter = DocumentGutter(theme)
+        self.finder = DocumentFinder(theme, self.view)
         self.name_label = TextLabel(theme, "", 13, 18, "text", weight=600)
         self.note_label = TextLabel(theme, "", 11, 15, "text2", tabular=True)
         self.chooser = Popup(theme, (("", ""),))
         self.chooser.setAccessibleName(strings.DOCUMENT_CHOICE)
         self.filter = Segment(theme, strings.DOCUMENT_FILTER)
         self.filter.setAccessibleName(strings.DOCUMENT_FILTER_NAME)
+        self.find_button = IconButton(theme, "search", strings.FIND_IN_DOCUMENT)
         self.previous_button = IconButton(theme, "up", strings.PREVIOUS_PASSAGE)
         self.next_button = IconButton(theme, "down", strings.NEXT_PASSAGE)
         self._lay_out()
-        self.filter.value_changed.connect(lambda value: self.view.set_kept_only(value == "kept"))
+        self.filter.value_changed.connect(self._filter)
+        self.find_button.clicked.connect(self.finder.open)
         self.previous_button.clicked.connect(lambda: self.jump(-1))
         self.next_button.clicked.connect(lambda: self.jump(1))
         self.chooser.value_changed.connect(self._choose)
@@ -112,6 +116,7 @@ class DocumentTab(QWidget):
         if document is not None:
             if before is None or before.attachment.text != document.attachment.text:
                 self.view.show_text(document.attachment.text)
+                self.finder.look_again()
             if (
                 before is None
                 or before.reading is not document.reading
@@ -167,6 +172,10 @@ class DocumentTab(QWidget):
             self.chooser.addItem(label, value)
         self.chooser.blockSignals(False)
 
+    def _filter(self, value: str) -> None:
+        self.view.set_kept_only(value == "kept")
+        self.finder.look_again()
+
     def _choose(self, value: str) -> None:
         self.choose(int(value))
         self.document_chosen.emit(int(value))
@@ -217,6 +226,7 @@ class DocumentTab(QWidget):
         tools.setSpacing(4)
         tools.addWidget(self.filter)
         tools.addStretch(1)
+        tools.addWidget(self.find_button)
         tools.addWidget(self.previous_button)
         tools.addWidget(self.next_button)
         head = QWidget()

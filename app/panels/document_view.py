@@ -34,6 +34,7 @@ from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.panels import strings
 from app.panels.document_blocks import Block, Part, block_at, blocks_of, parts_of
+from app.panels.document_find import NONE, Matches
 from app.panels.document_layouts import DocumentLayouts, in_units
 from app.panels.document_measures import DocumentMeasures
 from app.panels.document_paint import (
@@ -67,6 +68,7 @@ class DocumentView(QAbstractScrollArea):
         self._marked = False
         self._kept_only = False
         self._current = -1
+        self._matches = NONE
         self._heights: list[float] = []
         self._measured: list[bool] = []
         self._tops: list[float] = []
@@ -116,6 +118,23 @@ class DocumentView(QAbstractScrollArea):
             self._kept_only = kept_only
             self._choose_shown()
             self.scroll_to_character(first)
+
+    def show_matches(self, matches: Matches) -> None:
+        """Mark words that were looked for, and go to the one that is looked at."""
+        self._matches = matches
+        if matches.current >= 0:
+            self.scroll_to_character(matches.starts[matches.current], self.viewport().height() // 4)
+        self.viewport().update()
+
+    @property
+    def text(self) -> str:
+        """All of the document."""
+        return self._text
+
+    def shows(self, character: int) -> bool:
+        """Whether its paragraph is not left out."""
+        wanted = block_at(self._starts, character)
+        return bool(self._shown) and self._shown[block_at(self._shown, wanted)] == wanted
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -173,9 +192,8 @@ class DocumentView(QAbstractScrollArea):
         else:
             first, _ = self.visible_characters()
             after = block_at(self._stretch_starts, first)
-            target = after if steps > 0 and self._stretches[after].first >= first else after + max(0, steps)
-            if steps < 0 and self._stretches[after].first >= first:
-                target = after - 1
+            ahead = self._stretches[after].first >= first
+            target = after + (min(0, steps) if ahead else max(0, steps))
         if not 0 <= target < len(self._stretches):
             return False
         self.select_stretch(target)
@@ -219,7 +237,7 @@ class DocumentView(QAbstractScrollArea):
 
     def _lay_out_again(self) -> None:
         """Lines break elsewhere; the reader stays at the same words."""
-        first, _ = self.visible_characters() if self._tops else (0, 0)
+        first = self.visible_characters()[0] if self._tops else 0
         self._choose_shown()
         self.scroll_to_character(first)
 
@@ -253,10 +271,12 @@ class DocumentView(QAbstractScrollArea):
         block_painter = BlockPainter(self._theme, self._measures, self.viewport().width(), self._current)
         changed = False
         while place < len(self._shown) and y < bottom - top:
-            changed = self._measure(place) or changed
-            block = self._blocks[self._shown[place]]
+            changed |= self._measure(place)
+            block, layout = self._blocks[self._shown[place]], self._layout(place)
             parts = self._units(block) if self._marked else None
-            block_painter.paint(painter, block, self._layout(place), parts, y, self._heights[place])
+            found = in_units(self._matches.within(block), self._text[block.start : block.end])
+            block_painter.paint(painter, block, layout, parts, y, self._heights[place])
+            block_painter.paint_found(painter, block, layout, found, y, self._matches.current)
             y += self._heights[place]
             place += 1
         if changed:

@@ -118,6 +118,7 @@ SIDE_TABS_NAME = "Panel"
 # ---- document
 DOCUMENT_TEXT = "Document text"
 DOCUMENT_MAP = "Map of the document"
+FIND_IN_DOCUMENT = "Find in document"
 DOCUMENT_CHOICE = "Document"
 DOCUMENT_FILTER = (("all", "All"), ("kept", "Kept only"))
 DOCUMENT_FILTER_NAME = "Which passages"

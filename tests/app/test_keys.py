@@ -311,6 +311,15 @@ def test_panels_tint_and_document(qapp: QApplication) -> None:
         await press(window, KEY.Key_Down, CTRL | ALT)
         assert views.document.view.current_stretch == 0
         await press(window, KEY.Key_Up, CTRL | ALT)
+        # What is looked through is what the person is at.
+        assert views.document.isAncestorOf(QApplication.focusWidget())
+        await press(window, KEY.Key_F, CTRL)
+        assert views.document.finder.bar.field.hasFocus()
+        assert not views.transcript.finder.is_open
+        views.document.finder.bar.field.setText("rule 7")
+        await press(window, KEY.Key_G, CTRL)
+        assert views.document.finder.bar.count.text() == "2 of 11"
+        await press(window, KEY.Key_Escape)
         await press(window, KEY.Key_D, CTRL | ALT)
         assert views.side.tab == "settings"
         assert not actions["document"].isChecked()
