@@ -70,6 +70,7 @@ class Stock:
             # Hiding it would pass the focus on, to a place beside an entry that is not there any more.
             focus.clearFocus()
         item.hide()
+        item.body.let_go()
         item.deleteLater()
 
     def drop_all(self) -> None:

@@ -101,6 +101,11 @@ class TextCanvas(ReadAloud):
         self.place_copies()
         self.update()
 
+    def let_go(self) -> None:
+        """It is not shown any more. What was laid out goes at once, and not when Python next looks for
+        cycles: until then a hundred answers would have been laid out, and their memory stays taken."""
+        self.boxes = []
+
     def append_pieces(self, pieces: Sequence[Piece]) -> None:
         """Show these below."""
         for piece in pieces:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -191,3 +193,19 @@ def test_tab_goes_through_the_conversation_as_it_is_read(transcript: Transcript,
             break
     assert visited == ["t5", "t4", "t3", "t2", "t1", "t0"]
     other.deleteLater()
+
+
+def test_what_was_laid_out_goes_with_its_widget(transcript: Transcript) -> None:
+    """At once: what waits for Python to look for cycles keeps its memory taken."""
+    transcript.show_turns(TURNS)
+    answer = transcript.answer(TURNS[-1].id)
+    assert answer
+    kept = [weakref.ref(chunk) for box in answer.body.boxes for chunk in box.layout._chunks]
+    assert kept
+    del answer
+    gc.disable()
+    try:
+        transcript.clear()
+        assert not [chunk for chunk in kept if chunk() is not None]
+    finally:
+        gc.enable()
