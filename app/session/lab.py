@@ -68,6 +68,7 @@ class Lab(Struct, frozen=True):
     seconds_left: float | None = None
     chat_busy: bool = False
     trouble: str = ""
+    answers: int = 0  # of the total; the others are long prompts
 
     @property
     def paused(self) -> bool:
@@ -212,11 +213,12 @@ def _heard(lab: Lab, event: SweepEvent) -> Lab:
     match event:
         case SweepStarted():
             results = replace(results, model=event.model, machine=event.machine, noise=event.noise)
-            return replace(lab, results=results, total=event.answers + event.readings)
+            total = event.answers + event.readings
+            return replace(lab, results=results, total=total, answers=event.answers)
         case SweepProgress(done, total, doing, seconds_left):
             return replace(lab, done=done, total=total, doing=doing, seconds_left=seconds_left)
         case SweepEnded():
-            results = replace(results, ended=True, took_s=event.took_s, answers=lab.done)
+            results = replace(results, ended=True, took_s=event.took_s, answers=lab.answers)
             return replace(lab, results=results)
         case SweepCell():
             return replace(lab, results=replace(results, cells=(*results.cells, event)))

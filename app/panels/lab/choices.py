@@ -142,9 +142,13 @@ class Choices(QWidget):
     def show_lab(self, lab: Lab) -> None:
         """Run becomes Stop with progress, and back."""
         idle = lab.stage is LabStage.IDLE
-        self.run_button.setVisible(idle)
-        self.stop_button.setVisible(not idle)
+        shown, hidden = (self.run_button, self.stop_button) if idle else (self.stop_button, self.run_button)
+        had_focus = hidden.hasFocus()
+        shown.show()
         self.stop_button.setEnabled(lab.stage is LabStage.RUNNING)
+        if had_focus:
+            shown.setFocus()  # before the other one goes, which would pass it on to somebody else
+        hidden.hide()
         self._bar.setVisible(not idle)
         self._bar.show_share(lab.done / lab.total if lab.total else 0.0)
         self._body.setEnabled(idle)

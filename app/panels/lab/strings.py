@@ -113,11 +113,15 @@ def head(model: str, answers: int, took_s: float, ended: bool, at_s: float) -> s
     return said if ended else f"{said}, not ended"
 
 
+_JOINED = "\u00a0"  # a space at which no line ends
+
+
 def duration(length_s: float) -> str:
     if length_s < 90:
-        return f"{length_s:.0f} s"
+        return f"{length_s:.0f}{_JOINED}s"
     minutes, rest = divmod(round(length_s), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    words = (minutes, "min", rest, "s") if minutes < 60 else (minutes // 60, "h", minutes % 60, "min")
+    return _JOINED.join(map(str, words))
 
 
 def plan(answers: int, readings: int, about_s: float | None) -> str:

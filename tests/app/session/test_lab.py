@@ -81,6 +81,8 @@ def test_a_sweep_from_its_start_to_its_end() -> None:
         0.5,
         12.0,
     )
+    # Of the eight, two were long prompts.
+    assert results.answers == 6
     assert results.cells == (CELL,)
     assert results.turns == (TURN,)
     assert results.readings == (READING,)
