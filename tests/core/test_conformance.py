@@ -1,7 +1,10 @@
 """Conformance: every registered drafter on every architecture gives what plain decoding gives.
 
-Registration alone puts a drafter in here. Tiny random models, windows that every run crosses,
-at least 200 tokens; then stops and cancels at random places, and a second turn after them.
+Registration alone puts a drafter in here. Tiny random models and windows that every run crosses;
+then stops and cancels at random places, and a second turn after them. Greedy answers are tried with
+every drafter on every architecture. What follows from the caches alone (stops, cancels, sampling) is
+tried so on one architecture of each kind of cache, and on the others with one drafter; the rest, and
+longer answers, are slow.
 """
 
 from __future__ import annotations
@@ -29,13 +32,31 @@ from core.settings import Settings, assign, assign_all
 from tests.core.architectures import ARCHITECTURES, CONTEXT_TOKENS, VOCABULARY, tiny
 from tests.core.decoding.test_loop import prompt_with_repetition
 
-TOKENS = 200
+TOKENS = 120
+LONG_TOKENS = 200
 DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts]
 # A tree drafter is tried as a chain drafter too: guarded verification takes chains only.
 VARIANTS = [(name, "fast") for name in DRAFTING] + [(n, "guarded") for n in DRAFTING if DRAFTERS[n].trees]
 VARIANT_IDS = [f"{name}-{'chain' if mode == 'guarded' else 'free'}" for name, mode in VARIANTS]
 everywhere = pytest.mark.parametrize("architecture", ARCHITECTURES)
 each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=VARIANT_IDS)
+lengths = pytest.mark.parametrize("tokens", [TOKENS, pytest.param(LONG_TOKENS, marks=pytest.mark.slow)])
+# Full, sliding, recurrent and chunked caches.
+ONE_OF_EACH = ("llama", "gemma3_text", "qwen3_5", "llama4")
+# Of trees where they can be verified, and of every step: the table knows what was just said.
+ONE_DRAFTER = ("cacheback", "fast")
+chosen_pairs = pytest.mark.parametrize(
+    ("architecture", "variant"),
+    [
+        pytest.param(
+            *(architecture, variant),
+            id=f"{name}-{architecture}",
+            marks=() if architecture in ONE_OF_EACH or variant == ONE_DRAFTER else pytest.mark.slow,
+        )
+        for architecture in ARCHITECTURES
+        for variant, name in zip(VARIANTS, VARIANT_IDS)
+    ],
+)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +88,7 @@ def tiny_once(architecture: str) -> Any:
 @cache
 def plain(architecture: str, prompt: tuple[int, ...]) -> list[int]:
     """mlx-lm's own loop."""
-    steps = generate_step(mx.array(prompt), tiny_once(architecture), max_tokens=TOKENS)
+    steps = generate_step(mx.array(prompt), tiny_once(architecture), max_tokens=LONG_TOKENS)
     return [int(token) for token, _ in steps]
 
 
@@ -103,13 +124,14 @@ def run(
 
 @everywhere
 @each_variant
+@lengths
 def test_greedy_equals_plain_decoding(
-    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
+    engine: Engine, architecture: str, variant: tuple[str, str], tokens: int, toy_folder: Path
 ) -> None:
     prompt = prompt_with_repetition(random.Random(architecture))
     expected = plain(architecture, tuple(prompt))
-    got, finished = run(engine, prompt, settings(variant, toy_folder))
-    assert got == expected
+    got, finished = run(engine, prompt, settings(variant, toy_folder, **{"sampling.max_tokens": tokens}))
+    assert got == expected[:tokens]
     stats, effective = finished.stats, finished.effective
     if why_no_rollback(engine.ledger.cache):
         assert effective.drafter == "off"
@@ -117,15 +139,14 @@ def test_greedy_equals_plain_decoding(
         return
     assert effective.drafter == variant[0]
     assert stats.drafted > 0
-    assert stats.tokens == stats.accepted + stats.bonus + stats.normal == TOKENS
+    assert stats.tokens == stats.accepted + stats.bonus + stats.normal == tokens
     assert stats.steps == stats.bonus + stats.normal
     if DRAFTERS[variant[0]].trees:
         refused = [c.reason for c in effective.changes if c.asked.endswith("(tree)")]
         assert bool(refused) == (variant[1] == "guarded" or not ARCHITECTURES[architecture].trees)
 
 
-@everywhere
-@each_variant
+@chosen_pairs
 def test_stops_cancels_and_the_turn_after_them(
     engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
 ) -> None:
@@ -184,8 +205,7 @@ SAMPLED = {
 }
 
 
-@everywhere
-@each_variant
+@chosen_pairs
 def test_a_sampled_run_equals_its_plain_run(
     engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
 ) -> None:
@@ -197,8 +217,7 @@ def test_a_sampled_run_equals_its_plain_run(
         assert finished.stats.drafted > 0
 
 
-@everywhere
-@each_variant
+@chosen_pairs
 def test_sampled_stops_cancels_and_the_turn_after_them(
     engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
 ) -> None:

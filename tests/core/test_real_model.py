@@ -14,7 +14,7 @@ the north channel. When the north channel is closed, vessels use the south chann
 def settings(drafter: str, temperature: float = 0.0) -> Settings:
     result = assign(Settings(), "drafting.drafter", drafter)
     result = assign(result, "sampling.temperature", temperature)
-    return assign(result, "sampling.max_tokens", 72)
+    return assign(result, "sampling.max_tokens", 48)
 
 
 def answer(engine: Engine, messages: tuple[Message, ...], chosen: Settings) -> tuple[list[Token], Finished]:

