@@ -75,9 +75,13 @@ class InstrumentStrip(QWidget):
     def show_prefill(self, progress: PrefillProgress, now_s: float | None = None) -> None:
         """The prompt is being read: its progress stands where the first token's time will."""
         now_s = time.monotonic() if now_s is None else now_s
-        done_tokens = progress.scored_tokens if progress.phase == "scoring" else progress.done_tokens
+        done_tokens, total_tokens = progress.scored_tokens, progress.total_tokens
+        if progress.phase == "reading":
+            # As the reading card counts: what was read for an earlier question is not read now.
+            done_tokens = max(0, progress.done_tokens - progress.reused_tokens)
+            total_tokens -= progress.reused_tokens
         self.speed.show_reading(self._reading_speed.add(done_tokens, progress.time_s), now_s)
-        self.first_token.show_reading(done_tokens, progress.total_tokens)
+        self.first_token.show_reading(done_tokens, total_tokens)
         self.acceptance.reset()
         self._arrange()
 
