@@ -10,7 +10,7 @@ SCHEME ?= light
 BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
+.PHONY: help setup run test test-core test-window test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
 .PHONY: bench-prefill bench-quality
 .PHONY: wheel-check app app-check app-linux
 
@@ -35,7 +35,15 @@ run: setup ## Open Draftlight
 	@$(BIN)/draftlight
 
 test: setup ## Run all tests but the slow sweeps
-	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q
+	@$(MAKE) --no-print-directory -j2 test-core test-window
+
+# Side by side; threads of two processes that wait for each other would take longer than the work.
+test-core test-window: export OPENBLAS_NUM_THREADS = 1
+test-core: setup
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q -p no:cacheprovider tests/core
+
+test-window: setup
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q -p no:cacheprovider --ignore=tests/core tests
 
 test-slow: setup ## Run the slow sweeps with the real model too
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q -m "(slow or not slow) and not e2e"

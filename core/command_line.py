@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
 
     window = benches.add_parser("window", help="the window: opening, scrolling, streaming, memory, its cost")
     _add_model(window)
-    window.add_argument("--parts", default="start,scenes,cost", help="comma-separated (default all)")
+    window.add_argument("--parts", default="start,ready,scenes,cost", help="comma-separated (default all)")
     window.add_argument("--pairs", type=int, default=9, help="measured pairs of the cost (default 9)")
     window.add_argument("--out", type=Path, required=True, metavar="DIR")
     window.set_defaults(run=_bench_window)
