@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 180.0
 MAX_TOKENS = 96
+# A drafter that remembers nothing: one that does would guess the whole answer the next time, and leave
+# no token that is written without a draft. Nothing of this belongs to the person's chats either.
+_SETTINGS = [
+    ("sampling.max_tokens", MAX_TOKENS),
+    ("drafting.drafter", "ngram-simple"),
+    ("tables.learn", False),
+]
 # The answer begins in the model's own words (normal) and then repeats the list (drafts that
 # are accepted, each followed by the verifier's own token).
 QUESTION = (
@@ -62,12 +69,12 @@ def run_smoke(
 async def _ask_once(window: MainWindow, timeout_s: float) -> str:
     """The JSON line. Raises `ScenarioFailed`."""
     from app.scenario import Deadline, ScenarioFailed, answer_of, ask
-    from core.settings import assign
+    from core.settings import assign_all
 
     deadline = Deadline(timeout_s)
     await deadline.until_ready(window)
     inspector = window.views.inspector
-    inspector.set_settings(assign(inspector.settings, "sampling.max_tokens", MAX_TOKENS))
+    inspector.set_settings(assign_all(inspector.settings, _SETTINGS))
     turn_id = ask(window, QUESTION)
 
     def over() -> bool:

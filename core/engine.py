@@ -31,7 +31,6 @@ from core.errors import (
     NoModelError,
     OutOfMemoryError,
     PromptTooLongError,
-    RequestError,
 )
 from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.kv.ledger import Ledger
@@ -40,7 +39,7 @@ from core.measured import Measured
 from core.models import memory
 from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import is_exhausted
-from core.models.prompt import offsets, render
+from core.models.prompt import check_begun, offsets, render
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import why_whole
 from core.prefill.reading import Means, ScoringDraft, Text
@@ -239,7 +238,7 @@ class Engine:
         prompt = render(tokenizer, request.messages, settings.chat.system_prompt)
 
         begun = request.begun
-        self._check_begun(begun)
+        check_begun(begun, self.loaded.info)
 
         def laid_out() -> Layout:
             told = offsets(tokenizer, prompt)
@@ -260,15 +259,6 @@ class Engine:
         """Like `generate`, from token ids instead of messages; their end is taken for the question."""
         text = Text(list(prompt), "", lambda: unknown_layout(len(prompt)))
         yield from self._answer(text, settings, cancelled, request)
-
-    def _check_begun(self, begun: Sequence[int]) -> None:
-        known = self.loaded.info.vocabulary
-        strange = next((token for token in begun if not 0 <= token < known), None)
-        if strange is not None:
-            raise RequestError(
-                f"The begun answer has the token {strange:,}; {self.loaded.info.name} knows {known:,}.",
-                "Load the model that began it.",
-            )
 
     def _answer(
         self,

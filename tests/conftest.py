@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ settings.load_profile("draftlight")
 if os.environ.setdefault("QT_QPA_PLATFORM", "offscreen") == "offscreen":
     # Its own screen is 800 pixels wide, and windows fit the screen they are on.
     os.environ["QT_QPA_PLATFORM"] = f"offscreen:configfile={Path(__file__).with_name('screen.json')}"
+# A shell that runs the tests in the background has them ignore Ctrl-C, and all that they start, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 _home = tempfile.TemporaryDirectory(prefix="draftlight-tests-")
 os.environ["DRAFTLIGHT_HOME"] = _home.name
 

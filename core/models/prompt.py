@@ -12,8 +12,8 @@ from typing import Any, Literal
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
 
-from core.errors import EmptyPromptError, ModelError
-from core.events import Message
+from core.errors import EmptyPromptError, ModelError, RequestError
+from core.events import Message, ModelInfo
 
 # About as many words as `core.prefill.layout` takes tokens for the question.
 _ASKED_CHARACTERS = 500
@@ -54,6 +54,16 @@ class Prompt(Struct, frozen=True):
         if len(words) > 2 * _ASKED_CHARACTERS:
             return f"{words[:_ASKED_CHARACTERS]}\n{words[-_ASKED_CHARACTERS:]}"
         return words
+
+
+def check_begun(begun: Sequence[int], info: ModelInfo) -> None:
+    """Raises `RequestError` if an answer that is to go on has ids that the model does not know."""
+    strange = next((token for token in begun if not 0 <= token < info.vocabulary), None)
+    if strange is not None:
+        raise RequestError(
+            f"The begun answer has the token {strange:,}; {info.name} knows {info.vocabulary:,}.",
+            "Load the model that began it.",
+        )
 
 
 class _Piece(Struct, frozen=True):

@@ -30,6 +30,9 @@ def test_with_the_starter_model() -> None:
     record = json.loads(line)
     stats = record["stats"]
     assert record["ok"] is True
+    # It passes however often it has run: nothing is remembered from one time to the next.
+    assert record["drafter"] == "ngram-simple"
+    assert record["stats"]["table"] is None
     assert stats["tokens"] == stats["accepted"] + stats["bonus"] + stats["normal"]
     assert min(stats["accepted"], stats["bonus"], stats["normal"]) > 0
     assert stats["tokens_per_s"] > 0
