@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QLineEdit, QWidget
 
 from app.chat import strings
 from app.controls.icon_button import IconButton
@@ -29,6 +29,7 @@ class FindBar(QWidget):
     def __init__(self, theme: Theme, parent: QWidget, name: str = strings.FIND) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._came_from: QWidget | None = None
         self.resize(WIDTH_PX, HEIGHT_PX)
         self.field = _Field(theme, self, name)
         self.field.textChanged.connect(self.text_changed)
@@ -65,12 +66,30 @@ class FindBar(QWidget):
         for button in (self.previous, self.next):
             button.setEnabled(count > 0)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is shown."""
+        return not self.isHidden()
+
     def open(self) -> None:
         """Ready to be typed into; what was looked for last is selected."""
+        if not self.is_open:
+            self._came_from = QApplication.focusWidget()
         self.show()
         self.raise_()
         self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.field.selectAll()
+
+    def leave(self) -> None:
+        """Away with it; the keyboard goes back to where it was, or to what was looked through."""
+        focused = QApplication.focusWidget()
+        had_focus = focused is not None and self.isAncestorOf(focused)
+        self.hide()
+        before, self._came_from = self._came_from, None
+        if before is None or not before.isVisible():
+            before = self.parentWidget()
+        if had_focus and before is not None:
+            before.setFocus()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.chat.entry import Entry
 from app.chat.find import Find, Match
@@ -39,7 +39,6 @@ class Finder(QObject):
         self._first_seen = first_seen
         self._find = Find()
         self._went_to: tuple[Entry, Match] | None = None
-        self._came_from: QWidget | None = None
         self.bar = FindBar(theme, area)
         self.bar.hide()
         self.bar.text_changed.connect(self.search)
@@ -51,12 +50,11 @@ class Finder(QObject):
     @property
     def is_open(self) -> bool:
         """Whether the bar is shown."""
-        return not self.bar.isHidden()
+        return self.bar.is_open
 
     def open(self) -> None:
         """Show the bar; look for what was looked for last."""
         if not self.is_open:
-            self._came_from = QApplication.focusWidget()
             self.search(self.bar.field.text())
         self.place()
         self.bar.open()
@@ -65,12 +63,8 @@ class Finder(QObject):
         """Away with bar and marks; the keyboard goes back to where it was."""
         if not self.is_open:
             return
-        had_focus = self.bar.isAncestorOf(QApplication.focusWidget() or self._area)
-        self.bar.hide()
         self._stop()
-        if had_focus and self._came_from is not None and self._came_from.isVisible():
-            self._came_from.setFocus()
-        self._came_from = None
+        self.bar.leave()
 
     def reset(self) -> None:
         """Another conversation: the search starts anew in it."""

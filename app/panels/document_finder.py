@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject
-from PySide6.QtWidgets import QApplication, QWidget
 
 from app.chat.find_bar import FindBar
 from app.panels import strings
@@ -21,7 +20,6 @@ class DocumentFinder(QObject):
         super().__init__(view)
         self._view = view
         self._matches = NONE
-        self._came_from: QWidget | None = None
         self.bar = FindBar(theme, view, strings.FIND_IN_DOCUMENT)
         self.bar.hide()
         self.bar.text_changed.connect(self.search)
@@ -32,12 +30,11 @@ class DocumentFinder(QObject):
     @property
     def is_open(self) -> bool:
         """Whether the bar is shown."""
-        return not self.bar.isHidden()
+        return self.bar.is_open
 
     def open(self) -> None:
         """Show the bar; look for what was looked for last."""
         if not self.is_open:
-            self._came_from = QApplication.focusWidget()
             self.search(self.bar.field.text())
         self._place()
         self.bar.open()
@@ -46,13 +43,8 @@ class DocumentFinder(QObject):
         """Away with bar and marks; the keyboard goes back to where it was."""
         if not self.is_open:
             return
-        had_focus = self.bar.isAncestorOf(QApplication.focusWidget() or self._view)
-        self.bar.hide()
         self._show(NONE)
-        if had_focus:
-            before = self._came_from
-            (before if before is not None and before.isVisible() else self._view).setFocus()
-        self._came_from = None
+        self.bar.leave()
 
     def look_again(self) -> None:
         """Another text is shown, or more or less of it."""
