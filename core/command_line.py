@@ -182,7 +182,8 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("--costs", default="cpu,apple", help="named cost tables (default cpu,apple)")
     replay.add_argument("--gates", default="always", help="always, auto, or both")
     replay.add_argument("--out", type=Path, metavar="DIR", help="for the report of a replay")
-    replay.add_argument("--learned", type=Path, metavar="TABLE", help="a learned table for auto")
+    replay.add_argument("--learned", type=Path, metavar="TABLE", help="a table of answers, for auto")
+    replay.add_argument("--texts", type=Path, metavar="TABLE", help="a table of texts, for auto")
     replay.set_defaults(run=_bench_replay)
 
     fit = benches.add_parser("fit", help="the weights of auto's evidence, from recorded answers")

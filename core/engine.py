@@ -24,6 +24,8 @@ from core.draft_models import DraftModels
 from core.drafting.cacheback import CachebackDrafter
 from core.drafting.calibration import Calibration
 from core.drafting.gram_table import GramTable
+from core.drafting.joined import Joined
+from core.drafting.learned import Continuations
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.errors import (
@@ -47,7 +49,8 @@ from core.prefill.rest import read_rest
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings, assign
 from core.settings.declaration import check
-from core.tables.built import load_built
+from core.settings.drafting import Auto
+from core.tables.built import SUFFIX, TEXTS_SUFFIX, load_built
 from core.tables.frozen_file import chosen_table
 from core.tables.memory import TableMemory
 
@@ -76,7 +79,7 @@ class Engine:
         self._draft_models: DraftModels | None = None
         self._memory = memory or TableMemory()
         self._measured: Measured | None = None
-        self._learned: tuple[GramTable | None, tuple[str, ...]] | None = None
+        self._learned: dict[str, tuple[GramTable | None, tuple[str, ...]]] = {}
         self._rehearsal = IdleRehearsal(say)
         self._clock = clock
 
@@ -164,7 +167,8 @@ class Engine:
         """Free the model, the draft model and their caches."""
         self._rehearsal.forget_model()
         self._loaded = self._shelf = self._rest = self._draft_models = None
-        self._measured = self._learned = None
+        self._measured = None
+        self._learned.clear()
         mx.clear_cache()
 
     def forget(self, *, tables: bool = False) -> None:
@@ -210,7 +214,7 @@ class Engine:
             return True
         more = self._rehearsal.piece(self._loaded)
         if self._rehearsal.made_table:
-            self._learned = None  # read again for the next answer
+            self._learned.clear()  # read again for the next answer
         return more
 
     def rehearse(self, wanted: bool) -> None:
@@ -369,17 +373,23 @@ class Engine:
             NgramTables() if apart else self._memory.tables_for(settings),
             trees,
             frozen,
-            self._learned_table(changes) if spec.name == "auto" and settings.auto.learned else None,
+            self._continuations(settings.auto, changes) if spec.name == "auto" else None,
             calibration=Calibration() if apart else self._memory.calibration_for(settings),
             proposer=proposer,
         )
 
-    def _learned_table(self, changes: list[Change]) -> GramTable | None:
-        """What models of the family tend to say, if a table of that is at hand; read once a model."""
-        if self._learned is None:
-            self._learned = load_built(self.loaded.info)
-        table, troubles = self._learned
-        changes.extend(Change("auto.learned", "on", "on" if table else "off", text) for text in troubles)
+    def _continuations(self, auto: Auto, changes: list[Change]) -> Continuations | None:
+        """What was learned beforehand for the family, if it is wanted and at hand."""
+        answers = self._learned_table("auto.learned", SUFFIX, changes) if auto.learned else None
+        texts = self._learned_table("auto.texts", TEXTS_SUFFIX, changes) if auto.texts else None
+        return Joined(answers, texts) if answers is not None or texts is not None else None
+
+    def _learned_table(self, setting: str, suffix: str, changes: list[Change]) -> GramTable | None:
+        """The family's table of that kind; read once a model."""
+        if suffix not in self._learned:
+            self._learned[suffix] = load_built(self.loaded.info, suffix)
+        table, troubles = self._learned[suffix]
+        changes.extend(Change(setting, "on", "on" if table else "off", text) for text in troubles)
         return table
 
     def _trees_refused(self, settings: Settings) -> str:

@@ -3,6 +3,8 @@
 From a model, a gram table for the `auto` drafter: its answers are kept as they come, so Ctrl-C
 loses only those under way. From texts, a frozen table for `cacheback`, in bounded memory: what was
 counted is on disk beside the table until that is made. The same command goes on where it stopped.
+From texts for `auto`, a gram table that is asked beside the answers'; it takes a minute and is
+counted anew if it was stopped.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
     from core.tables.leader_count import LeaderCount
 
 _SAY_EVERY_S = 1.0
+# Counted in memory, so 400 MB.
+_MOST_TEXT_TOKENS = 4_000_000
 _COUNTS = (
     *("kbytes", "max_tokens", "batch"),
     *("leader_tokens", "follower_tokens", "leaders", "followers", "least_count"),
@@ -40,22 +44,31 @@ def add_action(actions: Any) -> None:
     source.add_argument(
         "--corpus", nargs="+", type=Path, metavar="PATH", help="text files, or folders of them"
     )
-    build.add_argument(
-        "--out", type=Path, metavar="FILE", help="the table (from a model: default its own place)"
-    )
+    build.add_argument("--out", type=Path, metavar="FILE", help="the table (for auto: default its own place)")
     build.add_argument(
         "--kbytes", type=int, default=1500, help="about how large the table may be (default 1500)"
+    )
+    build.add_argument(
+        "--tokens",
+        type=int,
+        default=0,
+        help=f"for auto: stop after so many, earlier runs' included (default all; of texts"
+        f" {_MOST_TEXT_TOKENS:,})",
     )
     model = build.add_argument_group("from a model")
     model.add_argument(
         "--prompts", type=Path, metavar="F.jsonl", help="lines with prompt, class, then (default: ours)"
     )
-    model.add_argument(
-        "--tokens", type=int, default=0, help="stop after so many, earlier runs' included (default all)"
-    )
     model.add_argument("--max-tokens", type=int, default=200, help="of one answer (default 200)")
     model.add_argument("--batch", type=int, default=16, help="answers under way at once (default 16)")
-    texts = build.add_argument_group("from texts, for the cacheback drafter")
+    texts = build.add_argument_group("from texts")
+    texts.add_argument(
+        "--for",
+        dest="drafter",
+        choices=("cacheback", "auto"),
+        default="cacheback",
+        help="which drafter asks the table (default cacheback); the options below are cacheback's",
+    )
     texts.add_argument(
         "--tokenizer", metavar="MODEL", default="starter", help="the family's tokenizer (default starter's)"
     )
@@ -74,7 +87,9 @@ def run(options: argparse.Namespace) -> int:
             raise RequestError(
                 f"--{name.replace('_', '-')} {getattr(options, name)} is less than 1.", "Give more."
             )
-    return _from_texts(options) if options.corpus else _from_model(options)
+    if not options.corpus:
+        return _from_model(options)
+    return _texts_for_auto(options) if options.drafter == "auto" else _from_texts(options)
 
 
 def _from_model(options: argparse.Namespace) -> int:
@@ -174,14 +189,11 @@ def _from_texts(options: argparse.Namespace) -> int:
         options.kbytes * 1024 // (follower_bytes + 1),
     )
 
-    def encode(text: str) -> list[int]:
-        return [int(i) for i in family.tokenizer.encode(text, add_special_tokens=False)]
-
     counted = options.out.with_name(f".{options.out.name}.counted")
     basis = f"{family.family} {corpus.fingerprint()}"
     try:
         with LeaderCount(shape, family.vocabulary, counted, basis=basis) as count:
-            if not _counted(count, corpus, encode):
+            if not _counted(count, corpus, family.encode):
                 print(f"Stopped. The same command goes on from here; until then {counted} stays.")
                 return 130
             table = count.table()
@@ -206,8 +218,50 @@ def _from_texts(options: argparse.Namespace) -> int:
         f"{options.out}: {len(table):,} leaders, {followers:,} followers,"
         f" {options.out.stat().st_size / 1024:,.0f} KiB, from {learned_from}"
     )
+    _say_passed_over(corpus)
+    return 0
+
+
+def _say_passed_over(corpus: Corpus) -> None:
     if corpus.passed_over:
         print(f"{corpus.passed_over:,} files were passed over, as they are no UTF-8 text.")
+
+
+def _texts_for_auto(options: argparse.Namespace) -> int:
+    from core.models.runtime import prepare
+
+    prepare()
+    from core.models.loader import load_family
+    from core.tables.built import texts_path
+    from core.tables.corpus import Corpus
+    from core.tables.gram_count import Pruning
+    from core.tables.gram_file import save_grams
+    from core.tables.text_grams import TextGrams
+
+    corpus = Corpus(options.corpus)
+    family = load_family(options.tokenizer)
+    grams = TextGrams(corpus, family.encode, most_tokens=options.tokens or _MOST_TEXT_TOKENS)
+    ticker = _Ticker()
+    try:
+        for counted in grams.read():
+            if ticker.due():
+                ticker.say(f"{counted.share:.0%} of the text, {counted.tokens:,} tokens")
+        table = grams.table(Pruning(most_bytes=options.kbytes * 1024))
+    except KeyboardInterrupt:
+        print("Stopped. Nothing was written.")
+        return 130
+    finally:
+        print(file=sys.stderr)
+    if not len(table):
+        raise RequestError("There is no text to learn from.", "Give texts that are not empty.")
+    counted = grams.counted
+    learned_from = f"{counted.tokens:,} tokens of text"
+    path = options.out or texts_path(family.family_name)
+    save_grams(table, path, family=family.family, family_name=family.family_name, learned_from=learned_from)
+    print(f"{path}: {len(table):,} contexts, {path.stat().st_size / 1024:,.0f} KiB, from {learned_from}")
+    if counted.share < 1.0:
+        print(f"That was {counted.share:.0%} of the text. --tokens reads more, at 100 bytes of memory each.")
+    _say_passed_over(corpus)
     return 0
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from core.drafting.gram_table import GramTable
+from core.drafting.learned import Continuations
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DrafterSpec, Resources
 from core.settings import Settings
@@ -34,7 +34,7 @@ class DraftTime(Struct, frozen=True):
 
 
 def draft_times(
-    specs: Iterable[DrafterSpec], prompts: Sequence[Sequence[int]], learned: GramTable | None = None
+    specs: Iterable[DrafterSpec], prompts: Sequence[Sequence[int]], learned: Continuations | None = None
 ) -> list[DraftTime]:
     """One row a drafter, trees where it has them; those that need a model are left out.
 
@@ -47,7 +47,7 @@ def draft_times(
     return [_measure(spec, history, learned) for spec in specs if spec.drafts and not spec.needs_proposer]
 
 
-def _measure(spec: DrafterSpec, history: Sequence[int], learned: GramTable | None) -> DraftTime:
+def _measure(spec: DrafterSpec, history: Sequence[int], learned: Continuations | None) -> DraftTime:
     resources = Resources(1 << 17, "bench", NgramTables(), spec.trees, continuations=learned)
     drafter = spec.build(Settings(), resources)
     drafter.begin(history[:HISTORY_TOKENS])

@@ -24,6 +24,8 @@ from core.drafting.draft import Draft, sanitise
 from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate
 from core.drafting.gram_table import GramTable
+from core.drafting.joined import Joined
+from core.drafting.learned import Continuations
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
 from core.rehearsal.streams import Stream, read_streams
@@ -87,7 +89,8 @@ class ReplayResults(Struct, frozen=True):
 def run(options: argparse.Namespace) -> int:
     """Replay and write `results.json` and `report.md`."""
     streams = read_streams(options.streams)
-    learned = learned_table(options.learned)
+    answers, texts = learned_table(options.learned), learned_table(options.texts)
+    learned = Joined(answers, texts) if answers or texts else None
     names = options.drafters.split(",") if options.drafters else _replayable()
     rows = [
         replay(name, streams, cost_table(cost), gate, learned)
@@ -105,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def replay(
-    name: str, streams: Sequence[Stream], table: CostTable, gate: str, learned: GramTable | None = None
+    name: str, streams: Sequence[Stream], table: CostTable, gate: str, learned: Continuations | None = None
 ) -> Row:
     """One drafter over all streams, each as a request of its own with empty tables but for `learned`."""
     spec = drafter_spec(name)

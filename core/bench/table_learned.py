@@ -22,7 +22,7 @@ from core.errors import RequestError
 from core.events import ModelInfo
 from core.rehearsal.streams import Stream
 from core.settings import Settings, assign_all
-from core.tables.built import frozen_for
+from core.tables.built import TEXTS_SUFFIX, frozen_for, load_built
 
 if TYPE_CHECKING:  # importing it loads MLX, which a bench must prepare first
     from core.engine import Engine
@@ -70,7 +70,10 @@ class LearnedRow(Struct, frozen=True):
 
 
 def configurations(info: ModelInfo, max_tokens: int) -> dict[str, Settings]:
-    """What is compared, plain first. Raises `RequestError` if there is no frozen table for the family."""
+    """What is compared, plain first. Raises `RequestError` if there is no frozen table for the family.
+
+    `auto` is asked with texts only where a table of texts was built for it.
+    """
     frozen = frozen_for(info.family)
     if frozen is None:
         raise RequestError(
@@ -79,11 +82,14 @@ def configurations(info: ModelInfo, max_tokens: int) -> dict[str, Settings]:
         )
     given: dict[str, dict[str, object]] = {
         PLAIN: {"drafting.drafter": "off"},
-        "auto, no table": {"drafting.drafter": "auto", "auto.learned": False},
-        "auto, rehearsed": {"drafting.drafter": "auto"},
+        "auto, no table": {"drafting.drafter": "auto", "auto.learned": False, "auto.texts": False},
+        "auto, rehearsed": {"drafting.drafter": "auto", "auto.texts": False},
         "cacheback, no table": {"drafting.drafter": "cacheback", "cacheback.mode": "dynamic", **_TREE},
         "cacheback, texts": {"drafting.drafter": "cacheback", "cacheback.frozen_file": str(frozen), **_TREE},
     }
+    if load_built(info, TEXTS_SUFFIX)[0] is not None:
+        given["auto, texts"] = {"drafting.drafter": "auto", "auto.learned": False}
+        given["auto, both"] = {"drafting.drafter": "auto"}
     common = {"sampling.max_tokens": max_tokens}
     return {name: assign_all(Settings(), [*common.items(), *each.items()]) for name, each in given.items()}
 

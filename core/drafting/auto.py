@@ -23,8 +23,7 @@ from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.draft import EMPTY, Draft
 from core.drafting.drafter import RejectedRow
 from core.drafting.evidence import Evidence, Guess, Spot
-from core.drafting.gram_table import GramTable
-from core.drafting.learned import Learned
+from core.drafting.learned import Continuations, Learned
 from core.drafting.ngram_table import NgramTable
 from core.drafting.remembered import Remembered
 from core.events import Occupancy, TableFigures
@@ -38,8 +37,8 @@ class AutoDrafter:
     """One request after the other. `capacity_tokens` is the context it must hold.
 
     `calibration` is the family's, shared by all its requests, or None to learn for one answer
-    only. `continuations` is the family's frozen table, if there is one; `memory` its n-gram table,
-    which is asked and taught.
+    only. `continuations` is what was learned beforehand for the family, if anything was; `memory` its
+    n-gram table, which is asked and taught.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class AutoDrafter:
         *,
         tree: bool = True,
         calibration: Calibration | None = None,
-        continuations: GramTable | None = None,
+        continuations: Continuations | None = None,
         memory: NgramTable | None = None,
     ) -> None:
         self._settings = settings

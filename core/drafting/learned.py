@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from core.drafting.gram_table import GramTable, Seen
+from core.drafting.gram_table import Seen
 
 # κ: places a context must have been seen at for its row to weigh as much as the shorter ones'.
 _BELIEF = 0.5
@@ -43,10 +43,17 @@ class Outlook(NamedTuple):
     unknown: float
 
 
+class Continuations(Protocol):
+    """What was learned beforehand: a gram table, or several asked as one."""
+
+    def look(self, context: Sequence[int]) -> Sequence[Seen]:
+        """What is known about the place after `context`, longest contexts first, no context last."""
+
+
 class Learned:
     """`table` is shared and frozen; this is of one request."""
 
-    def __init__(self, table: GramTable) -> None:
+    def __init__(self, table: Continuations) -> None:
         self._table = table
         self._known: dict[tuple[int, ...], Outlook] = {}
         # What its likeliest guesses promised, and how many came; decayed counts of the answer's tokens.

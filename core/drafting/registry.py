@@ -16,7 +16,7 @@ from core.drafting.draft_model import DraftModelDrafter, Proposer
 from core.drafting.drafter import Drafter
 from core.drafting.frequency import FrequencyDrafter
 from core.drafting.frozen_table import FrozenTable
-from core.drafting.gram_table import GramTable
+from core.drafting.learned import Continuations
 from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.ngram_simple import NgramSimpleDrafter
 from core.drafting.ngram_table import NgramTable, NgramTables
@@ -39,7 +39,7 @@ class Resources(Struct, frozen=True):
     tables: NgramTables
     trees: bool = False
     frozen: FrozenTable | None = None
-    continuations: GramTable | None = None
+    continuations: Continuations | None = None
     calibration: Calibration | None = None
     proposer: Proposer | None = None
 

@@ -104,6 +104,10 @@ class FamilyTokenizer(Struct, frozen=True):
     family_name: str
     vocabulary: int
 
+    def encode(self, text: str) -> list[int]:
+        """Ids of `text`, without special tokens."""
+        return [int(i) for i in self.tokenizer.encode(text, add_special_tokens=False)]
+
 
 def load_family(reference: str, progress: Progress = lambda stage, fraction: None) -> FamilyTokenizer:
     """The tokenizer of `reference` alone: no weight is read. Raises `ModelError`."""

@@ -91,6 +91,13 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
             description="Also goes by what models of this family tend to say, if a table of that is at hand.",
         ),
     ] = True
+    texts: Annotated[
+        bool,
+        Meta(
+            title="Learned texts",
+            description="Also goes by texts a table was built from: draftlight tables build --for auto.",
+        ),
+    ] = True
     remembered: Annotated[
         bool,
         Meta(

@@ -19,7 +19,9 @@ from core.tables.container import Refused
 from core.tables.frozen_file import FROZEN
 from core.tables.gram_file import GRAMS
 
+# Gram tables, both for `auto`: of a model's own answers, and of texts.
 SUFFIX = ".grams.safetensors"
+TEXTS_SUFFIX = ".texts.safetensors"
 _FROZEN_SUFFIX = ".frozen.safetensors"
 
 
@@ -30,8 +32,13 @@ def built_dir() -> Path:
 
 def rehearsal_paths(model: str) -> tuple[Path, Path]:
     """Where the answers of the model of that name are kept when it rehearses, and the table made of them."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", model).strip(".-") or "model"
+    name = _file_name(model)
     return built_dir() / f"{name}.answers.jsonl", built_dir() / f"{name}{SUFFIX}"
+
+
+def texts_path(family_name: str) -> Path:
+    """Where the gram table of texts is put for the family of that name."""
+    return built_dir() / f"{_file_name(family_name)}{TEXTS_SUFFIX}"
 
 
 def shipped_dir() -> Path:
@@ -39,10 +46,13 @@ def shipped_dir() -> Path:
     return resources_dir() / "tables"
 
 
-def load_built(info: ModelInfo) -> tuple[GramTable | None, tuple[str, ...]]:
-    """The family's table, if there is one, and what was wrong with those that had to be passed over."""
+def load_built(info: ModelInfo, suffix: str = SUFFIX) -> tuple[GramTable | None, tuple[str, ...]]:
+    """The family's gram table of answers, or of texts, and what was wrong with those passed over.
+
+    None if there is none.
+    """
     troubles: list[str] = []
-    for path in _candidates():
+    for path in _candidates(suffix):
         if GRAMS.family_of(path) not in (info.family, None):
             continue  # one that does not even say whose it is may be ours, so it is reported
         try:
@@ -68,7 +78,7 @@ def listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:
     """Every table learned beforehand, of all families, newest first; and sentences on files that are none."""
     tables: list[LearnedTable] = []
     refused: list[str] = []
-    for path in (*_candidates(SUFFIX), *_candidates(_FROZEN_SUFFIX)):
+    for path in (*_candidates(SUFFIX), *_candidates(TEXTS_SUFFIX), *_candidates(_FROZEN_SUFFIX)):
         try:
             tables.append(_looked_at(path))
         except Refused as refusal:
@@ -79,7 +89,7 @@ def listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:
 
 
 def _looked_at(path: Path) -> LearnedTable:
-    grams = path.name.endswith(SUFFIX)
+    grams = path.name.endswith((SUFFIX, TEXTS_SUFFIX))
     header, arrays, size_bytes = GRAMS.look(path) if grams else FROZEN.look(path)
     return LearnedTable(
         path.name,
@@ -95,7 +105,11 @@ def _looked_at(path: Path) -> LearnedTable:
     )
 
 
-def _candidates(suffix: str = SUFFIX) -> Iterator[Path]:
+def _file_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "model"
+
+
+def _candidates(suffix: str) -> Iterator[Path]:
     for folder in (built_dir(), shipped_dir()):
         if folder.is_dir():
             yield from sorted(folder.glob(f"*{suffix}"), key=lambda path: path.stat().st_mtime, reverse=True)

@@ -9,11 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from core.bench.runs import draftlight
 from core.cli import main
+from core.drafting.gram_table import GramTable
+from core.engine import Engine
 from core.models.loader import load, load_family
 from core.rehearsal.records import read_records
+from core.settings import Settings, assign_all
+from core.tables.built import TEXTS_SUFFIX, load_built, texts_path
 from core.tables.corpus import Corpus
 from core.tables.frozen_file import FROZEN
+from core.tables.gram_count import GramCounter
 from core.tables.leader_count import LeaderCount
 from tests.core.toy import write_toy_model
 
@@ -133,3 +139,60 @@ def test_texts_go_on_where_they_were_stopped(
     )
     assert list(part.items()) == list(whole.items())
     assert not counted.exists()
+
+
+def test_texts_for_auto_are_asked_from_the_next_load_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    write_toy_model(tmp_path / "toy")
+    (tmp_path / "a.txt").write_text("the cat and the dog and the bird\n" * 20)
+    command = ["tables", "build", "--tokenizer", str(tmp_path / "toy"), "--corpus", str(tmp_path / "a.txt")]
+    command += ["--for", "auto"]
+    assert main([*command, "--tokens", "40"]) == 0
+    assert "from 40 tokens of text\nThat was " in capsys.readouterr().out
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "That was" not in said
+    engine = Engine()
+    info = engine.load(str(tmp_path / "toy"))
+    assert str(texts_path(info.family_name)) in said
+    table, troubles = load_built(info, TEXTS_SUFFIX)
+    assert table is not None
+    assert not troubles
+    the = ids_of(engine, "the")
+    assert table.look(the)[0].followers[0][0] == ids_of(engine, " ")[0]
+    asked = []
+    look = GramTable.look
+    monkeypatch.setattr(GramTable, "look", lambda self, tail: asked.append(tail) or look(self, tail))
+    for wanted in (False, True):
+        settings = assign_all(
+            Settings(),
+            [("drafting.drafter", "auto"), ("auto.texts", wanted), ("sampling.max_tokens", 4)],
+        )
+        draftlight(engine, the * 5, settings)
+        assert bool(asked) == wanted
+
+
+def ids_of(engine: Engine, text: str) -> list[int]:
+    return list(engine.loaded.tokenizer.encode(text, add_special_tokens=False))
+
+
+def test_texts_for_auto_that_are_stopped_or_empty_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_toy_model(tmp_path / "toy")
+    (tmp_path / "a.txt").write_text("")
+    command = ["tables", "build", "--tokenizer", str(tmp_path / "toy"), "--corpus", str(tmp_path / "a.txt")]
+    command += ["--for", "auto", "--out", str(tmp_path / "made" / "t.texts.safetensors")]
+    assert main(command) == 1
+    assert "no text to learn from" in capsys.readouterr().err
+
+    def stopped(counter: GramCounter, prompt: Sequence[int], out: Sequence[int]) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "a.txt").write_text("some text")
+    monkeypatch.setattr(GramCounter, "add", stopped)
+    assert main(command) == 130
+    assert "Nothing was written" in capsys.readouterr().out
+    assert not (tmp_path / "made").exists()

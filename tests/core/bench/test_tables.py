@@ -17,6 +17,7 @@ from mlx.utils import tree_flatten
 from core.bench import runs, table_conversation, table_options, table_replay, table_timing, tables
 from core.bench.cost_table import cost_table
 from core.bench.table_conversation import Edits, read_edits
+from core.bench.table_learned import configurations
 from core.bench.table_report import TableResults
 from core.bench.tables import run
 from core.bench.truncated import rounded_copy, without_layers
@@ -26,8 +27,10 @@ from core.errors import RequestError
 from core.models.loader import load
 from core.rehearsal.streams import Stream, write_streams
 from core.settings import Settings
-from core.tables.built import built_dir
+from core.tables.built import built_dir, texts_path
 from core.tables.frozen_file import save_frozen
+from core.tables.gram_count import GramCounter, Pruning
+from core.tables.gram_file import save_grams
 
 RNG = random.Random(4)
 STREAMS = [
@@ -174,12 +177,27 @@ def test_tables_learned_beforehand_in_real_decoding(
     )
     place = built_dir() / "toy.frozen.safetensors"
     save_frozen(held, place, family=info.family, family_name=info.family_name, learned_from="a test")
+    counter = GramCounter()
+    counter.add((), answers[0])
+    whose = {"family": info.family, "family_name": info.family_name, "learned_from": "a test"}
+    save_grams(counter.table(Pruning()), texts_path(info.family_name), **whose)
     chosen.each = 1
     assert run(chosen) == 0
     results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
     rows = {(row.configuration, row.kind): row for row in results.learned}
     assert {row.prompts for (_, kind), row in rows.items() if kind == "all"} == {2}
-    assert len(rows) == 5 * 3
+    assert len(rows) == 7 * 3
+    asked = {
+        name: (settings.auto.learned, settings.auto.texts)
+        for name, settings in configurations(info, 30).items()
+        if name.startswith("auto")
+    }
+    assert asked == {
+        "auto, no table": (False, False),
+        "auto, rehearsed": (True, False),
+        "auto, texts": (False, True),
+        "auto, both": (True, True),
+    }
     assert rows["plain", "all"].speed_up == 1.0
     assert rows["cacheback, texts", "all"].mean_per_step > rows["cacheback, no table", "all"].mean_per_step
     assert all(row.equal for row in results.learned)
