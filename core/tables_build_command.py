@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
     from core.tables.leader_count import LeaderCount
 
 _SAY_EVERY_S = 1.0
-# Counted in memory, so 400 MB.
-_MOST_TEXT_TOKENS = 4_000_000
+# Counted in memory: about a gigabyte.
+_MOST_TEXT_TOKENS = 3_000_000
 _COUNTS = (
     *("kbytes", "max_tokens", "batch"),
     *("leader_tokens", "follower_tokens", "leaders", "followers", "least_count"),
@@ -260,7 +260,7 @@ def _texts_for_auto(options: argparse.Namespace) -> int:
     save_grams(table, path, family=family.family, family_name=family.family_name, learned_from=learned_from)
     print(f"{path}: {len(table):,} contexts, {path.stat().st_size / 1024:,.0f} KiB, from {learned_from}")
     if counted.share < 1.0:
-        print(f"That was {counted.share:.0%} of the text. --tokens reads more, at 100 bytes of memory each.")
+        print(f"That was {counted.share:.0%} of the text. --tokens reads more, at 320 bytes of memory each.")
     _say_passed_over(corpus)
     return 0
 

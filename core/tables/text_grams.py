@@ -1,6 +1,7 @@
 """A gram table of texts, for the `auto` drafter: a corpus in, a table out.
 
-Counted in memory, about 100 bytes a token, so no more than `most_tokens` of a corpus are read.
+Counted in memory, about 320 bytes a token at its end (2.6 million took 1.0 GB), so no more than
+`most_tokens` of a corpus are read.
 """
 
 from __future__ import annotations
