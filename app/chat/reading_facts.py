@@ -39,6 +39,11 @@ def is_worth_showing(progress: PrefillProgress) -> bool:
     return progress.total_tokens - progress.reused_tokens >= _WORTH_TOKENS
 
 
+def to_read(progress: PrefillProgress) -> int:
+    """How much has to be read. Kept tokens are counted with the prompt's last, which is read at the end."""
+    return progress.kept_tokens or progress.total_tokens - progress.reused_tokens
+
+
 def read_now(progress: PrefillProgress) -> int:
     """Of what has to be read, how much has been. `done_tokens` counts what was reused, too."""
     unread = progress.total_tokens - progress.reused_tokens
@@ -96,7 +101,7 @@ def facts_of(
         )
         title = strings.SCORING_TITLE.format(total=progress.total_tokens)
         return Facts(title, left, strings.SCORING_DONE, min(1.0, scored / total), phases)
-    unread = max(1, progress.total_tokens - progress.reused_tokens)
+    unread = max(1, to_read(progress))
     done = read_now(progress)
     if reading is None or not progress.kept_tokens:
         # Without kept tokens all is read, also if that was decided after the map was made.

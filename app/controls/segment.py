@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QRadioButton, QSizePolicy, QWidget
+from shiboken6 import isValid
 
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
@@ -56,22 +57,23 @@ class Segment(QWidget):
 
     def set_value(self, value: str) -> None:
         """Choose the option of that value. Raises ValueError naming the options if there is none."""
-        for option in self._options:
+        for option in self._living():
             if option.value == value:
                 option.setChecked(True)
                 return
-        raise ValueError(f"“{value}” is not one of {', '.join(option.value for option in self._options)}.")
+        raise ValueError(f"“{value}” is not one of {', '.join(option.value for option in self._living())}.")
 
     def setAccessibleName(self, name: str) -> None:
         super().setAccessibleName(name)
-        for option in self._options:
+        for option in self._living():
             option.setAccessibleDescription(name)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         color = self._theme.color
         draw_box(painter, QRectF(self.rect()), 6, color("segment_track"))
-        for before, option in zip([None, *self._options], self._options):
+        options = self._living()
+        for before, option in zip([None, *options], options):
             box = QRectF(option.geometry())
             if option.isChecked():
                 shade = QColor(0, 0, 0, 90 if self._theme.is_dark else 28)
@@ -80,11 +82,15 @@ class Segment(QWidget):
             elif before is not None and not before.isChecked():
                 painter.fillRect(QRectF(box.left(), box.top() + 4, 1, 12), color("hair2"))
 
+    def _living(self) -> list[_Option]:
+        """All but those that somebody destroyed by themselves: those are no choice any more."""
+        return [option for option in self._options if isValid(option)]
+
     def _take_choice(self, checked: bool) -> None:
         self.update()
         if not checked:
             return
-        value = next(option.value for option in self._options if option.isChecked())
+        value = next(option.value for option in self._living() if option.isChecked())
         if value != self._value:
             self._value = value
             self.value_changed.emit(value)

@@ -79,7 +79,7 @@ class InstrumentStrip(QWidget):
         if progress.phase == "reading":
             # As the reading card counts: what was read for an earlier question is not read now.
             done_tokens = max(0, progress.done_tokens - progress.reused_tokens)
-            total_tokens -= progress.reused_tokens
+            total_tokens = progress.kept_tokens or total_tokens - progress.reused_tokens
         self.speed.show_reading(self._reading_speed.add(done_tokens, progress.time_s), now_s)
         self.first_token.show_reading(done_tokens, total_tokens)
         self.acceptance.reset()

@@ -78,6 +78,17 @@ def test_sparse_reading() -> None:
     assert [phase.state for phase in facts.phases] == ["done", "done", "active"]
 
 
+def test_title_and_bar_count_the_same() -> None:
+    """The prompt's last token is in the map, and not yet in the cache when all others are."""
+    reading = ReadingMap("r", "early-layers", 4000, 646, PASSAGES)
+    for reused in (0, 100):
+        progress = PrefillProgress("r", reused + 323, reused + 645, reused, 2.0, "reading", 4000, 646)
+        facts = facts_of(progress, reading, 4.6, None)
+        assert facts.title == "Reading 646 of 4,000 tokens"
+        assert facts.done == "323 of 646 kept tokens read"
+        assert facts.fraction == 0.5
+
+
 def test_the_time_of_reading_everything() -> None:
     assert everything_words(28_020, 250.0) == "All 28,020 tokens, about 1 min 52 s"
     assert everything_words(28_020, None) == "All 28,020 tokens"

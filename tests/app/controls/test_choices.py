@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QApplication, QRadioButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import delete
 
 from app.controls import Popup, Segment, Switch
 from app.theme.theme import Theme
@@ -68,6 +69,19 @@ def test_a_segment_moves_by_keys(segment: Segment, qtbot: QtBot, keys: list[Qt.K
     for key in keys:
         qtbot.keyClick(QApplication.focusWidget(), key)
     assert segment.value == expected
+
+
+def test_a_segment_goes_on_without_an_option_that_is_destroyed(segment: Segment, qtbot: QtBot) -> None:
+    told: list[str] = []
+    segment.value_changed.connect(told.append)
+    delete(_radio(segment, 0))
+    assert not segment.grab().isNull()
+    qtbot.mouseClick(_radio(segment, 1), Qt.MouseButton.LeftButton)
+    segment.set_value("hover")
+    segment.setAccessibleName("Tint")
+    assert told == ["never", "hover"]
+    with pytest.raises(ValueError, match="“always” is not one of hover, never"):
+        segment.set_value("always")
 
 
 def test_a_segment_tells_changes_once(segment: Segment) -> None:

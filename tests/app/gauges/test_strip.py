@@ -113,6 +113,9 @@ def test_reading_stands_where_the_first_token_will(strip: InstrumentStrip) -> No
     # What an earlier question read already is no part of it.
     strip.show_prefill(PrefillProgress("r3", 1026, 5146, 26, time_s=0.1), now_s=11.0)
     assert _said(strip.first_token) == "1,000 of 5,120 read"
+    # Of what is kept, the prompt's last token is read at the end.
+    strip.show_prefill(PrefillProgress("r4", 326, 671, 26, None, "reading", 5120, 646), now_s=12.0)
+    assert _said(strip.first_token) == "300 of 646 read"
     strip.show_gauges(_gauges(), now_s=20.0)
     assert strip.speed.title == "Speed"
     assert _said(strip.first_token) == "0.41 s"
