@@ -13,8 +13,8 @@ from app.desk.desk import Desk
 from app.menus import focused
 from app.menus.facts import Facts
 from app.panels.document_finder import DocumentFinder
+from app.session.link_state import Link, Phase
 from app.session.reading import documents
-from app.session.turn import Link, Phase
 from app.views import Views
 
 

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 
 from app import strings
 from app.session.conversation import Answer
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.window import MainWindow
 from core.events import Origin
 

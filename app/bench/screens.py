@@ -184,7 +184,7 @@ class _Screens:
     async def _error(self) -> None:
         """The worker is killed while it writes."""
         from app.scenario import ask
-        from app.session.turn import Phase
+        from app.session.link_state import Phase
 
         self._set("prefill.mode", "auto")
         self._window.desk.new_chat()

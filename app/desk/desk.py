@@ -33,8 +33,9 @@ from app.session import effects as fx
 from app.session.chats import Chats
 from app.session.conversation import NOTHING_WRITTEN, Conversation
 from app.session.intents import AskTables, Count, Load, Restart, Stop, Submit
+from app.session.link_state import Link, Phase
 from app.session.trouble import Until
-from app.session.turn import Input, Link, Phase, advance
+from app.session.turn import Input, advance
 from app.store.home import Home
 from app.views import Views
 from core.errors import RequestError

@@ -47,7 +47,7 @@ from app.session.lab_files import (
     readings_of,
 )
 from app.session.lab_process import SweepProcess, sweep_command
-from app.session.turn import Link, Phase
+from app.session.link_state import Link, Phase
 from app.theme.theme import Theme
 from core.errors import RequestError
 from core.events.sweep import SweepResults

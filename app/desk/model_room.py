@@ -16,8 +16,8 @@ from app.panels.inspector import Inspector
 from app.session import effects as fx
 from app.session import model_shelf
 from app.session.intents import AskModels, Intent, Load, Unload
+from app.session.link_state import Link, Phase
 from app.session.model_shelf import ModelShelf
-from app.session.turn import Link, Phase
 from app.store.preferences import PreferencesFile
 from core.events import (
     CancelDownload,

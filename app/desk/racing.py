@@ -17,6 +17,7 @@ from app.session import effects as fx
 from app.session.chats import Chats
 from app.session.conversation import Conversation
 from app.session.intents import Stop, Submit
+from app.session.link_state import Link, Phase
 from app.session.race import (
     Ask,
     Broke,
@@ -32,7 +33,6 @@ from app.session.race import (
     Wrote,
     advance,
 )
-from app.session.turn import Link, Phase
 from app.views import Views
 from core.events import Message
 from core.settings import assign_all

@@ -23,8 +23,8 @@ from app.session import effects as fx
 from app.session import tables as known
 from app.session.families import recognised
 from app.session.intents import AskTables, TableCommand
+from app.session.link_state import Link, Phase
 from app.session.tables import Tables
-from app.session.turn import Link, Phase
 from app.store.preferences import PreferencesFile
 from core.events import (
     ExportTable,

@@ -7,9 +7,9 @@ from app.context_meter import ContextMeter
 from app.desk.trouble_board import TroubleBoard
 from app.session import effects as fx
 from app.session.families import recognised
+from app.session.link_state import Link
 from app.session.status import Status, status_of
 from app.session.trouble import Until
-from app.session.turn import Link
 from app.views import Views
 
 

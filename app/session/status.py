@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from app import strings
-from app.session.turn import Link, Phase
+from app.session.link_state import Link, Phase
 from core.settings import Settings
 from core.settings.declaration import find
 

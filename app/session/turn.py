@@ -24,10 +24,8 @@ It does not know chats, widgets or the words that are shown; `trouble.py` has th
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from app.session.beside import FAILED, HEARD
@@ -72,6 +70,7 @@ from app.session.intents import (
     Submit,
     Unload,
 )
+from app.session.link_state import Link, Phase, Running, Step
 from core.events import (
     PROTOCOL,
     Cancel,
@@ -85,7 +84,6 @@ from core.events import (
     Hello,
     LoadModel,
     LoadProgress,
-    ModelInfo,
     ModelLoaded,
     ModelUnloaded,
     PrefillProgress,
@@ -102,65 +100,7 @@ from core.worker.client import BadLine, Heard, WorkerExited, WorkerSilent
 STUCK_S = 60.0
 
 
-class Phase(Enum):
-    """Where the worker and its one turn are. `closed` is final."""
-
-    STARTING = "starting"
-    LOADING = "loading"
-    NO_MODEL = "no_model"
-    READY = "ready"
-    READING = "reading"
-    WRITING = "writing"
-    STOPPING = "stopping"
-    DEAD = "dead"
-    CLOSED = "closed"
-
-
 Input = Heard | Intent
-
-
-# ---- state
-
-
-class Running(Struct, frozen=True):
-    """The turn that is being answered, and how many of its tokens were heard."""
-
-    request: str
-    tokens: int = 0
-
-
-class Link(Struct, frozen=True):
-    """`model` is what to load after each start; while another is loading, `before` is the one to go
-    back to if that fails (empty if none was loaded). `running` is set while reading, writing or stopping.
-
-    `quiet` is True from a silence or a stuck main thread until the worker moves again.
-    `complaint` is the last failure that belonged to no request: the likely reason of a death.
-    """
-
-    model: str
-    phase: Phase = Phase.STARTING
-    info: ModelInfo | None = None
-    running: Running | None = None
-    quiet: bool = False
-    complaint: str = ""
-    before: str = ""
-
-    @property
-    def busy(self) -> bool:
-        """Whether an answer is under way."""
-        return self.running is not None
-
-    @property
-    def alive(self) -> bool:
-        """Whether there is a process to talk to."""
-        return self.phase not in (Phase.DEAD, Phase.CLOSED)
-
-
-class Step(Struct, frozen=True):
-    """What one input leads to."""
-
-    link: Link
-    effects: tuple[Effect, ...] = ()
 
 
 # Each rule takes the type of input that it is filed under in RULES.

@@ -15,7 +15,7 @@ import logging
 import sys
 from typing import Any, Protocol
 
-from app.session.turn import Phase
+from app.session.link_state import Phase
 
 _LOG = logging.getLogger("draftlight.window")
 _BUSY = frozenset({Phase.LOADING, Phase.READING, Phase.WRITING, Phase.STOPPING})

@@ -16,7 +16,7 @@ from app.about.update_check import UpdateCheck
 from app.about.updates import Release
 from app.about.window import AboutWindow
 from app.chat.open_link import open_outside
-from app.session.turn import Link
+from app.session.link_state import Link
 from app.system import strings
 from app.system.application import Application
 from app.system.awake import Activity, Awake, system_activity

@@ -30,7 +30,7 @@ from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
 from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
-from core.settings.drafting import Gate as GateSettings
+from core.settings.gate import Gate as GateSettings
 from core.tables.gram_file import GRAMS
 
 # No id of a recorded stream is near this; drafts are only checked for form.

@@ -20,7 +20,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from core.settings.drafting import Gate as GateSettings
+from core.settings.gate import Gate as GateSettings
 
 GateState = Literal["drafting", "resting"]
 

@@ -1,4 +1,4 @@
-"""Settings of the drafters: which one guesses, each one's parameters (one struct a drafter), the gate.
+"""Settings of the drafters: which one guesses, each one's parameters (one struct a drafter).
 
 Rules that span fields are functions here that raise `SettingError`.
 """
@@ -13,7 +13,6 @@ from core.errors import SettingError
 
 DrafterName = Literal["off", "auto", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model"]
 CachebackMode = Literal["dual", "dynamic", "frozen"]
-GateMode = Literal["auto", "always"]
 
 
 class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
@@ -369,45 +368,6 @@ class DraftModel(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"step": 0.05},
         ),
     ] = 0.4
-
-
-class Gate(Struct, frozen=True, forbid_unknown_fields=True):
-    """When drafting is worth trying at all."""
-
-    mode: Annotated[
-        GateMode,
-        Meta(
-            title="Draft when",
-            description="Whether drafting stops where it does not pay.",
-            extra={
-                "labels": {"auto": "It pays", "always": "Always"},
-                "notes": {
-                    "auto": "Stops drafting where few guesses are accepted, and looks again later.",
-                    "always": "Drafts at every step, even where it is slower.",
-                },
-            },
-        ),
-    ] = "auto"
-    repetition: Annotated[
-        float,
-        Meta(
-            ge=0.0,
-            le=1.0,
-            title="Least repetition",
-            description="Drafting waits if a smaller share of the prompt's three-token runs repeats.",
-            extra={"step": 0.01},
-        ),
-    ] = 0.02
-    rest_tokens: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=4096,
-            title="Look again after",
-            description="Tokens written before drafting is tried again. It grows while that fails.",
-            extra={"unit": "tokens"},
-        ),
-    ] = 8
 
 
 def check_slots(slots: int) -> None:

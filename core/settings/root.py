@@ -12,10 +12,10 @@ from core.settings.drafting import (
     Drafting,
     DraftModel,
     Frequency,
-    Gate,
     NgramMod,
     NgramSimple,
 )
+from core.settings.gate import Gate
 from core.settings.prefill import Prefill
 from core.settings.sampling import Sampling
 from core.settings.tables import Tables

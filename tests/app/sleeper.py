@@ -12,7 +12,7 @@ import sys
 import time
 
 from app.scenario import ask
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.system.application import Application
 from app.window import MainWindow
 from core.settings import Settings, assign_all

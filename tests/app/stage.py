@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from qasync import QEventLoop
 
 from app.session.conversation import Answer
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.store.home import Home
 from app.theme.theme import Theme
 from app.window import MainWindow

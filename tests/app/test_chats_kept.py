@@ -16,7 +16,7 @@ from app.chat.user_message import UserMessage
 from app.panels.chat_delegate import dots_rect
 from app.scenario import ask
 from app.session.conversation import Conversation
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.store.library import Library
 from app.window import MainWindow
 from core.events import Attachment, Message

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.answer_footer import AnswerFooter
 from app.scenario import ask
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.window import MainWindow
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command

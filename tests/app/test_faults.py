@@ -27,7 +27,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.panels.tables.window import TablesWindow
 from app.scenario import ask
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.window import MainWindow
 from core.settings import Settings, assign_all
 from core.tables.folder import PREVIOUS

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from app.controls.spin import Spin
 from app.scenario import ask
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.window import MainWindow
 from core.events import Attachment, Message
 from tests.app.stage import last, play, press, ready, until

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QApplication
 from app.panels.models import strings
 from app.panels.models.window import ModelsWindow
 from app.scenario import ask
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.window import MainWindow
 from core.settings import Settings, assign, read
 from core.worker.client import worker_command

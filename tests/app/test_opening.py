@@ -15,7 +15,7 @@ from tests.app.stage import gone
 WAIT = """
 import sys
 from app.opening import open_window, until_closed
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from tests.app.stage import FAKE, ready
 
 async def scenario(window):

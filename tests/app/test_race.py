@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication
 from app.panels.race import strings
 from app.panels.race.chart import beside
 from app.scenario import ask
+from app.session.link_state import Phase
 from app.session.race import Stage
-from app.session.turn import Phase
 from app.window import MainWindow
 from core.events import Attachment, Message
 from core.settings import assign_all

@@ -9,7 +9,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 
 from app.scenario import ask
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.window import MainWindow
 from core.settings import Settings, assign
 from core.worker.client import worker_command

@@ -18,7 +18,7 @@ from app.controls.question import Question
 from app.panels.tables import strings
 from app.panels.tables.window import TablesWindow
 from app.scenario import ask
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.window import MainWindow
 from core.events import LearnedTable, TableInfo
 from core.paths import tables_dir

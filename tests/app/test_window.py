@@ -14,7 +14,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from app.scenario import ask
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.window import MainWindow
 from core.events import Attachment
 from core.settings import assign

@@ -17,7 +17,7 @@ from app.controls.slider import Slider
 from app.controls.spin import Spin
 from app.opening import open_window
 from app.session.conversation import Answer
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.window import MainWindow
 from tests.app.e2e.hands import Hands
 

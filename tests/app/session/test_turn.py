@@ -21,7 +21,8 @@ from app.session.intents import (
     Submit,
     Unload,
 )
-from app.session.turn import RULES, STUCK_S, Input, Link, Phase, advance
+from app.session.link_state import Link, Phase
+from app.session.turn import RULES, STUCK_S, Input, advance
 from core.events import (
     Cancel,
     CountTokens,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.session.turn import Phase
+from app.session.link_state import Phase
 from app.system.awake import Awake, NoActivity, ProcessInfoActivity
 
 WORKING = {Phase.LOADING, Phase.READING, Phase.WRITING, Phase.STOPPING}

@@ -20,7 +20,7 @@ from core.drafting.off import OffDrafter
 from core.drafting.registry import DRAFTERS
 from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams, write_streams
-from core.settings.drafting import Gate
+from core.settings.gate import Gate
 
 ALWAYS = Gate(mode="always")
 

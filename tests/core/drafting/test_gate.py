@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.drafting.gate import Gate, default_cost, repetition
-from core.settings.drafting import Gate as GateSettings
+from core.settings.gate import Gate as GateSettings
 from tests.core.drafting.support import PASSAGE, any_ids, few_ids
 
 REPETITIVE = [*PASSAGE, *PASSAGE]

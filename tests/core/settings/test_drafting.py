@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from core.errors import SettingError
-from core.settings.drafting import Cacheback, Frequency, Gate, NgramMod, check_cacheback, check_slots
+from core.settings.drafting import Cacheback, Frequency, NgramMod, check_cacheback, check_slots
+from core.settings.gate import Gate
 
 
 def test_the_seeds_constants_are_the_defaults() -> None:
