@@ -37,8 +37,11 @@ run: setup ## Open Draftlight
 test: setup ## Run all tests but the slow sweeps
 	@$(MAKE) --no-print-directory -j2 test-core test-window
 
-# Side by side; threads of two processes that wait for each other would take longer than the work.
+# Side by side, each on a core of its own; threads of two processes that wait for each other would take
+# longer than the work.
 test-core test-window: export OPENBLAS_NUM_THREADS = 1
+test-core: export DRAFTLIGHT_TESTS_CORE = 0
+test-window: export DRAFTLIGHT_TESTS_CORE = 1
 test-core: setup
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q -p no:cacheprovider tests/core
 

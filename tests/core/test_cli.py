@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from core.cli import main
+
 
 def draftlight(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -81,11 +83,15 @@ def test_generate_from_a_messages_file(toy_folder: Path, tmp_path: Path) -> None
         (["--messages", "/no/such/file"], 1, "cannot be read as messages"),
     ],
 )
-def test_what_goes_wrong_is_said(toy_folder: Path, arguments: list[str], status: int, words: str) -> None:
-    done = draftlight("generate", "--model", str(toy_folder), *arguments)
-    assert done.returncode == status
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+def test_what_goes_wrong_is_said(
+    toy_folder: Path, arguments: list[str], status: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        ended: object = main(["generate", "--model", str(toy_folder), *arguments])
+    except SystemExit as usage:  # what argparse refuses by itself
+        ended = usage.code
+    assert ended == status
+    assert words in capsys.readouterr().err
 
 
 def test_a_bad_model_is_said() -> None:

@@ -11,10 +11,10 @@ A vessel that leaves in fog sounds one long blast every two minutes. The harbour
 the north channel. When the north channel is closed, vessels use the south channel and keep to 4 knots."""
 
 
-def settings(drafter: str, temperature: float = 0.0) -> Settings:
+def settings(drafter: str, temperature: float = 0.0, tokens: int = 40) -> Settings:
     result = assign(Settings(), "drafting.drafter", drafter)
     result = assign(result, "sampling.temperature", temperature)
-    return assign(result, "sampling.max_tokens", 48)
+    return assign(result, "sampling.max_tokens", tokens)
 
 
 def answer(engine: Engine, messages: tuple[Message, ...], chosen: Settings) -> tuple[list[Token], Finished]:
@@ -39,10 +39,11 @@ def test_a_document_is_asked_about(starter_engine: Engine) -> None:
     assert "vessel" in text
 
     follow = (question, Message("assistant", text), Message("user", "Which channel is used then?"))
-    warm, warm_end = answer(starter_engine, follow, settings("ngram-simple"))
+    chosen = settings("ngram-simple", tokens=12)
+    warm, warm_end = answer(starter_engine, follow, chosen)
     assert warm_end.stats.reused_tokens > 100
     starter_engine.forget()
-    cold, cold_end = answer(starter_engine, follow, settings("ngram-simple"))
+    cold, cold_end = answer(starter_engine, follow, chosen)
     assert cold_end.stats.reused_tokens == 0
     assert [t.id for t in warm] == [t.id for t in cold]
 
@@ -52,6 +53,6 @@ def test_a_seeded_run_equals_its_plain_run(starter_engine: Engine) -> None:
     runs = []
     for drafter in ("off", "ngram-simple"):
         starter_engine.forget()
-        runs.append(answer(starter_engine, (question,), settings(drafter, 0.7)))
+        runs.append(answer(starter_engine, (question,), settings(drafter, 0.7, tokens=48)))
     assert [t.id for t in runs[0][0]] == [t.id for t in runs[1][0]]
     assert runs[1][1].stats.accepted > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,29 @@ def tokenizer(toy_folder: Path) -> TokenizerWrapper:
     return load_tokenizer(toy_folder)
 
 
+@cache
+def long_once(name: str) -> Any:
+    """The tiny model with a longer context."""
+    spec = ARCHITECTURES[name]
+    return build({**spec.config, "max_position_embeddings": CONTEXT_TOKENS}, spec.weight_scale)
+
+
+_COLD: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+
+
+def cold(engine: Engine, name: str, prompt: list[int]) -> list[int]:
+    """What the model writes to all of `prompt`, from nothing."""
+    key = (name, tuple(prompt))
+    if key not in _COLD:
+        fresh = Engine()
+        fresh.use(engine.loaded)
+        _COLD[key] = run(fresh, prompt, settings(**{"prefill.mode": "off"}))[0]
+    return _COLD[key]
+
+
 @pytest.fixture
 def engine(name: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
-    spec = ARCHITECTURES[name]
-    model: Any = build({**spec.config, "max_position_embeddings": CONTEXT_TOKENS}, spec.weight_scale)
+    model = long_once(name)
     why_not = why_no_rollback(make_prompt_cache(model))
     info = ModelInfo(
         *(name, "", fingerprint(tokenizer.get_vocab()), "toy", name, "float32", ""),
@@ -70,9 +90,7 @@ def test_drafting_turns_and_rebuilding_on_every_cache(engine: Engine, name: str,
     off = settings(**{"prefill.mode": "off"})
     whole, finished, _ = run(engine, follow, off)
     assert (finished.effective.reading, finished.stats.skipped_tokens) == ("dense", 0)
-    fresh = Engine()
-    fresh.use(engine.loaded)
-    assert whole == run(fresh, follow, off)[0]
+    assert whole == cold(engine, name, follow)
 
 
 @pytest.mark.parametrize("name", [k for k in KINDS if k not in ("deepseek_v3", "mistral3")])
@@ -99,9 +117,7 @@ def test_a_cancel_leaves_the_prefix_that_was_there(engine: Engine, name: str, lo
     assert engine.ledger.skipped == 0
     got, finished, _ = run(engine, longer, settings(**{"prefill.mode": "off"}))
     assert finished.stats.reused_tokens >= 199
-    fresh = Engine()
-    fresh.use(engine.loaded)
-    assert got == run(fresh, longer, settings(**{"prefill.mode": "off"}))[0]
+    assert got == cold(engine, name, longer)
 
 
 @pytest.mark.parametrize("name", REFUSED)

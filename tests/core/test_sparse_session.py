@@ -35,6 +35,7 @@ from tests.core.toy import write_toy_model
 
 CONTEXT_TOKENS = 4096
 PROMPT_TOKENS = 1000
+LENGTH = {"sampling.max_tokens": 80}
 DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts]
 SCORERS = ["lexical", "early-layers", "draft-model"]
 
@@ -49,11 +50,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def engine(folder: Path) -> Iterator[Engine]:
+    engine = endless(folder)
+    yield engine
+    engine.unload()
+
+
+def endless(folder: Path) -> Engine:
+    """An engine whose answers end by their length."""
     engine = Engine()
     engine.load(str(folder))
     engine.loaded.eos = frozenset()
-    yield engine
-    engine.unload()
+    return engine
 
 
 def settings(folder: Path | None = None, **values: object) -> Settings:
@@ -158,19 +165,28 @@ def test_progress_tells_both_phases(engine: Engine) -> None:
     assert all(e.seconds_left is not None for e in [*scoring[1:], *reading[1:]])
 
 
+@pytest.fixture(scope="module")
+def plain_turns(folder: Path) -> tuple[list[int], list[int]]:
+    """What is written to `prompt_of(4)` without drafts, and after `prompt_of(5, 30)` behind it."""
+    engine = endless(folder)
+    prompt = prompt_of(4)
+    plain, _, _ = run(engine, prompt, settings(**LENGTH))
+    follow = [*prompt, *plain, *prompt_of(5, 30)]
+    plain_follow, finished, _ = run(engine, follow, settings(**{**LENGTH, "prefill.mode": "auto"}))
+    assert finished.effective.reading == "sparse"
+    engine.unload()
+    return plain, plain_follow
+
+
 @pytest.mark.parametrize("drafter", DRAFTING)
 @pytest.mark.parametrize("mode", ["fast", "guarded"])
 def test_every_drafter_equals_the_plain_loop_on_the_same_session(
-    engine: Engine, folder: Path, drafter: str, mode: str
+    engine: Engine, folder: Path, drafter: str, mode: str, plain_turns: tuple[list[int], list[int]]
 ) -> None:
+    plain, plain_follow = plain_turns
     prompt, more = prompt_of(4), prompt_of(5, 30)
-    length = {"sampling.max_tokens": 80}
-    plain, _, _ = run(engine, prompt, settings(**length))
     follow = [*prompt, *plain, *more]
-    plain_follow, finished, _ = run(engine, follow, settings(**{**length, "prefill.mode": "auto"}))
-    assert finished.effective.reading == "sparse"
-    engine.forget()
-    drafting = {**length, "drafting.drafter": drafter, "decoding.exactness": mode}
+    drafting = {**LENGTH, "drafting.drafter": drafter, "decoding.exactness": mode}
     drafted, finished, _ = run(engine, prompt, settings(folder, **drafting))
     assert drafted == plain
     assert finished.effective.reading == "sparse"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from tests.app.store import chats
 from tests.app.store.chats import chat_of
 
 
+@settings(max_examples=40)
 @given(st.lists(chats.chats, max_size=3))
 def test_json_comes_back_exactly(many: list[Conversation]) -> None:
     assert from_json(to_json(many)) == tuple(many)

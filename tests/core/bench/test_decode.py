@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core.bench import decode
+from core.bench import decode, draft_time
 from core.bench.conversation import converse
 from core.bench.prompts import read_prompts
 from core.bench.runs import Run, joined
@@ -30,6 +30,13 @@ def prompts(tmp_path: Path) -> Path:
     ]
     path.write_text("\n".join(map(json.dumps, lines)))
     return path
+
+
+@pytest.fixture(autouse=True)
+def few_draft_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long drafters take is in each report; here a few steps after a short history will do."""
+    monkeypatch.setattr(draft_time, "HISTORY_TOKENS", 1_000)
+    monkeypatch.setattr(draft_time, "_STEPS", 50)
 
 
 def bench(toy_folder: Path, prompts: Path, out: Path, *, max_tokens: int = 24) -> int:

@@ -26,7 +26,7 @@ from core.engine import Engine
 from core.errors import RequestError
 from core.models.loader import load
 from core.rehearsal.streams import Stream, write_streams
-from core.settings import Settings
+from core.settings import Settings, assign
 from core.tables.built import built_dir, texts_path
 from core.tables.frozen_file import save_frozen
 from core.tables.gram_count import GramCounter, Pruning
@@ -166,7 +166,8 @@ def test_tables_learned_beforehand_in_real_decoding(
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
     info = toy_engine.loaded.info
     prompts = [[5, 6, 7], [8, 9, 10], [11, 12, 13]]
-    answers = [runs.draftlight(toy_engine, ids, Settings()).tokens[:30] for ids in prompts]
+    short = assign(Settings(), "sampling.max_tokens", 30)
+    answers = [runs.draftlight(toy_engine, ids, short).tokens for ids in prompts]
     path = tmp_path / "s.jsonl.gz"
     write_streams(path, [Stream(ids, out, kind) for ids, out, kind in zip(prompts, answers, "aab")])
     chosen = options(tmp_path, model=info.path, streams=path, parts="learned")

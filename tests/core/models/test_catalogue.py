@@ -21,14 +21,21 @@ from core.models.loader import load
 from core.models.memory import machine
 from core.models.naming import family_label, is_hub_name, readable
 from core.models.need import Machine
+from core.models.starter import ensure_starter
 from core.models.suggested import suggested
 from tests.core.toy import toy_config, toy_model, write_toy_model
 
 ROOMY = Machine(limit_bytes=64 << 30, expands=True)
 
 
+@pytest.fixture(scope="module")
+def converted() -> Path:
+    """The starter's folder, made before any test has a home of its own."""
+    return ensure_starter()
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(converted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
     from huggingface_hub import constants
 
@@ -73,9 +80,12 @@ def in_hub_cache(place: Path, source: Path, name: str, commit: str = "abc123") -
 
 
 @pytest.mark.parametrize("form", ["plain", "quantised", "starter"])
-def test_an_entry_says_what_loading_says(form: str, tmp_path: Path, toy_folder: Path) -> None:
+def test_an_entry_says_what_loading_says(
+    form: str, tmp_path: Path, toy_folder: Path, converted: Path
+) -> None:
     catalogue = Catalogue(machine())
     if form == "starter":
+        shutil.copytree(converted, tmp_path / "home" / "data" / "models" / converted.name)
         info = load("starter").info
         (entry,) = of(catalogue, "starter")
     else:

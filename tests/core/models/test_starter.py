@@ -16,6 +16,18 @@ from core.models import starter
 from core.models.starter import damage, ensure_starter
 
 
+@pytest.fixture(scope="module")
+def converted() -> Path:
+    """A whole folder, made before any test has a home of its own."""
+    return ensure_starter()
+
+
+@pytest.fixture
+def mine(home: Path, converted: Path) -> Path:
+    """That folder in this test's home."""
+    return shutil.copytree(converted, home / "data" / "models" / converted.name)
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
@@ -64,22 +76,20 @@ def half(folder: Path) -> None:
     [truncate, flip, edit_config, drop_manifest, spoil_manifest, older_conversion, half],
     ids=lambda f: f.__name__,
 )
-def test_damage_is_found_and_mended(home: Path, spoil: Callable[[Path], None]) -> None:
-    folder = ensure_starter()
-    assert damage(folder) == ""
-    spoil(folder)
-    assert damage(folder)
-    assert ensure_starter() == folder
-    assert damage(folder) == ""
-    assert sorted(path.name for path in folder.parent.iterdir() if path.is_dir()) == [folder.name]
+def test_damage_is_found_and_mended(mine: Path, spoil: Callable[[Path], None]) -> None:
+    assert damage(mine) == ""
+    spoil(mine)
+    assert damage(mine)
+    assert ensure_starter() == mine
+    assert damage(mine) == ""
+    assert sorted(path.name for path in mine.parent.iterdir() if path.is_dir()) == [mine.name]
 
 
-def test_the_second_time_converts_nothing(home: Path) -> None:
-    folder = ensure_starter()
-    before = (folder / "model.safetensors").stat()
+def test_the_second_time_converts_nothing(mine: Path) -> None:
+    before = (mine / "model.safetensors").stat()
     stages: list[str] = []
-    ensure_starter(lambda stage, fraction: stages.append(stage))
-    after = (folder / "model.safetensors").stat()
+    assert ensure_starter(lambda stage, fraction: stages.append(stage)) == mine
+    after = (mine / "model.safetensors").stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
     assert stages == ["Checking the starter model"]
 
@@ -134,11 +144,11 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(home: Path) -> None:
         ensure_starter()
 
 
-def test_mlx_lm_loads_it_like_any_folder(home: Path, tmp_path: Path) -> None:
+def test_mlx_lm_loads_it_like_any_folder(converted: Path, tmp_path: Path) -> None:
     from mlx_lm.utils import load_model, load_tokenizer
 
     copy = tmp_path / "copy"
-    shutil.copytree(ensure_starter(), copy)
+    shutil.copytree(converted, copy)
     model, config = load_model(copy)
     tokenizer = load_tokenizer(copy)
     assert config["model_type"] == "llama"
