@@ -23,9 +23,18 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def kept() -> set[Path]:
+    """All that is kept but models, and locks, which hold nothing."""
+    home = Path(os.environ["DRAFTLIGHT_HOME"])
+    files = {path.relative_to(home) for path in (home / "data").rglob("*") if path.is_file()}
+    return {path for path in files if path.parts[1] != "models" and path.suffix != ".lock"}
+
+
 def test_with_the_starter_model() -> None:
+    before = kept()
     done = run("from app.smoke import run_smoke\nsys.exit(run_smoke())")
     assert done.returncode == 0, done.stderr
+    assert kept() == before, "no chat, no preferences, no table"
     (line,) = done.stdout.splitlines()
     record = json.loads(line)
     stats = record["stats"]

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.bench import window as window_bench
-from app.bench.cost import Cost, Run, measure
+from app.bench.cost import Cost, Run, measure, same_lengths
 from app.bench.report import Results, report
 from app.bench.sample_chat import sample_tokens, sample_turns
 from app.bench.scenes import Scenes, Times, play, times_of
@@ -69,6 +69,16 @@ def test_the_report_says_what_was_kept() -> None:
     assert kept["A jump of the scroll bar"] == ""
     assert kept["… into one paragraph, from token 1,000 on"] == "missed"
     assert kept["Decode time the window adds"] == "kept"
+    assert kept["One core's time for the window"] == ""
+    found = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in text.splitlines()[2:]}
+    assert found["Window up"] == "0.90 s (longest 2.00)"
+    assert found["Decode time the window adds"] == "+1.5% (2 pairs, +1.0% to +2.0%)"
+    assert found["One core's time for the window"] == "4.9%"
+
+
+def test_only_runs_of_one_length_are_compared() -> None:
+    assert same_lengths([Run(24, 1.0), Run(24, 2.0)])
+    assert not same_lengths([Run(24, 1.0), Run(23, 1.0)])
 
 
 def test_the_command_writes_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
