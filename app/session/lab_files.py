@@ -158,6 +158,8 @@ def read_classes(path: Path) -> list[PromptClass]:
             continue
         try:
             read = msgspec.json.decode(line, type=_Line)
+            if bool(read.prompt) == bool(read.turns):
+                raise msgspec.ValidationError("it needs either `prompt` or `turns`")
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             hint = 'A line is like {"class": "code", "prompt": "…"}.'
             raise RequestError(f"{path.name}, line {number}: {error}.", hint) from None

@@ -242,6 +242,19 @@ def test_the_shipped_prompts() -> None:
     assert editing.turns == 4
 
 
+def test_every_file_that_the_lab_offers_can_be_swept() -> None:
+    files = sorted((resources_dir() / "bench").glob("*.jsonl"))
+    assert [file.name for file in files if read_classes(file)] == ["editing.jsonl", "three-class.jsonl"]
+
+
+@pytest.mark.parametrize("line", ["{}", '{"prompt": "a", "turns": ["b"]}'])
+def test_a_line_is_a_prompt_or_a_conversation(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.jsonl"
+    path.write_text(line)
+    with pytest.raises(RequestError, match=r"own\.jsonl, line 1: it needs either"):
+        read_classes(path)
+
+
 def test_broken_prompts_name_the_line(tmp_path: Path) -> None:
     path = tmp_path / "own.jsonl"
     path.write_text(json.dumps({"class": "code", "prompt": "x"}) + "\n{\n")
