@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from core.models.blas import load_openblas
+from core.models.import_index import use_index
 
 
 def hush_hub() -> None:
@@ -13,7 +14,7 @@ def hush_hub() -> None:
 
 
 def prepare() -> str:
-    """Load a fast BLAS and quiet the tokenizer library; returns the BLAS's name.
+    """Load a fast BLAS, quiet the tokenizer library and hasten its import; returns the BLAS's name.
 
     Raises `MissingLibraryError` naming the package to install.
     """
@@ -21,4 +22,5 @@ def prepare() -> str:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     hush_hub()
+    use_index()
     return load_openblas()
