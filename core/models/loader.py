@@ -27,6 +27,7 @@ from msgspec import Struct
 from core.errors import ModelError, ModelNotHereError
 from core.events import ModelInfo
 from core.kv.entries import why_no_rollback
+from core.models.expand import expand
 from core.models.family import fingerprint
 from core.models.folder import check, check_fits
 from core.models.memory import machine
@@ -148,7 +149,7 @@ def _folder(reference: str) -> Path:
 
 
 def _expand_for_cpu(model: nn.Module) -> nn.Module:
-    model = dequantize_model(model)
+    model = dequantize_model(expand(model))
     model.set_dtype(mx.float32)
     return model
 
