@@ -2,6 +2,8 @@
 
 What happens in the window while it is open is a scenario, a coroutine that gets the window:
 an ordinary run waits until it is closed, the smoke test asks one question.
+
+The worker's process is started first: it has as much to import as the window, and does it meanwhile.
 """
 
 from __future__ import annotations
@@ -12,22 +14,24 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QApplication
 from qasync import QEventLoop
 
 from app import strings
-from app.store.home import Home
 from app.system.application import Application
-from app.system.host import Host
 from app.system.instance import Instance
 from app.theme.fonts import ui_font
 from app.theme.theme import Scheme, Theme
-from app.window import MainWindow
-from core.errors import RequestError
+from core.errors import RequestError, WorkerError
+from core.worker.client import WorkerClient
 
-Scenario = Callable[[MainWindow], Awaitable[int]]
+if TYPE_CHECKING:  # the greater part of all that is imported: it comes in when the worker has begun
+    from app.window import MainWindow
+
+Scenario = Callable[["MainWindow"], Awaitable[int]]
 
 
 def open_window(
@@ -58,7 +62,7 @@ def open_window(
     asyncio.set_event_loop(loop)
     try:
         with loop:
-            live = _live(application, loop, theme, model, scenario, command, Home(folder), instance)
+            live = _live(application, loop, theme, model, scenario, command, folder, instance)
             return int(loop.run_until_complete(live))
     finally:
         asyncio.set_event_loop(None)
@@ -79,10 +83,18 @@ async def _live(
     model: str,
     scenario: Scenario,
     command: Sequence[str] | None,
-    home: Home,
+    folder: Path | None,
     instance: Instance | None,
 ) -> int:
-    window = MainWindow(theme, model, command, home=home)
+    begun = await _begun(command)
+    try:
+        from app.system.host import Host
+
+        window = _window(theme, model, command, folder, begun)
+    except BaseException:
+        if begun:
+            await begun.stop()
+        raise
     # All that is there by now stays to the end; the collector need not look through it, which it
     # would do in the middle of scrolling, too.
     gc.freeze()
@@ -101,6 +113,29 @@ async def _live(
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
         window.deleteLater()
+
+
+async def _begun(command: Sequence[str] | None) -> WorkerClient | None:
+    """A worker that gets ready while the window is made; None if it is the window's to say why not."""
+    client = WorkerClient(command)
+    try:
+        await client.start()
+    except WorkerError:
+        return None
+    return client
+
+
+def _window(
+    theme: Theme,
+    model: str,
+    command: Sequence[str] | None,
+    folder: Path | None,
+    begun: WorkerClient | None,
+) -> MainWindow:
+    from app.store.home import Home
+    from app.window import MainWindow
+
+    return MainWindow(theme, model, command, begun=begun, home=Home(folder))
 
 
 def _hand_over(instance: Instance, files: Sequence[Path]) -> int:

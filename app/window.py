@@ -1,9 +1,8 @@
 """MainWindow: the chat window. Lays the parts out, owns the link to the worker, the actions and their menus.
 
 What happens in it is the desk's business, what stands where is the columns', what an action does is
-the commands'. The worker is
-started by `start()`, once the loop runs. Closing hides the window at once, stops the worker,
-and then closes for real; `shut_down()` waits for that.
+the commands'. The worker is started by `start()`, once the loop runs. Closing hides the window at
+once, stops the worker, and then closes for real; `shut_down()` waits for that.
 """
 
 from __future__ import annotations
@@ -47,6 +46,7 @@ from app.system.screens import free_places, seen
 from app.tab_ring import pass_on
 from app.theme.theme import Theme
 from app.views import Views
+from core.worker.client import WorkerClient
 
 _LOG = logging.getLogger("draftlight.window")
 START_SIZE = QSize(1440, 900)
@@ -57,7 +57,8 @@ _SIDE_MARGIN_PX = 24
 
 class MainWindow(QMainWindow):
     """`model` is loaded at the start; empty for the one that was chosen for that. `command` starts the
-    worker (None: the usual one). `home` keeps the chats; None forgets them."""
+    worker (None: the usual one), `begun` is one that was started already. `home` keeps the chats; None
+    forgets them."""
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class MainWindow(QMainWindow):
         command: Sequence[str] | None = None,
         *,
         silence_s: float = 15.0,
+        begun: WorkerClient | None = None,
         home: Home | None = None,
         parent: QWidget | None = None,
     ) -> None:
@@ -80,7 +82,7 @@ class MainWindow(QMainWindow):
         self._content = self._make_content()
         self.columns = Columns(theme, self.views.sidebar, self._content, self.views.side, self)
         self.setCentralWidget(self.columns)
-        self.worker = WorkerLink(self._hear, command, silence_s=silence_s)
+        self.worker = WorkerLink(self._hear, command, silence_s=silence_s, begun=begun)
         self.desk = Desk(self.views, model, self.worker.send, self.worker.restart, home, self)
         self.commands = Commands(self.desk, self.views, self.columns, self)
         self.menu_actions = Actions(self)

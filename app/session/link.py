@@ -25,7 +25,10 @@ _CLOSE_TIMEOUT_S = 5.0
 
 
 class WorkerLink:
-    """`hear` gets all that is heard, and `SpawnFailed` if there is no process to hear."""
+    """`hear` gets all that is heard, and `SpawnFailed` if there is no process to hear.
+
+    `begun` is a client that was started already: the first `start()` takes it, or `close()` ends it.
+    """
 
     def __init__(
         self,
@@ -33,8 +36,10 @@ class WorkerLink:
         command: Sequence[str] | None = None,
         *,
         silence_s: float = 15.0,
+        begun: WorkerClient | None = None,
     ) -> None:
         self._hear = hear
+        self._begun = begun
         self._command = command
         self._silence_s = silence_s
         self._life: asyncio.Task[None] | None = None
@@ -73,6 +78,9 @@ class WorkerLink:
         """End the worker in an orderly way and wait for everything. Safe to call twice."""
         self._closed = True
         life, self._life = self._life, None
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            await begun.stop(_CLOSE_TIMEOUT_S)
         if life is not None:
             await self._end(life, _CLOSE_TIMEOUT_S)
 
@@ -82,11 +90,13 @@ class WorkerLink:
             await self._end(previous, _REPLACE_TIMEOUT_S)
         if self._life is not asyncio.current_task():
             return  # replaced or closed before it began
-        client = WorkerClient(self._command, silence_s=self._silence_s)
+        begun, self._begun = self._begun, None
+        client = begun or WorkerClient(self._command, silence_s=self._silence_s)
         outbox: asyncio.Queue[Command] = asyncio.Queue()
         self._client, self._outbox = client, outbox
         try:
-            await client.start()
+            if begun is None:
+                await client.start()
         except WorkerError as error:
             if self._client is client:
                 self._client = self._outbox = None

@@ -38,6 +38,37 @@ async def scenario(window):
 open_window("starter", scenario, command=FAKE)
 """
 
+BEGUN = """
+import sys
+from app.opening import open_window
+from core.worker.client import WorkerClient
+
+start, FAKE = WorkerClient.start, [sys.executable, "-m", "tests.app.fake_worker"]
+
+async def told(client):
+    had_window = "app.window" in sys.modules
+    await start(client)
+    print(had_window, client.pid, flush=True)
+
+WorkerClient.start = told
+"""
+FIRST = """
+async def scenario(window):
+    print(window.worker.pid)
+    return 0
+
+open_window("starter", scenario, command=FAKE)
+"""
+NO_WINDOW = """
+import app.window
+
+def fails(*given, **named):
+    raise RuntimeError("a window that cannot be made")
+
+app.window.MainWindow = fails
+open_window("starter", None, command=FAKE)
+"""
+
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -66,6 +97,23 @@ def test_a_scenario_that_fails_still_ends_the_worker() -> None:
     assert "a scenario that fails" in done.stderr
     pid = next(int(line) for line in done.stderr.splitlines() if line.strip().isdigit())
     _until_gone(pid)
+
+
+def test_the_worker_begins_before_the_window_is_imported() -> None:
+    """And it is the one that the window speaks to."""
+    done = subprocess.run([sys.executable, "-c", BEGUN + FIRST], capture_output=True, text=True, timeout=60)
+    had_window, begun, spoken_to = done.stdout.split()
+    assert (had_window, begun) == ("False", spoken_to), done.stderr
+
+
+def test_a_window_that_cannot_be_made_leaves_no_worker() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BEGUN + NO_WINDOW], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert "a window that cannot be made" in done.stderr
+    assert "Task was destroyed" not in done.stderr
+    _until_gone(int(done.stdout.split()[1]))
 
 
 def _until_gone(pid: int) -> None:

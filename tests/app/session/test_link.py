@@ -15,7 +15,7 @@ import pytest
 from app.session.intents import SpawnFailed
 from app.session.link import WorkerLink
 from core.events import Generate, Heartbeat, Hello, LoadModel, Message, ModelLoaded, Token
-from core.worker.client import Heard, WorkerExited, WorkerSilent
+from core.worker.client import Heard, WorkerClient, WorkerExited, WorkerSilent
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
 Scene = Callable[[WorkerLink, list[Heard | SpawnFailed]], Awaitable[None]]
@@ -71,6 +71,36 @@ def test_commands_arrive_in_order_and_all_is_heard() -> None:
     assert any(isinstance(one, ModelLoaded) for one in heard)
     # It was closed by us: muted, so its end is not heard.
     assert not any(isinstance(one, WorkerExited) for one in heard)
+
+
+def test_a_worker_that_was_begun_is_taken_once() -> None:
+    async def whole() -> None:
+        heard: list[Heard | SpawnFailed] = []
+        begun = WorkerClient(FAKE)
+        await begun.start()
+        link = WorkerLink(heard.append, FAKE, begun=begun)
+        link.start()
+        await until(lambda: any(isinstance(one, Hello) for one in heard))
+        assert link.pid == begun.pid
+        link.restart()
+        await until(lambda: sum(isinstance(one, Hello) for one in heard) == 2)
+        assert link.pid != begun.pid
+        await link.close()
+        assert begun.pid is not None
+        assert gone(begun.pid)
+
+    asyncio.run(whole())
+
+
+def test_a_worker_that_was_begun_and_never_taken_is_ended() -> None:
+    async def whole() -> None:
+        begun = WorkerClient(FAKE)
+        await begun.start()
+        await WorkerLink(lambda heard: None, FAKE, begun=begun).close()
+        assert begun.pid is not None
+        assert gone(begun.pid)
+
+    asyncio.run(whole())
 
 
 def test_closing_ends_the_process() -> None:
