@@ -86,15 +86,11 @@ async def _live(
     folder: Path | None,
     instance: Instance | None,
 ) -> int:
+    # If the window cannot be made, this process ends, and the worker with it, as its stdin closes.
     begun = await _begun(command)
-    try:
-        from app.system.host import Host
+    from app.system.host import Host
 
-        window = _window(theme, model, command, folder, begun)
-    except BaseException:
-        if begun:
-            await begun.stop()
-        raise
+    window = _window(theme, model, command, folder, begun)
     # All that is there by now stays to the end; the collector need not look through it, which it
     # would do in the middle of scrolling, too.
     gc.freeze()

@@ -53,7 +53,11 @@ async def told(client):
 WorkerClient.start = told
 """
 FIRST = """
+import asyncio
+
 async def scenario(window):
+    while window.worker.pid is None:
+        await asyncio.sleep(0.01)
     print(window.worker.pid)
     return 0
 
