@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 TIMEOUT_S = 180.0
 MAX_TOKENS = 96
 # A drafter that remembers nothing: one that does would guess the whole answer the next time, and leave
-# no token that is written without a draft. Nothing of this belongs to the person's chats either.
+# no token that is written without a draft; and what the person's chats taught it would be mixed with this.
 _SETTINGS = [
     ("sampling.max_tokens", MAX_TOKENS),
     ("drafting.drafter", "ngram-simple"),
-    ("tables.learn", False),
 ]
 # The answer begins in the model's own words (normal) and then repeats the list (drafts that
 # are accepted, each followed by the verifier's own token).
