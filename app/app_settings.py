@@ -6,20 +6,23 @@ tint, the zoom keys. Settings of answers are the inspector's and not here.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication
 
 from app import strings
 from app.desk.chat_settings import ChatSettings
-from app.panels.settings_window import SettingsWindow
 from app.store.preferences import PreferencesFile
 from app.theme.theme import Theme
 from app.views import Views
 from core.errors import RequestError, SettingError
 from core.settings import WindowSettings, assign
 from core.settings.window import forbidden, next_zoom
+
+if TYPE_CHECKING:
+    from app.panels.settings_window import SettingsWindow
 
 
 class AppSettings(QObject):
@@ -38,7 +41,7 @@ class AppSettings(QObject):
         self._theme = theme
         self._views = views
         self._preferences = preferences
-        self._held: dict[str, str] = {}
+        self._held: Callable[[], dict[str, str]] = dict
         self._blink_ms = QApplication.cursorFlashTime()
         if theme.scheme == "system":
             theme.set_scheme(self.now.look.scheme)
@@ -63,8 +66,8 @@ class AppSettings(QObject):
         zoom_pct = next_zoom(self.now.look.zoom_pct, steps) if steps else WindowSettings().look.zoom_pct
         self.set("look.zoom_pct", zoom_pct)
 
-    def hold(self, reasons: dict[str, str]) -> None:
-        """These cannot be changed in this build, and why."""
+    def hold(self, reasons: Callable[[], dict[str, str]]) -> None:
+        """What cannot be changed in this build, and why; asked when a window shows them."""
         self._held = reasons
 
     def stop(self) -> None:
@@ -73,8 +76,10 @@ class AppSettings(QObject):
 
     def make_window(self, chats: ChatSettings) -> SettingsWindow:
         """Where a person sees and changes them; `chats` has what new chats start with."""
+        from app.panels.settings_window import SettingsWindow
+
         window = SettingsWindow(self._theme)
-        window.hold(self._held)
+        window.hold(self._held())
         window.show_settings(self.now)
         window.show_defaults(chats.own_defaults)
         self.changed.connect(window.show_settings)

@@ -2,7 +2,8 @@
 
 What happens in it is the desk's business, what stands where is the columns', what an action does is
 the commands'. The worker is started by `start()`, once the loop runs. Closing hides the window at
-once, stops the worker, and then closes for real; `shut_down()` waits for that.
+once, stops the worker, and then closes for real; `shut_down()` waits for that. What opens in a window
+of its own is imported then.
 """
 
 from __future__ import annotations
@@ -32,11 +33,9 @@ from app.gauges.strip import InstrumentStrip
 from app.header import Header
 from app.menus.actions import Actions
 from app.menus.menu_bar import MenuBar, fill
-from app.panels.models.window import ModelsWindow
 from app.panels.race.page import RacePage
 from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
-from app.panels.tables.window import TablesWindow
 from app.session.intents import Close
 from app.session.link import WorkerLink
 from app.side_windows import SideWindows
@@ -100,7 +99,7 @@ class MainWindow(QMainWindow):
             self,
         )
         self.windows.add("lab", self.lab.make_window)
-        self.windows.add("models", lambda: ModelsWindow(theme, self.desk.models))
+        self.windows.add("models", self._make_models)
         for asking in (self.views.sidebar, self.views.inspector):
             asking.models_requested.connect(lambda: self.windows.show("models"))
         self._make_actions()
@@ -203,9 +202,19 @@ class MainWindow(QMainWindow):
         bar = MenuBar(self._theme)
         self.setMenuBar(bar)
         fill(bar, self.menu_actions)
-        self.windows.add("tables", lambda: self.desk.tables.open(TablesWindow(self._theme)))
+        self.windows.add("tables", self._make_tables)
         self.commands.facts_changed.connect(self._show_facts)
         self._show_facts()
+
+    def _make_models(self) -> QWidget:
+        from app.panels.models.window import ModelsWindow
+
+        return ModelsWindow(self._theme, self.desk.models)
+
+    def _make_tables(self) -> QWidget:
+        from app.panels.tables.window import TablesWindow
+
+        return self.desk.tables.open(TablesWindow(self._theme))
 
     def _close_front(self) -> None:
         if not self.windows.close_active():

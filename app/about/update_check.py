@@ -1,21 +1,24 @@
 """UpdateCheck: looks for a newer version once a day, if the person has turned that on; else never.
 
 When it last looked is remembered, so that starting often asks no more often. What goes wrong is
-logged and tried again another day: nobody waits for it.
+logged and tried again another day: nobody waits for it. While it is off, it costs the start nothing:
+what asks, and where, comes in with the first asking.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from app.about.updates import Release, UpdateLook, releases_address
 from app.app_settings import AppSettings
 from app.store.preferences import PreferencesFile
+
+if TYPE_CHECKING:  # they read the metadata of packages, which takes a tenth of the start
+    from app.about.updates import Release, UpdateLook
 
 _LOG = logging.getLogger("draftlight.window")
 _EVERY_S = 24 * 3600.0
@@ -39,18 +42,23 @@ class UpdateCheck(QObject):
         self._settings = settings
         self._preferences = preferences
         self._clock = clock
-        self.address = releases_address() if address is None else address
-        self._look = UpdateLook(self.address, importlib.metadata.version("draftlight"), self)
-        self._look.found.connect(self._take)
-        self._look.failed.connect(
-            lambda reason: _LOG.info("No newer version could be looked for: %s", reason)
-        )
+        self._address = address
+        self._look: UpdateLook | None = None
         settings.changed.connect(lambda now: self.look_if_due())
+
+    @property
+    def address(self) -> str:
+        """Where to ask; empty if there is no such place."""
+        if self._address is None:
+            from app.about.updates import releases_address
+
+            self._address = releases_address()
+        return self._address
 
     @property
     def is_on(self) -> bool:
         """Whether anything may be asked."""
-        return bool(self.address) and self._settings.now.updates.check
+        return self._settings.now.updates.check and bool(self.address)
 
     def look_if_due(self) -> None:
         """Ask, if it is on and a day has passed."""
@@ -59,7 +67,18 @@ class UpdateCheck(QObject):
         passed = not 0 <= now_s - self._preferences.now.looked_for_update_s < _EVERY_S
         if self.is_on and passed:
             self._preferences.change(looked_for_update_s=now_s)
+            self._look = self._look or self._make_look()
             self._look.start()
+
+    def _make_look(self) -> UpdateLook:
+        import importlib.metadata
+
+        from app.about.updates import UpdateLook
+
+        look = UpdateLook(self.address, importlib.metadata.version("draftlight"), self)
+        look.found.connect(self._take)
+        look.failed.connect(lambda reason: _LOG.info("No newer version could be looked for: %s", reason))
+        return look
 
     def _take(self, release: Release | None) -> None:
         if release is not None:

@@ -4,6 +4,8 @@ What a file is, its first bytes say; its ending decides only between kinds of te
 CSV and JSON stay as they are; HTML, PDF and Word become readable text. Refusals are
 `RequestError`s that name the file. Long readings tell how far they are and can be given up.
 Knows no widget and no thread.
+
+A kind's reader comes in with the first file of that kind: windows are opened more often than documents.
 """
 
 from __future__ import annotations
@@ -12,9 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.chat import strings
-from app.chat.attach_docx import DocxError, docx_text, is_docx
-from app.chat.attach_html import declared_charset, html_text
-from app.chat.attach_pdf import PdfError, PdfLockedError, pdf_text
 from app.chat.attach_text import decode_text
 from core.errors import RequestError
 from core.events import Attachment
@@ -112,6 +111,8 @@ def _text(path: Path, progressed: Progressed) -> str:
         _check_size(name, size_bytes, MAX_DOCUMENT_BYTES)
         return _pdf(path, progressed)
     if head.startswith(_ZIP_MARK):
+        from app.chat.attach_docx import is_docx
+
         if not is_docx(path):
             raise _refused(name, _ZIP_KINDS.get(path.suffix.lower(), strings.KIND_ARCHIVE))
         _check_size(name, size_bytes, MAX_DOCUMENT_BYTES)
@@ -127,14 +128,21 @@ def _text(path: Path, progressed: Progressed) -> str:
 def _plain(path: Path) -> str:
     data = path.read_bytes()
     is_html = path.suffix.lower() in _HTML_ENDINGS
+    charset = ""
+    if is_html:
+        from app.chat.attach_html import declared_charset, html_text
+
+        charset = declared_charset(data)
     try:
-        text = decode_text(data, declared_charset(data) if is_html else "")
+        text = decode_text(data, charset)
     except ValueError:
         raise _refused(path.name, strings.KIND_BINARY) from None
     return html_text(text) if is_html else text
 
 
 def _pdf(path: Path, progressed: Progressed) -> str:
+    from app.chat.attach_pdf import PdfError, PdfLockedError, pdf_text
+
     def page(done: int, pages: int) -> None:
         progressed(done / pages, strings.READING_PAGE.format(page=done + 1, pages=pages))
 
@@ -150,6 +158,8 @@ def _pdf(path: Path, progressed: Progressed) -> str:
 
 
 def _docx(path: Path, progressed: Progressed) -> str:
+    from app.chat.attach_docx import DocxError, docx_text
+
     try:
         return docx_text(path, lambda fraction: progressed(fraction, strings.READING_FILE))
     except DocxError as error:

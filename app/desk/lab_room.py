@@ -12,14 +12,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.desk.model_room import ModelRoom
 from app.panels.lab import strings
-from app.panels.lab.choices import folder_name
-from app.panels.lab.window import LabWindow
+from app.panels.lab.folder_name import folder_name
 from app.session.lab import (
     ChatBusy,
     End,
@@ -53,6 +53,9 @@ from core.errors import RequestError
 from core.events.sweep import SweepResults
 from core.paths import resources_dir
 from core.settings import Settings
+
+if TYPE_CHECKING:  # its charts come in with the window
+    from app.panels.lab.window import LabWindow
 
 _IDLE = (Phase.READY, Phase.NO_MODEL, Phase.DEAD, Phase.CLOSED)
 _MUTE = (Phase.STARTING, Phase.DEAD, Phase.CLOSED)
@@ -93,6 +96,8 @@ class LabRoom(QObject):
 
     def make_window(self) -> QWidget:
         """The window; asked for once."""
+        from app.panels.lab.window import LabWindow
+
         window = self.window = LabWindow(self._theme)
         window.destroyed.connect(self._forget_window)
         choices = window.choices

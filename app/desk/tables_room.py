@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
@@ -18,7 +19,6 @@ from PySide6.QtWidgets import QFileDialog
 from app.controls.button import Kind
 from app.desk.chat_settings import ChatSettings
 from app.panels.tables import strings
-from app.panels.tables.window import TablesWindow
 from app.session import effects as fx
 from app.session import tables as known
 from app.session.families import recognised
@@ -38,6 +38,9 @@ from core.events import (
     TableInfo,
     Typing,
 )
+
+if TYPE_CHECKING:  # the window brings it in
+    from app.panels.tables.window import TablesWindow
 
 # Well below what the worker waits for after the last of them.
 _TYPING_EVERY_S = 2.0

@@ -3,12 +3,13 @@
 Invariant: `settings` is always valid. A change goes through `core.settings.assign`; one that is
 refused stays visible in its field, with the reason under it, and is tried again whenever
 another change succeeds (a shortest match above the longest becomes right once the longest is
-raised). Knows no worker and stores nothing.
+raised). A section's fields are made when it opens for the first time, a drafter's when it is chosen,
+and before that for whoever asks for one of them. Knows no worker and stores nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QRectF, QSize, Signal
@@ -19,6 +20,7 @@ from app.controls.button import Button
 from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
 from app.panels import strings
+from app.panels.field_column import FieldColumn
 from app.panels.inspector_groups import DRAFTER_KEY, Group, differs, groups, merged, summary
 from app.panels.model_card import ModelCard
 from app.panels.own_settings import OwnSettings
@@ -27,7 +29,7 @@ from app.panels.setting_field import SettingField
 from app.theme.theme import Theme
 from core.errors import SettingError
 from core.events import ModelInfo
-from core.settings import Settings, assign, read
+from core.settings import Setting, Settings, assign, read
 
 WIDTH_PX = 304
 _FOOTER_PX = 34
@@ -46,8 +48,11 @@ class Inspector(QWidget):
         self._theme = theme
         self._settings = self._defaults = Settings()
         self._refused: dict[str, Any] = {}
-        self._fields: dict[str, SettingField] = {}
-        self._drafter_boxes: dict[str, QWidget] = {}
+        self._held: Mapping[str, str] = {}
+        self._fields: dict[str, SettingField] = {}  # those that were made
+        self._columns: dict[str, FieldColumn] = {}  # by the settings that stand in them
+        self._drafter_columns: dict[str, FieldColumn] = {}
+        self._section_of: dict[FieldColumn, Section] = {}
         self._own: dict[str, OwnSettings] = {}
         self.setFixedWidth(WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
@@ -106,11 +111,13 @@ class Inspector(QWidget):
 
     def hold(self, reasons: Mapping[str, str]) -> None:
         """What no chat may have, whatever its settings say, and why."""
+        self._held = reasons
         for key, field in self._fields.items():
             field.hold(reasons.get(key, ""))
 
     def field(self, key: str) -> SettingField:
         """The field of the setting `key`. An unknown key is our bug (KeyError)."""
+        self._fill(self._columns[key])
         return self._fields[key]
 
     def section(self, name: str) -> Section:
@@ -150,18 +157,11 @@ class Inspector(QWidget):
 
     def _build_section(self, group: Group) -> Section:
         section = Section(self._theme, group.title, group.name in _OPEN_AT_FIRST)
-        for setting in group.settings:
-            field = SettingField(self._theme, setting, labelled=setting.title != group.title)
-            section.body.addWidget(self._keep(field))
+        if group.settings:
+            self._add_column(section, group.settings, group.title)
         for drafter, parameters in group.drafters.items():
-            box = QWidget()
-            fields = QVBoxLayout(box)
-            fields.setContentsMargins(0, 0, 0, 0)
-            fields.setSpacing(section.body.spacing())
-            for setting in parameters:
-                fields.addWidget(self._keep(SettingField(self._theme, setting)))
-            section.body.addWidget(box)
-            self._drafter_boxes[drafter] = box
+            self._drafter_columns[drafter] = self._add_column(section, parameters)
+        section.header.toggled.connect(self._fill_shown)
         own = OwnSettings(self._theme, group.title)
         own.reset_requested.connect(lambda: self._reset(group))
         own.default_requested.connect(lambda: self._make_default(group))
@@ -169,10 +169,37 @@ class Inspector(QWidget):
         self._own[group.name] = own
         return section
 
-    def _keep(self, field: SettingField) -> SettingField:
-        self._fields[field.setting.key] = field
+    def _add_column(self, section: Section, settings: Sequence[Setting], title: str = "") -> FieldColumn:
+        """`title` is above them already, and needs no label of its own."""
+
+        def make(setting: Setting) -> SettingField:
+            return self._make_field(setting, labelled=setting.title != title)
+
+        column = FieldColumn(settings, make, section.body.spacing())
+        section.body.addWidget(column)
+        self._columns |= {setting.key: column for setting in settings}
+        self._section_of[column] = section
+        return column
+
+    def _make_field(self, setting: Setting, labelled: bool) -> SettingField:
+        field = self._fields[setting.key] = SettingField(self._theme, setting, labelled)
+        field.show_value(read(self._settings, setting.key))
+        field.hold(self._held.get(setting.key, ""))
         field.edited.connect(self._take_edit)
         return field
+
+    def _fill_shown(self) -> None:
+        """Make the fields that a person can see."""
+        chosen = read(self._settings, DRAFTER_KEY)
+        unseen = {column for drafter, column in self._drafter_columns.items() if drafter != chosen}
+        for group in self._groups:
+            if self._sections[group.name].is_open:
+                for column in {self._columns[setting.key] for setting in group.all_settings} - unseen:
+                    self._fill(column)
+
+    def _fill(self, column: FieldColumn) -> None:
+        if column.fill():
+            self._section_of[column].order_tabs()
 
     # ---- changing
 
@@ -226,9 +253,10 @@ class Inspector(QWidget):
     def _show_drafter(self) -> None:
         """Only the chosen drafter's parameters; what was refused among the others is dropped."""
         chosen = read(self._settings, DRAFTER_KEY)
-        for drafter, box in self._drafter_boxes.items():
-            box.setVisible(drafter == chosen)
-        hidden = {drafter.replace("-", "_") for drafter in self._drafter_boxes if drafter != chosen}
+        self._fill_shown()
+        for drafter, column in self._drafter_columns.items():
+            column.setVisible(drafter == chosen)
+        hidden = {drafter.replace("-", "_") for drafter in self._drafter_columns if drafter != chosen}
         for key in [key for key in self._refused if key.partition(".")[0] in hidden]:
             del self._refused[key]
             self._fields[key].show_value(read(self._settings, key))

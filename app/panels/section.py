@@ -6,6 +6,8 @@ turn it; Left closes, Right opens.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
@@ -73,6 +75,18 @@ class Section(QWidget):
     def set_own(self, own: bool) -> None:
         """Mark that something in it holds for this chat only."""
         self.header.set_own(own)
+
+    def order_tabs(self) -> None:
+        """Let Tab go through the contents as they stand: what is made late would come last in the window."""
+        stops = [
+            widget
+            for widget in self._holder.findChildren(QWidget)
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+            and widget.focusProxy() is None
+            and widget.window() is self.window()
+        ]
+        for before, after in pairwise((self.header, *stops)):
+            QWidget.setTabOrder(before, after)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QIcon
 
 from app.about import strings as about_strings
 from app.about.update_check import UpdateCheck
-from app.about.updates import Release
-from app.about.window import AboutWindow
 from app.chat.open_link import open_outside
 from app.session.link_state import Link
 from app.system import strings
@@ -25,6 +24,10 @@ from app.system.screens import Screens
 from app.theme.icons import APP_ICON
 from app.theme.theme import Theme
 from app.window import MainWindow
+
+if TYPE_CHECKING:
+    from app.about.updates import Release
+    from app.about.window import AboutWindow
 
 
 class Host(QObject):
@@ -53,8 +56,7 @@ class Host(QObject):
         window.menu_actions.bind({"about": self.show_about})
         self.updates = UpdateCheck(window.app_settings, window.desk.home.preferences, self, address=releases)
         self.updates.found.connect(self._offer_update)
-        if not self.updates.address:
-            window.app_settings.hold({"updates.check": about_strings.NO_ADDRESS})
+        window.app_settings.hold(self._held)
         self.updates.look_if_due()
         self._screens = Screens(application, self)
         self._instance = instance
@@ -74,10 +76,15 @@ class Host(QObject):
 
     def show_about(self) -> AboutWindow:
         """Open it. It deletes itself when it is closed, and with the window at the latest."""
+        from app.about.window import AboutWindow
+
         releases = self.updates.address if self.updates.is_on else ""
         about = AboutWindow(self._theme, self._window, releases=releases)
         about.show()
         return about
+
+    def _held(self) -> dict[str, str]:
+        return {} if self.updates.address else {"updates.check": about_strings.NO_ADDRESS}
 
     def _offer_update(self, release: Release) -> None:
         """In the menu, from where it leads to the page that has it."""

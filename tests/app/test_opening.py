@@ -63,6 +63,26 @@ async def scenario(window):
 
 open_window("starter", scenario, command=FAKE)
 """
+LATE = """
+import sys
+from app.opening import open_window
+
+LATER = (
+    "app.about.updates", "app.chat.attach_html", "app.chat.attach_pdf", "app.panels.lab.window",
+    "app.panels.models.window", "app.panels.settings_window", "app.panels.tables.window",
+    "importlib.metadata",
+)
+
+async def scenario(window):
+    window.repaint()
+    print([name for name in LATER if name in sys.modules])
+    for name in ("lab", "models", "settings", "tables"):
+        window.windows.show(name)
+    print([name for name in LATER if name in sys.modules])
+    return 0
+
+open_window("starter", scenario, command=[sys.executable, "-c", "input()"])
+"""
 NO_WINDOW = """
 import app.window
 
@@ -108,6 +128,14 @@ def test_the_worker_begins_before_the_window_is_imported() -> None:
     done = subprocess.run([sys.executable, "-c", BEGUN + FIRST], capture_output=True, text=True, timeout=60)
     had_window, begun, spoken_to = done.stdout.split()
     assert (had_window, begun) == ("False", spoken_to), done.stderr
+
+
+def test_what_nobody_opened_is_not_imported_before_the_window_is_there() -> None:
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60)
+    before, after = done.stdout.splitlines()
+    assert before == "[]", done.stderr
+    assert "app.panels.lab.window" in after
+    assert "app.panels.tables.window" in after
 
 
 def test_a_window_that_cannot_be_made_leaves_no_worker() -> None:

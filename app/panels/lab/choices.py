@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette
@@ -301,10 +300,3 @@ class _Progress(QWidget):
         box.setWidth(box.width() * self._share)
         if self._share > 0:
             draw_box(painter, box, 2, self._theme.color("accent_fill"))
-
-
-def folder_name(reference: str) -> str:
-    """What to call a model by its folder."""
-    if reference == "starter":
-        return strings.STARTER
-    return Path(reference).name or reference

@@ -15,6 +15,7 @@ from shiboken6 import delete
 from app.controls import Popup, Slider, Spin, Switch, TextArea, TextLabel
 from app.panels.inspector import Inspector
 from app.panels.inspector_groups import groups
+from app.panels.setting_field import SettingField
 from app.theme.theme import Theme
 from core.events import ModelInfo
 from core.settings import Setting, Settings, assign, declared, read
@@ -52,6 +53,8 @@ def inspector(theme: Theme, qtbot: QtBot) -> Inspector:
 def every_inspector(qapp: QApplication) -> Iterator[Inspector]:
     """One for all settings, as making it takes longer than what is tried with it."""
     inspector = opened(Theme("light"))
+    for key in KEYS:  # whatever is made in a test would be left behind by it
+        inspector.field(key)
     inspector.show()
     yield inspector
     delete(inspector)
@@ -323,3 +326,45 @@ def test_it_repaints_in_the_new_theme(inspector: Inspector, theme: Theme, qtbot:
     theme.set_scheme("dark")
     qtbot.waitUntil(lambda: all(counter.count for counter in counters))
     assert {theme.color(name).name() for name in ("panel", "hair", "control")} <= colors(inspector)
+
+
+def test_the_fields_of_a_closed_section_are_made_when_it_opens(theme: Theme, qtbot: QtBot) -> None:
+    inspector = Inspector(theme)
+    qtbot.addWidget(inspector)
+    inspector.hold({"sampling.top_p": "Not today."})
+    section = inspector.section("sampling")
+
+    def made() -> list[SettingField]:
+        return section.findChildren(SettingField)
+
+    inspector.set_settings(assign(Settings(), "sampling.top_k", 7))
+    assert made() == []
+    section.set_open(True)
+    assert {field.setting.key for field in made()} == {key for key in KEYS if key.startswith("sampling.")}
+    assert inspector.field("sampling.top_k").control.editor.value == 7  # type: ignore[attr-defined]
+    assert inspector.field("sampling.top_p").held == "Not today."
+    section.set_open(False)
+    section.set_open(True)
+    assert len(made()) == len(set(made()))
+
+
+def test_a_drafters_fields_are_made_when_it_is_chosen(theme: Theme, qtbot: QtBot) -> None:
+    inspector = Inspector(theme)
+    qtbot.addWidget(inspector)
+
+    def made() -> set[str]:
+        return {field.setting.group for field in inspector.section("drafting").findChildren(SettingField)}
+
+    assert "ngram_simple" not in made()
+    inspector.set_settings(SIMPLE)
+    assert "ngram_simple" in made()
+
+
+def test_tab_goes_as_it_is_read_whatever_was_opened_first(theme: Theme, qtbot: QtBot) -> None:
+    inspector = Inspector(theme)
+    qtbot.addWidget(inspector)
+    for group in reversed(groups()):
+        inspector.section(group.name).set_open(True)
+    inspector.set_settings(SIMPLE)
+    activate(inspector, qtbot)
+    test_tab_reaches_every_visible_control_in_reading_order(inspector, qtbot)
