@@ -12,6 +12,7 @@ Affine 4 and 8 bits with float16 or bfloat16 scales; whatever else a model has i
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -34,36 +35,52 @@ def expand(model: nn.Module) -> nn.Module:
 
     The new weights are there when this returns. Main thread: the others only fill in numbers.
     """
-    replaced: list[tuple[str, nn.Module]] = []
+    quantised = nn.QuantizedLinear | nn.QuantizedEmbedding
+    known = [
+        (name, module)
+        for name, module in model.named_modules()
+        if isinstance(module, quantised) and _is_known(module)
+    ]
     with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1), "expand") as threads:
-        for name, module in model.named_modules():
-            if isinstance(module, nn.QuantizedLinear | nn.QuantizedEmbedding) and _is_known(module):
-                replaced.append((name, _expanded(module, threads)))
+        weights = _expanded_weights([module for _, module in known], threads)
+        replaced = [(name, _plain(module, weight)) for (name, module), weight in zip(known, weights)]
     if replaced:
         model.update_modules(tree_unflatten(replaced))
     return model
 
 
-def expanded_weight(
-    weight: mx.array, scales: mx.array, biases: mx.array, bits: int, threads: ThreadPoolExecutor
-) -> mx.array:
-    """float32 `[rows, columns]` of packed `weight[rows, columns · bits / 32]`."""
-    columns = weight.shape[1] * 32 // bits
-    target = mx.zeros((weight.shape[0], columns))
-    mx.eval(target, weight, scales, biases)
+def _expanded_weights(modules: Sequence[Any], threads: ThreadPoolExecutor) -> Iterator[mx.array]:
+    """float32 `[rows, columns]` of each module's packed `weight[rows, columns · bits / 32]`, in order.
+
+    Touching new memory for the first time takes half as long as writing the numbers: MLX's own thread
+    does it for the next weight meanwhile.
+    """
+    columns = [module.weight.shape[1] * 32 // module.bits for module in modules]
+    targets = [mx.zeros((module.weight.shape[0], width)) for module, width in zip(modules, columns)]
+    for number, module in enumerate(modules):
+        target = targets[number]
+        grown = [np.array(each.astype(mx.float32)) for each in (module.scales, module.biases)]
+        mx.eval(target, module.weight)
+        mx.async_eval(*targets[number + 1 : number + 2])  # type: ignore[no-untyped-call]
+        _write(target, module, grown, threads)
+        yield target
+
+
+def _write(
+    target: mx.array, module: Any, grown: Sequence[NDArray[np.float32]], threads: ThreadPoolExecutor
+) -> None:
+    """All of `target`, with the module's scales and biases `grown` to float32."""
     values: NDArray[np.float32] = np.asarray(target, copy=False)
-    codes: NDArray[np.uint8] = np.asarray(weight, copy=False).view(np.uint8)
-    grown = [np.array(each.astype(mx.float32)) for each in (scales, biases)]
-    dropped = _FORMATS[scales.dtype][0]
-    rows = max(1, _PIECE_ELEMENTS // columns)
+    codes: NDArray[np.uint8] = np.asarray(module.weight, copy=False).view(np.uint8)
+    dropped = _FORMATS[module.scales.dtype][0]
+    rows = max(1, _PIECE_ELEMENTS // target.shape[1])
 
     def fill(start: int) -> None:
         piece = slice(start, start + rows)
-        _fill(values[piece], codes[piece], grown[0][piece], grown[1][piece], bits, dropped)
+        _fill(values[piece], codes[piece], grown[0][piece], grown[1][piece], module.bits, dropped)
 
     for _ in threads.map(fill, range(0, len(values), rows)):
         pass
-    return target
 
 
 def _is_known(module: Any) -> bool:
@@ -77,8 +94,7 @@ def _is_known(module: Any) -> bool:
     return bool(mx.max(most) < _FORMATS[scales.dtype][1])
 
 
-def _expanded(module: Any, threads: ThreadPoolExecutor) -> nn.Module:
-    weight = expanded_weight(module.weight, module.scales, module.biases, module.bits, threads)
+def _plain(module: Any, weight: mx.array) -> nn.Module:
     plain: nn.Module
     if isinstance(module, nn.QuantizedEmbedding):
         plain = nn.Embedding(1, 1)

