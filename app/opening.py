@@ -23,12 +23,11 @@ from qasync import QEventLoop
 from app import strings
 from app.system.application import Application
 from app.system.instance import Instance
-from app.theme.fonts import ui_font
-from app.theme.theme import Scheme, Theme
 from core.errors import RequestError, WorkerError
 from core.worker.client import WorkerClient
 
 if TYPE_CHECKING:  # the greater part of all that is imported: it comes in when the worker has begun
+    from app.theme.theme import Scheme, Theme
     from app.window import MainWindow
 
 Scenario = Callable[["MainWindow"], Awaitable[int]]
@@ -55,14 +54,11 @@ def open_window(
         return _hand_over(instance, files)
     for file in files:
         application.opened.add(file.resolve())
-    theme = Theme(scheme)
-    _dress(application, theme)
-    theme.changed.connect(lambda: _dress(application, theme))
     loop = QEventLoop(application)
     asyncio.set_event_loop(loop)
     try:
         with loop:
-            live = _live(application, loop, theme, model, scenario, command, folder, instance)
+            live = _live(application, loop, scheme, model, scenario, command, folder, instance)
             return int(loop.run_until_complete(live))
     finally:
         asyncio.set_event_loop(None)
@@ -79,7 +75,7 @@ async def until_closed(window: MainWindow) -> int:
 async def _live(
     application: Application,
     loop: QEventLoop,
-    theme: Theme,
+    scheme: Scheme,
     model: str,
     scenario: Scenario,
     command: Sequence[str] | None,
@@ -90,6 +86,7 @@ async def _live(
     begun = await _begun(command)
     from app.system.host import Host
 
+    theme = _theme(application, scheme)
     window = _window(theme, model, command, folder, begun)
     # All that is there by now stays to the end; the collector need not look through it, which it
     # would do in the middle of scrolling, too.
@@ -119,6 +116,16 @@ async def _begun(command: Sequence[str] | None) -> WorkerClient | None:
     except WorkerError:
         return None
     return client
+
+
+def _theme(application: QApplication, scheme: Scheme) -> Theme:
+    """The one of the whole application, which follows it."""
+    from app.theme.theme import Theme
+
+    theme = Theme(scheme)
+    _dress(application, theme)
+    theme.changed.connect(lambda: _dress(application, theme))
+    return theme
 
 
 def _window(
@@ -157,6 +164,8 @@ def _application() -> Application:
 
 
 def _dress(application: QApplication, theme: Theme) -> None:
+    from app.theme.fonts import ui_font
+
     application.setPalette(theme.qpalette())
     if QFontDatabase.families():
         application.setFont(ui_font(13))
