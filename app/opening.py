@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QApplication
 from qasync import QEventLoop
@@ -29,6 +30,9 @@ from core.worker.client import WorkerClient
 if TYPE_CHECKING:  # the greater part of all that is imported: it comes in when the worker has begun
     from app.theme.theme import Scheme, Theme
     from app.window import MainWindow
+
+# By then the window is painted for the first time.
+_FIRST_PAINTED_MS = 500
 
 Scenario = Callable[["MainWindow"], Awaitable[int]]
 
@@ -97,6 +101,7 @@ async def _live(
             loop.add_signal_handler(number, window.close)
     window.show()
     window.start()
+    QTimer.singleShot(_FIRST_PAINTED_MS, window.views.inspector, window.views.inspector.fill_rest)
     try:
         return await scenario(window)
     finally:

@@ -4,7 +4,8 @@ Invariant: `settings` is always valid. A change goes through `core.settings.assi
 refused stays visible in its field, with the reason under it, and is tried again whenever
 another change succeeds (a shortest match above the longest becomes right once the longest is
 raised). A section's fields are made when it opens for the first time, a drafter's when it is chosen,
-and before that for whoever asks for one of them. Knows no worker and stores nothing.
+and before that for whoever asks for one of them, or once there is time (`fill_rest()`). Knows no worker
+and stores nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QRectF, QSize, Signal
+from PySide6.QtCore import QRectF, QSize, QTimer, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
@@ -34,6 +35,8 @@ from core.settings import Setting, Settings, assign, read
 WIDTH_PX = 304
 _FOOTER_PX = 34
 _OPEN_AT_FIRST = ("drafting",)
+# A column takes up to 50 ms: in between the window is to do what it has to.
+_REST_MS = 50
 
 
 class Inspector(QWidget):
@@ -120,6 +123,11 @@ class Inspector(QWidget):
         self._fill(self._columns[key])
         return self._fields[key]
 
+    def fill_rest(self) -> None:
+        """Make what is not made yet, a column at a time, so that no section takes long to open."""
+        if any(map(self._fill, self._section_of)):
+            QTimer.singleShot(_REST_MS, self, self.fill_rest)
+
     def section(self, name: str) -> Section:
         """The section of the group `name`; `model` is the model's."""
         return self._model_section if name == "model" else self._sections[name]
@@ -197,9 +205,11 @@ class Inspector(QWidget):
                 for column in {self._columns[setting.key] for setting in group.all_settings} - unseen:
                     self._fill(column)
 
-    def _fill(self, column: FieldColumn) -> None:
-        if column.fill():
+    def _fill(self, column: FieldColumn) -> bool:
+        filled = column.fill()
+        if filled:
             self._section_of[column].order_tabs()
+        return filled
 
     # ---- changing
 

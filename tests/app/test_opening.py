@@ -64,8 +64,11 @@ async def scenario(window):
 open_window("starter", scenario, command=FAKE)
 """
 LATE = """
+import asyncio
 import sys
 from app.opening import open_window
+from app.panels.setting_field import SettingField
+from core.settings import declared
 
 LATER = (
     "app.about.updates", "app.chat.attach_html", "app.chat.attach_pdf", "app.panels.lab.window",
@@ -76,6 +79,10 @@ LATER = (
 async def scenario(window):
     window.repaint()
     print([name for name in LATER if name in sys.modules])
+    fields = len(window.views.inspector.findChildren(SettingField))
+    for _ in range(300):
+        await asyncio.sleep(0.01)
+    print(fields < len(declared()) == len(window.views.inspector.findChildren(SettingField)))
     for name in ("lab", "models", "settings", "tables"):
         window.windows.show(name)
     print([name for name in LATER if name in sys.modules])
@@ -132,8 +139,9 @@ def test_the_worker_begins_before_the_window_is_imported() -> None:
 
 def test_what_nobody_opened_is_not_imported_before_the_window_is_there() -> None:
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60)
-    before, after = done.stdout.splitlines()
+    before, fields, after = done.stdout.splitlines()
     assert before == "[]", done.stderr
+    assert fields == "True", "the rest of the inspector is made when the window is there"
     assert "app.panels.lab.window" in after
     assert "app.panels.tables.window" in after
 
