@@ -241,7 +241,9 @@ class _Walk:
             if at < 0:  # tabs were expanded: keep to the end of the line
                 at = max(0, len(source) - len(line))
             stop = begin + max(0, len(source))
-            places.extend(min(begin + at + i, stop) for i in range(len(line)))
+            # Thousands of characters of a paragraph, while it closes: no call for each of them.
+            places += range(begin + at, min(begin + at + len(line), stop))
+            places += [stop] * (at + len(line) - max(0, len(source)))
             places.append(stop)
         places.pop()
         return places
@@ -254,8 +256,8 @@ class _Walk:
             return
         inline = align_inline(node.content, node.children or ())
         places = self._places(node.content, first)
-        last = len(places) - 1
-        origins = [self.offset + places[min(origin, last)] for origin in inline.origins]
+        places += places[-1:] * (max(inline.origins, default=0) + 1 - len(places))
+        origins = [self.offset + places[origin] for origin in inline.origins]
         kind: PieceKind = "heading" if self.level else "text"
         self._add(kind, inline.text, segments_of(origins), inline.styles, node.map)
 
