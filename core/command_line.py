@@ -146,7 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     quality.add_argument(
         "--readers",
         default="lexical,early-layers,draft-model,random,head-and-tail",
-        help="scorers, and the baselines random and head-and-tail (default all)",
+        help="scorers, and the baselines random and head-and-tail (default all these); hindsight-N is"
+        " shown the N tokens that follow",
     )
     quality.add_argument("--tasks", default="all", help="comma-separated names, all or none")
     quality.add_argument("--kinds", default="all", help="of documents: comma-separated names, all or none")

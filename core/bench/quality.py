@@ -199,14 +199,16 @@ def _question(loaded: LoadedModel, name: str, seed: int, context: int) -> Probe:
 def try_readers(probe: Probe, chosen: Sequence[Reader], done: Journal[Trial]) -> Iterator[Trial]:
     """Dense first, to compare with; then every reader that has not been tried yet."""
     from core.bench.likelihood import closeness, mean_nll
+    from core.bench.readers import Ahead
 
     wanted = [reader for reader in chosen if not done.has(probe.part, probe.name, probe.seed, reader.name)]
     dense, case = chosen[0], probe.case
-    full = None
+    full, ahead = None, None
     for reader in [dense, *(reader for reader in wanted if reader is not dense)] if wanted else []:
-        session = reader.read(probe.prompt)
+        session = reader.read(probe.prompt, ahead)
         found = session.predict(probe.gold)
         full = found if full is None else full
+        ahead = ahead or Ahead(session, probe.gold)
         if reader not in wanted:
             continue
         near = closeness(full[:_CLOSENESS_TOKENS], found[:_CLOSENESS_TOKENS])

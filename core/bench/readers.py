@@ -1,9 +1,12 @@
 """Readers: the ways a prompt is read for `bench quality`: densely, by each scorer, and by no scorer.
 
 The two that do not score are what a scorer has to beat at the same keep: `random` passages, and
-the `head-and-tail` of the prompt. They go through the product's own selection and reading with
-scores that know nothing; the product itself has no such scorers. Scorers run as in an answer,
-through `core.prefill.reading`; one that did not skip is an error here, never a quiet dense run.
+the `head-and-tail` of the prompt. `hindsight-N` is what no scorer can be expected to beat: it is
+shown the next N tokens of the text that follows, and keeps what all of the model's layers look for
+while they are read behind the whole prompt. These three go through the product's own selection and
+reading with scores that know nothing or too much; the product itself has no such scorers. Scorers
+run as in an answer, through `core.prefill.reading`; one that did not skip is an error here, never a
+quiet dense run.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
+from core.bench.reader_names import DENSE, SCORELESS, SCORERS, hindsight
 from core.bench.session import Session
 from core.errors import RequestError
 from core.kv.ledger import Ledger
@@ -24,13 +29,18 @@ from core.models.rope import rotations
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.read import read_kept, read_prompt
 from core.prefill.reading import Means, Reading, ScoringDraft, Text
-from core.prefill.select import select
+from core.prefill.select import carried, select
 from core.prefill.trial import why_no_gaps
 from core.settings.prefill import Prefill
 
-DENSE = "dense"
-SCORERS = ("lexical", "early-layers", "draft-model")
-SCORELESS = ("random", "head-and-tail")
+Scores = np.ndarray[Any, Any]
+
+
+class Ahead(Struct, frozen=True):
+    """What is known only afterwards: the prompt read densely, and the `tokens` that follow it."""
+
+    full: Session
+    tokens: list[int]
 
 
 class Reader(ABC):
@@ -41,19 +51,22 @@ class Reader(ABC):
         self._loaded = loaded
         self._settings = settings
 
-    def read(self, prompt: Prompt) -> Session:
-        """`prompt` in a ledger of its own. Raises `RequestError` if it was not read this way."""
+    def read(self, prompt: Prompt, ahead: Ahead | None = None) -> Session:
+        """`prompt` in a ledger of its own. Raises `RequestError` if it was not read this way.
+
+        `ahead` is for the readers by hindsight, which need it; the others do not look at it.
+        """
         ledger = Ledger(self._loaded.new_cache)
         if not ledger.keeps_all:
             raise RequestError(
                 f"{self._loaded.info.name} cannot go back to a prefix, which this bench needs.",
                 "Choose a model with plain full attention.",
             )
-        self._fill(ledger, prompt)
+        self._fill(ledger, prompt, ahead)
         return Session(self._loaded, ledger, prompt.ids)
 
     @abstractmethod
-    def _fill(self, ledger: Ledger, prompt: Prompt) -> None:
+    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
         """Bring the empty `ledger` to all of `prompt` but its last token."""
 
     def _layout(self, prompt: Prompt) -> Layout:
@@ -64,7 +77,7 @@ class Reader(ABC):
 class _Dense(Reader):
     """Everything."""
 
-    def _fill(self, ledger: Ledger, prompt: Prompt) -> None:
+    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
         steps = read_prompt(self._loaded.model, ledger, prompt.ids, chunk_tokens=self._settings.chunk_tokens)
         for _ in steps:
             pass
@@ -77,7 +90,7 @@ class _Scored(Reader):
         super().__init__(name, loaded, settings)
         self._draft = ScoringDraft(draft, Ledger(draft.new_cache)) if draft else None
 
-    def _fill(self, ledger: Ledger, prompt: Prompt) -> None:
+    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
         if self._draft:
             self._draft.ledger.clear()
         means = Means(lambda tokens: "", lambda required: self._draft)
@@ -93,13 +106,17 @@ class _Scored(Reader):
             )
 
 
-class _Scoreless(Reader):
-    """Random passages, or those nearest to the ends."""
+class _Chosen(Reader):
+    """Passages chosen by scores that no scorer of the product gives."""
 
-    def _fill(self, ledger: Ledger, prompt: Prompt) -> None:
+    @abstractmethod
+    def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
+        """float32, one for each of `ids`."""
+
+    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
         known = self._layout(prompt)
         chosen = select(
-            self._scores(prompt.ids),
+            self._scores(prompt.ids, ahead),
             known.protected | known.question,
             start=0,
             keep_pct=self._settings.keep_pct,
@@ -110,13 +127,27 @@ class _Scoreless(Reader):
         for _ in read_kept(model, ledger, prompt.ids, chosen.positions, found, chunk_tokens=chunk):
             pass
 
-    def _scores(self, ids: Sequence[int]) -> np.ndarray[Any, Any]:
+
+class _Scoreless(_Chosen):
+    """Random passages, or those nearest to the ends."""
+
+    def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
         tokens = len(ids)
         if self.name == "head-and-tail":
             return np.asarray(np.abs(np.arange(tokens, dtype=np.float32) - tokens / 2))
         passage = self._settings.passage_tokens
         drawn = np.random.default_rng(list(ids)).random(-(-tokens // passage), dtype=np.float32)
         return np.repeat(drawn, passage)[:tokens]
+
+
+class _Hindsight(_Chosen):
+    """What the tokens that follow attend to, put together as the product's scorers do."""
+
+    def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
+        if ahead is None:
+            raise RequestError(f"{self.name} needs to be shown what follows.", "Give it what follows.")
+        attended = ahead.full.attended_by(ahead.tokens[: hindsight(self.name)])
+        return carried(attended, self._settings.passage_tokens)
 
 
 def readers(
@@ -129,11 +160,14 @@ def readers(
     for name in names:
         if name in SCORELESS:
             made.append(_Scoreless(name, loaded, settings))
+        elif hindsight(name):
+            made.append(_Hindsight(name, loaded, settings))
         elif name in SCORERS:
             own = replace(settings, mode="on", scorer=name)
             made.append(_Scored(name, loaded, own, draft if name == "draft-model" else None))
         else:
             raise RequestError(
-                f"There is no reader called “{name}”.", f"Choose from {', '.join((*SCORERS, *SCORELESS))}."
+                f"There is no reader called “{name}”.",
+                f"Choose from {', '.join((*SCORERS, *SCORELESS))} and hindsight-N, N tokens.",
             )
     return made

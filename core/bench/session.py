@@ -7,12 +7,16 @@ can go back to any prefix. Owned by the thread that loaded the model.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import mlx.core as mx
+import numpy as np
 
 from core.bench.likelihood import log_probabilities
+from core.errors import InternalError
 from core.kv.ledger import Ledger
 from core.models.loader import LoadedModel
+from core.prefill.attention import Attended, watched
 
 
 class Session:
@@ -35,6 +39,22 @@ class Session:
         mx.eval(found)
         self._back()
         return found
+
+    def attended_by(self, tokens: Sequence[int]) -> np.ndarray[Any, Any]:
+        """float32, one for each token of the prompt: what its last and `tokens` behind it attend to.
+
+        Scores as in `core.prefill.attention`, over all layers that see the whole prompt.
+        """
+        block = [self._prompt[-1], *tokens]
+        attended = Attended(list(range(len(block))), len(self._prompt) + len(tokens), len(self._prompt))
+        with watched(self._loaded.model, attended.add):
+            logits = self._run(block)
+        found = attended.result
+        if found is None:
+            raise InternalError("No layer of this model looks at the whole prompt.")
+        mx.eval(found, logits)
+        self._back()
+        return np.array(found)
 
     def answer(self, max_tokens: int) -> str:
         """The greedy answer, up to a stop token or a line break."""

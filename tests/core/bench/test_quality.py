@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from core.bench.likelihood import log_probabilities, mean_nll
-from core.bench.readers import SCORELESS, SCORERS, Reader, readers
+from core.bench.reader_names import SCORELESS, SCORERS, hindsight
+from core.bench.readers import Ahead, Reader, readers
 from core.cli import main
 from core.engine import Engine
 from core.errors import RequestError
 from core.events import Attachment, Generate, Message, Token
 from core.models.loader import LoadedModel, load
 from core.models.prompt import Prompt, render
+from core.prefill.attention import Seen, watched
 from core.settings import Settings, assign_all
 from tests.core.toy import write_toy_model
 
@@ -106,6 +108,60 @@ def test_baselines_read_where_they_say(loaded: LoadedModel, monkeypatch: pytest.
     assert len(gaps) == 1
     assert len(np.flatnonzero(np.diff(chosen["random"]) > 1)) > 3
     assert len(chosen["random"]) == len(chosen["head-and-tail"])
+
+
+def test_hindsight_reads_what_the_following_tokens_look_for(
+    loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shown by its choice: the passages with the most attention of a dense reading, worked out here."""
+    rng = np.random.default_rng(3)
+    ids, follows = ([int(i) for i in rng.integers(4, 250, n)] for n in (2000, 24))
+    settings = assign_all(Settings(), [("prefill.keep_pct", 40.0)]).prefill
+    dense, told = readers(["hindsight-16"], loaded, settings, None)
+    full = dense.read(Prompt(ids, "", ()))
+    before = full.predict(follows)
+
+    weights: list[mx.array] = []
+
+    def look(seen: Seen) -> None:
+        groups = seen.keys.shape[1]
+        keys = mx.repeat(seen.keys, seen.queries.shape[1] // groups, axis=1)
+        logits = (seen.queries * seen.scale) @ keys.swapaxes(-1, -2)
+        logits = mx.where(mx.tri(len(ids) + 16, dtype=mx.bool_), logits, -mx.inf)
+        weights.append(mx.softmax(logits[0, :, -17:, : len(ids)], axis=-1))
+
+    with watched(loaded.model, look):
+        mx.eval(loaded.model(mx.array([*ids, *follows[:16]])[None]))
+    tokens = np.max(np.array(mx.stack(weights)), axis=(0, 1, 2))
+    from core.bench import readers as module
+
+    own, kept = module.read_kept, set[int]()
+
+    def spy(*args: Any, **options: Any) -> Any:
+        kept.update(int(at) for at in args[3])
+        return own(*args, **options)
+
+    monkeypatch.setattr(module, "read_kept", spy)
+    told.read(Prompt(ids, "", ()), Ahead(full, follows))
+    free = range(32, 1472, 32)
+    chosen = {at for at in free if at in kept}
+    assert 3 < len(chosen) < len(free) - 3
+    most = max(free, key=lambda at: tokens[at : at + 32].sum())
+    assert most in chosen
+    inside = np.mean([tokens[at : at + 32].mean() for at in chosen])
+    outside = np.mean([tokens[at : at + 32].mean() for at in free if at not in chosen])
+    assert inside > outside
+    # The dense reading is lent, and comes back as it was.
+    assert mx.array_equal(full.predict(follows), before)
+    with pytest.raises(RequestError, match="hindsight-16"):
+        told.read(Prompt(ids, "", ()))
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"), [("hindsight-8", 8), ("hindsight-", 0), ("hindsight-x", 0), ("random", 0)]
+)
+def test_hindsight_by_name(name: str, tokens: int) -> None:
+    assert hindsight(name) == tokens
 
 
 def bench(folder: Path, out: Path, *more: str) -> int:

@@ -89,6 +89,17 @@ def test_report_says_what_was_missed() -> None:
     assert "Tasks: passed" not in text
 
 
+def test_hindsight_is_a_bound_not_a_scorer() -> None:
+    assert "shown" not in report(windows())
+    told = [document("hindsight-8", seed, 1.0 + math.log(1.05)) for seed in range(1, 8)]
+    text = report(windows() + told)
+    row = next(line for line in text.splitlines() if line.startswith("| hindsight-8 "))
+    assert "**1.050**" in row
+    assert "| – |" in row
+    assert "shown that many of the tokens that follow" in text
+    assert "| documents | hindsight-8 |" not in text
+
+
 def test_report_names_what_dense_fails() -> None:
     trials = windows()
     for seed in range(1, 5):
