@@ -12,7 +12,7 @@ prompt and the shown tokens, so the next turn reuses it and gives what a cold st
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import mlx.core as mx
 
@@ -20,12 +20,8 @@ from core.answer import Answer, Plan
 from core.decoding.exactness import Profile, exactness
 from core.decoding.proposer import ModelProposer
 from core.decoding.width_cost import CostProfile
-from core.draft_models import DraftModels
 from core.drafting.cacheback import CachebackDrafter
 from core.drafting.calibration import Calibration
-from core.drafting.gram_table import GramTable
-from core.drafting.joined import Joined
-from core.drafting.learned import Continuations
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.errors import (
@@ -36,8 +32,6 @@ from core.errors import (
 )
 from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.kv.ledger import Ledger
-from core.kv.shelf import Shelf
-from core.measured import Measured
 from core.models import memory
 from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import is_exhausted
@@ -47,10 +41,9 @@ from core.prefill.plan import why_whole
 from core.prefill.reading import Means, ScoringDraft, Text
 from core.prefill.rest import read_rest
 from core.rehearsal.idle import IdleRehearsal
+from core.resident import Resident
 from core.settings import Settings, assign
 from core.settings.declaration import check
-from core.settings.drafting import Auto
-from core.tables.built import SUFFIX, TEXTS_SUFFIX, load_built
 from core.tables.frozen_file import chosen_table
 from core.tables.memory import TableMemory
 
@@ -73,13 +66,8 @@ class Engine:
         say: Callable[[Rehearsing], None] = lambda rehearsing: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._loaded: LoadedModel | None = None
-        self._shelf: Shelf | None = None
-        self._rest: Generator[None, None, None] | None = None
-        self._draft_models: DraftModels | None = None
+        self._resident: Resident | None = None
         self._memory = memory or TableMemory()
-        self._measured: Measured | None = None
-        self._learned: dict[str, tuple[GramTable | None, tuple[str, ...]]] = {}
         self._rehearsal = IdleRehearsal(say)
         self._clock = clock
 
@@ -88,48 +76,33 @@ class Engine:
     @property
     def is_loaded(self) -> bool:
         """Whether a model is loaded."""
-        return self._loaded is not None
+        return self._resident is not None
+
+    @property
+    def _here(self) -> Resident:
+        if self._resident is None:
+            raise NoModelError("No model is loaded.", "Load one first.")
+        return self._resident
 
     @property
     def loaded(self) -> LoadedModel:
         """The loaded model. Raises `NoModelError`."""
-        if self._loaded is None:
-            raise NoModelError("No model is loaded.", "Load one first.")
-        return self._loaded
+        return self._here.model
 
     @property
     def ledger(self) -> Ledger:
         """The conversation's cache and the tokens it holds. Raises `NoModelError`."""
-        return self._kept.current
-
-    @property
-    def _kept(self) -> Shelf:
-        if self._shelf is None:
-            raise NoModelError("No model is loaded.", "Load one first.")
-        return self._shelf
-
-    @property
-    def _trials(self) -> Measured:
-        if self._measured is None:
-            raise NoModelError("No model is loaded.", "Load one first.")
-        return self._measured
-
-    @property
-    def _drafts(self) -> DraftModels:
-        if self._draft_models is None:
-            raise NoModelError("No model is loaded.", "Load one first.")
-        return self._draft_models
+        return self._here.shelf.current
 
     @property
     def proposer(self) -> ModelProposer | None:
         """The draft model, if one was loaded."""
-        return self._draft_models.proposer if self._draft_models else None
+        return self._resident.drafts.proposer if self._resident else None
 
     @property
     def model_folders(self) -> tuple[str, ...]:
         """Of the loaded model and of the draft model, if one is held."""
-        folders = (self._loaded.info.path,) if self._loaded else ()
-        return (*folders, *self._draft_models.folders) if self._draft_models else folders
+        return self._resident.folders if self._resident else ()
 
     @property
     def memory(self) -> TableMemory:
@@ -145,16 +118,13 @@ class Engine:
         return self.loaded.info
 
     def _make_room(self, size_bytes: int) -> None:
-        if self._loaded is not None and memory.used_bytes() + size_bytes > memory.limit_bytes():
+        if self._resident and memory.used_bytes() + size_bytes > memory.limit_bytes():
             self.unload()
 
     def use(self, loaded: LoadedModel) -> None:
         """Take a model that is already in memory."""
         self.unload()
-        self._loaded = loaded
-        self._shelf = Shelf(loaded.new_cache)
-        self._draft_models = DraftModels(loaded.info)
-        self._measured = Measured(loaded)
+        self._resident = Resident(loaded)
         info = loaded.info
         self._memory.open(info.family, info.family_name, info.vocabulary, info.name)
 
@@ -166,9 +136,7 @@ class Engine:
     def unload(self) -> None:
         """Free the model, the draft model and their caches."""
         self._rehearsal.forget_model()
-        self._loaded = self._shelf = self._rest = self._draft_models = None
-        self._measured = None
-        self._learned.clear()
+        self._resident = None
         mx.clear_cache()
 
     def forget(self, *, tables: bool = False) -> None:
@@ -178,11 +146,8 @@ class Engine:
         """
         if tables:
             self._memory.forget()
-        self._rest = None
-        if self._shelf is not None:
-            self._shelf.clear()
-        if self._draft_models is not None:
-            self._draft_models.forget()
+        if self._resident:
+            self._resident.forget_contexts()
 
     def count_tokens(self, text: str) -> int:
         """Tokens of `text`, without any template. Raises `NoModelError`."""
@@ -190,11 +155,11 @@ class Engine:
 
     def exactness_profile(self) -> Profile:
         """How this model's logits depend on the block's width here; measured at first use."""
-        return self._trials.exactness()
+        return self._here.measured.exactness()
 
     def measure_cost(self) -> CostProfile:
         """Measure T(w) now, again if it was measured before (some seconds)."""
-        return self._trials.costs_anew()
+        return self._here.measured.costs_anew()
 
     def idle_work(self) -> bool:
         """One piece of what is worth doing while nothing is asked; whether there is more.
@@ -203,18 +168,14 @@ class Engine:
         T(w) is measured, one forward at a time, and trees are tried, where that was never done;
         then rehearsal, if that is wanted and nobody types.
         """
-        if self._loaded is None:
+        here = self._resident
+        if here is None:
             return False
-        if self._rest is not None:
-            rest, self._rest = self._rest, None  # not taken up again if it fails
-            if next(rest, self) is not self:
-                self._rest = rest
+        if here.some_rest() or here.measured.some():
             return True
-        if self._trials.some():
-            return True
-        more = self._rehearsal.piece(self._loaded)
+        more = self._rehearsal.piece(here.model)
         if self._rehearsal.made_table:
-            self._learned.clear()  # read again for the next answer
+            here.beforehand.forget()
         return more
 
     def rehearse(self, wanted: bool) -> None:
@@ -282,11 +243,11 @@ class Engine:
     def _answer_alone(
         self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str, apart: bool
     ) -> Iterator[Event]:
-        started, prompt = self._clock(), text.ids
+        started, prompt, here = self._clock(), text.ids, self._here
         if not apart:
-            self._rest = None
+            here.rest = None
         check(settings)
-        model_tokens = self.loaded.info.context_tokens
+        model_tokens = here.model.info.context_tokens
         context_tokens = settings.prefill.context_of(model_tokens)
         if not prompt:
             raise EmptyPromptError("There is nothing to answer: the prompt is empty.", "Type a question.")
@@ -296,22 +257,22 @@ class Engine:
         try:
             plan = self._plan(len(prompt), settings, apart)
             means = Means(
-                self._trials.why_no_gaps, lambda required: self._scoring(required, plan), self._clock
+                here.measured.why_no_gaps, lambda required: self._scoring(required, plan), self._clock
             )
             whole = bool(why_whole(settings.prefill, text.asked))
-            ledger = Ledger(self.loaded.new_cache) if apart else self._kept.take(text.ids, whole=whole)
+            ledger = Ledger(here.model.new_cache) if apart else here.shelf.take(text.ids, whole=whole)
             if apart:
-                self._drafts.forget()
-            answer = Answer(self.loaded, ledger, text, means, plan, cancelled, request, self._clock, started)
+                here.drafts.forget()
+            answer = Answer(here.model, ledger, text, means, plan, cancelled, request, self._clock, started)
             try:
                 yield from answer.events()
             finally:
                 if not apart:
                     self._memory.learned(plan.settings)
-                    self._kept.fit(settings.prefill.memory_mib << 20)
+                    here.shelf.fit(settings.prefill.memory_mib << 20)
             if not apart and ledger.skipped and settings.prefill.finish_reading:
                 chunk_tokens = settings.prefill.chunk_tokens
-                self._rest = read_rest(self.loaded.model, self._kept, ledger, chunk_tokens=chunk_tokens)
+                here.rest = read_rest(here.model.model, here.shelf, ledger, chunk_tokens=chunk_tokens)
         except (MemoryError, RuntimeError) as error:
             if is_exhausted(error):
                 self.forget()
@@ -352,7 +313,7 @@ class Engine:
             used = drafter.mode or "none"
             changes.append(Change("cacheback.mode", settings.cacheback.mode, used, reason))
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        cost = self._trials.cost(prompt_tokens) if spec.planned else None
+        cost = self._here.measured.cost(prompt_tokens) if spec.planned else None
         return Plan(settings, spec, drafter, exact, cost, proposer, tuple(changes))
 
     def _resources(
@@ -365,7 +326,7 @@ class Engine:
             trees = not why_not
             if why_not:
                 changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
-        proposer = self._drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
+        proposer = self._here.drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
         frozen = chosen_table(settings.cacheback, info) if spec.takes_frozen else None
         return Resources(
             info.context_tokens,
@@ -373,32 +334,18 @@ class Engine:
             NgramTables() if apart else self._memory.tables_for(settings),
             trees,
             frozen,
-            self._continuations(settings.auto, changes) if spec.name == "auto" else None,
+            self._here.beforehand.continuations(settings.auto, changes) if spec.name == "auto" else None,
             calibration=Calibration() if apart else self._memory.calibration_for(settings),
             proposer=proposer,
         )
-
-    def _continuations(self, auto: Auto, changes: list[Change]) -> Continuations | None:
-        """What was learned beforehand for the family, if it is wanted and at hand."""
-        answers = self._learned_table("auto.learned", SUFFIX, changes) if auto.learned else None
-        texts = self._learned_table("auto.texts", TEXTS_SUFFIX, changes) if auto.texts else None
-        return Joined(answers, texts) if answers is not None or texts is not None else None
-
-    def _learned_table(self, setting: str, suffix: str, changes: list[Change]) -> GramTable | None:
-        """The family's table of that kind; read once a model."""
-        if suffix not in self._learned:
-            self._learned[suffix] = load_built(self.loaded.info, suffix)
-        table, troubles = self._learned[suffix]
-        changes.extend(Change(setting, "on", "on" if table else "off", text) for text in troubles)
-        return table
 
     def _trees_refused(self, settings: Settings) -> str:
         """Why trees are not verified, in words; empty if they are."""
         if settings.decoding.exactness != "fast":
             return f"exactness “{settings.decoding.exactness}” was measured on chains"
-        return self._trials.why_no_trees(self.ledger.cache)
+        return self._here.measured.why_no_trees(self.ledger.cache)
 
     def _scoring(self, required: bool, plan: Plan) -> ScoringDraft | None:
         """The draft model that scores passages, if one is loaded or it is `required`."""
         reference = plan.settings.draft_model.model
-        return self._drafts.scoring(reference, required=required, drafts=plan.proposer is not None)
+        return self._here.drafts.scoring(reference, required=required, drafts=plan.proposer is not None)
