@@ -1,4 +1,4 @@
-"""Cold against warm, with the real model: four edits of one file, with and without what was learned.
+"""Cold against warm, with the real model: edits of one text, with and without what was learned.
 
 Question (seed 001): how much faster is a conversation whose tables have seen such text before, in
 its first turn and as a whole? Every warm run is a real warm start: a first engine learns, saves to
@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from core.bench.cost_table import CostTable
 from core.bench.journal import Journal
+from core.errors import RequestError
 from core.events import Finished, Generate, Message, Token
 from core.paths import resources_dir
 from core.settings import Settings
@@ -32,9 +33,13 @@ if TYPE_CHECKING:  # importing it loads MLX, which a bench must prepare first
     from core.engine import Engine
 
 
-class Edits(Struct, frozen=True):
-    """A file, four requests to change it, and four other ones that somebody made before."""
+class Edits(Struct, frozen=True, forbid_unknown_fields=True):
+    """A file and its name, requests to change it, and other ones that somebody made before.
 
+    Without a `file` the first request stands alone, and the others change its answer.
+    """
+
+    name: str
     file: str
     turns: tuple[str, ...]
     earlier: tuple[str, ...]
@@ -90,9 +95,20 @@ class WarmRow(Struct, frozen=True):
     equal: bool
 
 
-def read_edits() -> Edits:
-    """Draftlight's own."""
-    return msgspec.json.decode((resources_dir() / "bench" / "edits.json").read_bytes(), type=Edits)
+def read_edits(path: Path | None = None) -> Edits:
+    """A conversation from a file, or Draftlight's own edits of one file. Raises `RequestError`."""
+    path = path or resources_dir() / "bench" / "edits.json"
+    try:
+        edits = msgspec.json.decode(path.read_bytes(), type=Edits)
+    except OSError as error:
+        raise RequestError(f"{path} could not be read: {error.strerror}.", "Choose another file.") from error
+    except msgspec.DecodeError as error:
+        raise RequestError(
+            f"{path} holds no conversation: {error}.", "See resources/bench/edits.json."
+        ) from error
+    if not edits.turns:
+        raise RequestError(f"{path} asks nothing.", "Give it at least one of “turns”.")
+    return edits
 
 
 class Teacher(Struct, frozen=True):
@@ -150,28 +166,28 @@ class ColdAndWarm:
             home.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
                 engine = teacher.engine_on(TableMemory(TableFolder(Path(scratch) / "learned")))
-                list(converse(engine, self._edits.file, teacher.questions, settings, cost))
+                list(converse(engine, self._edits, teacher.questions, settings, cost))
                 engine.close()
                 (Path(scratch) / "learned").rename(home)
         return home
 
     def _run(self, folder: TableFolder | None, settings: Settings, cost: CostTable) -> Iterator[Turn]:
         engine = self._engine_on(TableMemory(folder))
-        yield from converse(engine, self._edits.file, self._edits.turns, settings, cost)
+        yield from converse(engine, self._edits, self._edits.turns, settings, cost)
         if folder is not None:
             # Never closed, so what is learned now is not saved: each run starts with the same table.
             folder.unlock(engine.loaded.info.family)
 
 
 def converse(
-    engine: Engine, file: str, questions: Sequence[str], settings: Settings, cost: CostTable
+    engine: Engine, edits: Edits, questions: Sequence[str], settings: Settings, cost: CostTable
 ) -> Iterator[Turn]:
     """The answers to all questions, from an empty cache."""
     engine.forget()
     messages: list[Message] = []
     for question in questions:
-        if not messages:
-            question = f"This is the file stock.py:\n\n```python\n{file}```\n\n{question}"
+        if not messages and edits.file:
+            question = f"This is the file {edits.name}:\n\n```python\n{edits.file}```\n\n{question}"
         messages.append(Message("user", question))
         tokens: list[Token] = []
         finished: Finished | None = None

@@ -29,6 +29,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         " by one with a layer less (default same,earlier,rounded,thinned)",
     )
     conversation.add_argument(
+        "--conversation",
+        type=Path,
+        metavar="FILE",
+        help="what is asked (default resources/bench/edits.json; list.json beside it is another)",
+    )
+    conversation.add_argument(
         "--without-layer", type=int, metavar="N", help="of the thinned copy (default the middle one)"
     )
     conversation.add_argument("--bits", type=int, default=8, help="a weight of the rounded copy (default 8)")

@@ -34,7 +34,7 @@ def write_report(results: TableResults) -> str:
     lines = ["# Tables", "", results.environment.line, ""]
     if results.conversation:
         lines += [
-            "## Cold and warm: four edits of one file",
+            "## Cold and warm: a conversation of edits",
             "",
             "Turn 0 is the whole conversation. “cost” is the speed-up at the CPU's cost table.",
             "",

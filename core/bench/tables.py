@@ -76,7 +76,7 @@ def _conversation(options: argparse.Namespace) -> Iterator[WarmRow]:
     wanted = _chosen_from(options.warmed_by, TEACHERS, "way to warm a table")
     drafters = options.drafters.split(",")
     loaded = load(options.model)
-    edits = read_edits()
+    edits = read_edits(options.conversation)
 
     def with_model(model: LoadedModel, memory: TableMemory) -> Engine:
         engine = Engine(memory)
@@ -89,7 +89,7 @@ def _conversation(options: argparse.Namespace) -> Iterator[WarmRow]:
         if "same" in wanted:
             teachers.append(Teacher("the same questions", engine_on, edits.turns))
         if "earlier" in wanted:
-            teachers.append(Teacher("other questions on the file", engine_on, edits.earlier))
+            teachers.append(Teacher("other questions", engine_on, edits.earlier))
         # Other models of the family: one that says nearly the same, and one that does not.
         whole = Path(loaded.info.path)
         others = []
@@ -104,6 +104,8 @@ def _conversation(options: argparse.Namespace) -> Iterator[WarmRow]:
             engine_of_other = partial(with_model, load(str(path)))
             teachers.append(Teacher(f"the same questions, by {name}", engine_of_other, edits.turns))
         conditions = f"{loaded.info.name}, {options.max_tokens} tokens an answer"
+        if options.conversation:
+            conditions += f", {options.conversation.name}"
         bench = ColdAndWarm(options.out, conditions, engine_on, edits)
         for drafter in drafters:
             settings = assign_all(

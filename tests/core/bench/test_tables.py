@@ -16,7 +16,7 @@ from mlx.utils import tree_flatten
 
 from core.bench import runs, table_conversation, table_options, table_replay, table_timing, tables
 from core.bench.cost_table import cost_table
-from core.bench.table_conversation import Edits, read_edits
+from core.bench.table_conversation import Edits, converse, read_edits
 from core.bench.table_learned import configurations
 from core.bench.table_report import TableResults
 from core.bench.tables import run
@@ -24,9 +24,10 @@ from core.bench.truncated import rounded_copy, without_layers
 from core.drafting.frozen_table import FrozenTable
 from core.engine import Engine
 from core.errors import RequestError
+from core.events import Generate
 from core.models.loader import load
 from core.rehearsal.streams import Stream, write_streams
-from core.settings import Settings, assign
+from core.settings import Settings, assign, assign_all
 from core.tables.built import built_dir, texts_path
 from core.tables.frozen_file import save_frozen
 from core.tables.gram_count import GramCounter, Pruning
@@ -121,8 +122,8 @@ def test_cold_and_warm_with_a_toy(
     capsys: pytest.CaptureFixture[str],
     drafter: str,
 ) -> None:
-    short = Edits("a = 1\nb = 2\n", ("Hello hello hello.", "More."), ("Other.",))
-    monkeypatch.setattr(tables, "read_edits", lambda: short)
+    short = Edits("a.py", "a = 1\nb = 2\n", ("Hello hello hello.", "More."), ("Other.",))
+    monkeypatch.setattr(tables, "read_edits", lambda path: short)
     assert run(options(tmp_path, model=str(toy_folder), parts="conversation", drafters=drafter)) == 0
     results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
     assert len(results.conversation) == 4 * 3
@@ -138,8 +139,8 @@ def test_cold_and_warm_with_a_toy(
 def test_a_stopped_conversation_goes_on_with_the_next_pair(
     tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = Edits("a = 1\nb = 2\n", ("Hello hello hello.",), ("Other.",))
-    monkeypatch.setattr(tables, "read_edits", lambda: short)
+    short = Edits("a.py", "a = 1\nb = 2\n", ("Hello hello hello.",), ("Other.",))
+    monkeypatch.setattr(tables, "read_edits", lambda path: short)
     chosen = {"model": str(toy_folder), "parts": "conversation"}
     run(options(tmp_path, **chosen, warmed_by="same"))
     pairs = tmp_path / "out" / "pairs.jsonl"
@@ -154,7 +155,7 @@ def test_a_stopped_conversation_goes_on_with_the_next_pair(
     results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
     assert {(row.warmed_by, row.pairs) for row in results.conversation} == {
         ("the same questions", 2),
-        ("other questions on the file", 2),
+        ("other questions", 2),
     }
     with pytest.raises(RequestError, match="other conditions"):
         run(options(tmp_path, **chosen, max_tokens=31))
@@ -256,8 +257,44 @@ def test_a_rounded_copy_of_packed_weights(toy_folder: Path, tmp_path: Path) -> N
 def test_the_shipped_conversation_has_four_turns() -> None:
     edits = read_edits()
     assert len(edits.turns) == len(edits.earlier) == 4
-    compile(edits.file, "stock.py", "exec")
-    assert table_conversation.resources_dir().is_dir()
+    compile(edits.file, edits.name, "exec")
+    alone = read_edits(table_conversation.resources_dir() / "bench" / "list.json")
+    assert alone.turns
+    assert not alone.file
+
+
+def test_a_text_is_shown_with_the_first_request_only(toy_folder: Path) -> None:
+    """Shown by the prompts that reach the engine."""
+    engine = Engine()
+    engine.load(str(toy_folder))
+    asked: list[Generate] = []
+    own = engine.generate
+    engine.generate = lambda request: (asked.append(request), own(request))[1]  # type: ignore[method-assign, assignment]
+    settings = assign_all(Settings(), [("sampling.max_tokens", 2)])
+    for edits in (Edits("a.py", "a = 1\n", ("Hello.", "More."), ()), Edits("", "", ("Hello.",), ())):
+        list(converse(engine, edits, edits.turns, settings, cost_table("cpu")))
+    first, second, bare = (request.messages for request in asked)
+    assert first[0].content == "This is the file a.py:\n\n```python\na = 1\n```\n\nHello."
+    assert [message.content for message in second][0::2] == [first[0].content, "More."]
+    assert [message.content for message in bare] == ["Hello."]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "could not be read"),
+        ('{"turns": 3}', "no conversation"),
+        ('{"name": "", "file": "", "turns": [], "earlier": []}', "asks nothing"),
+        ('{"name": "", "file": "", "turns": ["a"], "earlier": [], "answers": []}', "answers"),
+    ],
+)
+def test_a_conversation_that_is_none_is_named(tmp_path: Path, content: str | None, words: str) -> None:
+    path = tmp_path / "talk.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(RequestError, match=words) as caught:
+        read_edits(path)
+    assert "talk.json" in caught.value.message
 
 
 def test_wrong_parts_are_refused(tmp_path: Path) -> None:
