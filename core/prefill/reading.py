@@ -204,9 +204,9 @@ class Reading:
             pieces = self._loaded.tokenizer.convert_ids_to_tokens(ids[start:])
             yield 0
             return lexical_scores(pieces, layout.question[start:], settings.passage_tokens)
+        asking = [at for at in range(max(start, len(ids) - ROWS), len(ids) - 1) if layout.question[at]]
         if self.outcome.scorer == "early-layers":
-            asking = [at for at in range(max(start, len(ids) - ROWS), len(ids)) if layout.question[at]]
-            rows = [at - start for at in (*(at for at in asking if at != len(ids) - 1), len(ids) - 1)]
+            rows = [at - start for at in (*asking, len(ids) - 1)]
             return (
                 yield from early_scores(
                     self._loaded,
@@ -221,6 +221,7 @@ class Reading:
             self._draft.loaded,
             self._draft.ledger,
             ids,
+            asking,
             lookahead_tokens=settings.lookahead_tokens,
             chunk_tokens=settings.chunk_tokens,
         )

@@ -1,4 +1,4 @@
-"""draft-model: queries of the prompt's last token and of the look-ahead, over all of the prompt's keys."""
+"""draft-model: queries of the question, the prompt's last token and the look-ahead, over all its keys."""
 
 from __future__ import annotations
 
@@ -35,9 +35,15 @@ class Loaded:
         self.model = model
 
 
-def by_stock(model: Any, ids: list[int], lookahead: int) -> np.ndarray[Any, Any]:
+def by_stock(model: Any, ids: list[int], asking: list[int], lookahead: int) -> np.ndarray[Any, Any]:
     """From one whole forward for each of the rows that count, nothing cached before it."""
     rows, tokens = [], list(ids)
+    asked = []
+    for row in asking:
+        attended = Attended([row], len(ids))
+        with watched(model, attended.add):
+            mx.eval(model(mx.array(ids)[None], cache=make_prompt_cache(model)))
+        asked.append(np.array(attended.result))
     for _ in range(1 + lookahead):
         attended = Attended([len(tokens) - 1], len(tokens), len(ids))
         with watched(model, attended.add):
@@ -45,26 +51,38 @@ def by_stock(model: Any, ids: list[int], lookahead: int) -> np.ndarray[Any, Any]
         tokens.append(int(mx.argmax(logits).item()))
         assert attended.result is not None
         rows.append(np.array(attended.result))
-    return np.asarray(np.mean(rows, axis=0))
+    return np.max([np.mean(rows, axis=0), *asked], axis=0)
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3", "qwen3_5", "nemotron_h", "gemma3_text"])
-@pytest.mark.parametrize("lookahead", [0, 8])
-def test_scores_are_the_mean_over_the_last_token_and_the_look_ahead(name: str, lookahead: int) -> None:
+@pytest.mark.parametrize(("asking", "lookahead"), [([], 0), ([], 8), ([90, 91, 97, 118], 8)])
+def test_scores_are_the_mean_over_what_was_tried_or_the_largest_of_the_question(
+    name: str, asking: list[int], lookahead: int
+) -> None:
     model, ids = tiny(name), prompt_of(random.Random(name), TOKENS)
     loaded: Any = Loaded(model)
     found = finished(
-        draft_scores(loaded, ledger_of(model), ids, lookahead_tokens=lookahead, chunk_tokens=TOKENS)
+        draft_scores(loaded, ledger_of(model), ids, asking, lookahead_tokens=lookahead, chunk_tokens=TOKENS)
     )
     assert found.shape == (TOKENS,)
-    assert np.allclose(found, by_stock(model, ids, lookahead), atol=1e-5)
+    assert np.allclose(found, by_stock(model, ids, asking, lookahead), atol=1e-5)
+
+
+def test_rows_that_were_read_before_do_not_count() -> None:
+    """The next turn's draft goes on from its cache; what is in it is not read again to be watched."""
+    model, ids = tiny("llama"), prompt_of(random.Random(1), TOKENS)
+    loaded: Any = Loaded(model)
+    ledger = ledger_of(model)
+    finished(draft_scores(loaded, ledger, ids[:100], [90], lookahead_tokens=0, chunk_tokens=50))
+    found = finished(draft_scores(loaded, ledger, ids, [90, 110], lookahead_tokens=0, chunk_tokens=50))
+    assert np.allclose(found, by_stock(model, ids, [110], 0), atol=1e-5)
 
 
 def test_what_was_read_on_trial_is_taken_back() -> None:
     model, ids = tiny("llama"), prompt_of(random.Random(0), TOKENS)
     loaded: Any = Loaded(model)
     ledger = ledger_of(model)
-    finished(draft_scores(loaded, ledger, ids, lookahead_tokens=8, chunk_tokens=50))
+    finished(draft_scores(loaded, ledger, ids, [100, 101], lookahead_tokens=8, chunk_tokens=50))
     assert ledger.tokens == ids[:-1]
     assert [entry.offset for entry in ledger.cache] == [TOKENS - 1] * 2
 
@@ -87,6 +105,6 @@ def test_keys_are_never_repeated_and_nothing_is_waited_for(monkeypatch: pytest.M
     monkeypatch.setattr(module.Ledger, "settle", counted)
     for name in ("repeat", "tile"):
         monkeypatch.setattr(mx, name, refuse)
-    scoring = draft_scores(loaded, ledger_of(model), ids, lookahead_tokens=8, chunk_tokens=40)
+    scoring = draft_scores(loaded, ledger_of(model), ids, [100, 118], lookahead_tokens=8, chunk_tokens=40)
     assert finished(scoring).shape == (TOKENS,)
     assert waits == 3  # one a chunk that was read; none for the nine steps after them
