@@ -1,10 +1,11 @@
 """lexical: scores passages by the question's words, without any model.
 
 BM25 with passages for documents: a passage counts what of the question's words and word pairs it
-has, by the square of their rarity, as question and passage both weigh a word. Half of a passage's
-score also goes to its neighbours, where sentences end. What is left of the share goes to anchors,
-spread evenly at every scale, and a little to recent passages. Finds names, numbers and terms;
-blind to paraphrase.
+has, by the square of their rarity, as question and passage both weigh a word. What is said about a
+word mostly stands behind it, so the nearer a word is to its passage's end, the more of its weight
+the next passage gets, too; up to half goes to the passage before, where its sentence began. What is
+left of the share goes to anchors, spread evenly at every scale, and a little to recent passages.
+Finds names, numbers and terms; blind to paraphrase.
 
 Words are taken from token pieces, lower-cased and cut to `_STEM_CHARACTERS`, which brings
 “translate” and “translation” together without knowing a language. Pieces beyond ASCII also count
@@ -13,7 +14,6 @@ as they are, for scripts without spaces.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +22,9 @@ import numpy as np
 _STEM_CHARACTERS = 6
 _WORD_CHARACTERS = 24
 _SATURATION = 1.2
-_NEIGHBOUR = 0.5
+# How far behind a word what is said about it is taken to reach. With less an id of 36 tokens is cut.
+_REACH_TOKENS = 48
+_BEFORE = 0.5
 # Small beside any match: they only order what the question's words leave even.
 _ANCHOR = 0.02
 _RECENT = 0.01
@@ -35,20 +37,27 @@ def lexical_scores(
     """float32, one a token. `pieces` are the tokens' strings, `question` (bool) says which ask."""
     count = -(-len(pieces) // passage_tokens)
     asked: set[str] = set()
-    held: list[Counter[str]] = [Counter() for _ in range(count)]
+    # Where in each passage a term stands, in tokens from its beginning.
+    held: list[dict[str, list[int]]] = [{} for _ in range(count)]
     for at, term in _terms(pieces):
         if question[at]:
             asked.add(term)
         else:
-            held[at // passage_tokens][term] += 1
-    scores = np.zeros(count)
+            held[at // passage_tokens].setdefault(term, []).append(at % passage_tokens)
+    # One passage more at both ends, so that the first and the last have neighbours.
+    own, after, before = np.zeros((3, count + 2))
     for term in asked:
-        times = np.array([terms[term] for terms in held], dtype=np.float64)
-        having = np.count_nonzero(times)
-        rarity = np.log(1 + (count - having + 0.5) / (having + 0.5))
-        scores += rarity**2 * times * (1 + _SATURATION) / (times + _SATURATION)
-    around = np.maximum(np.append(scores[1:], 0.0), np.append(0.0, scores[:-1]))
-    scores += _NEIGHBOUR * around
+        times = np.array([len(terms.get(term, ())) for terms in held], dtype=np.float64)
+        having = np.flatnonzero(times)
+        rarity = np.log(1 + (count - len(having) + 0.5) / (len(having) + 0.5))
+        weights = rarity**2 * times * (1 + _SATURATION) / (times + _SATURATION)
+        own[1:-1] += weights
+        for passage in having:
+            first, last = min(held[passage][term]), max(held[passage][term])
+            reached = (last + _REACH_TOKENS) / passage_tokens - 1.0
+            after[passage + 2] += weights[passage] * min(1.0, max(0.0, reached))
+            before[passage] += weights[passage] * _BEFORE * (1.0 - first / passage_tokens)
+    scores = (own + np.maximum(after, before))[1:-1]
     even = _ANCHOR * _spread(count) + _RECENT * np.arange(count) / count
     scores += even * (float(scores.max()) or 1.0)
     return np.repeat(scores.astype(np.float32), passage_tokens)[: len(pieces)]

@@ -36,6 +36,17 @@ def test_a_needle_is_found(depth: float) -> None:
     assert min(scores[neighbours]) > np.median(scores)
 
 
+@pytest.mark.parametrize(("at", "behind", "before"), [(0, 0.5, 0.5), (8, 0.75, 0.375), (31, 1.0, 0.016)])
+def test_what_is_said_behind_a_word_comes_with_it(at: int, behind: float, before: float) -> None:
+    """The nearer to its passage's end, the more; that was where numbers were cut in two."""
+    document = [*filler(1600 + at), "Ġzebra", *filler(1599 - at, 1)]
+    found = scored(document, ["Ġzebra"])
+    mine = 1600 // PASSAGE
+    assert found.argmax() == mine
+    assert found[mine + 1] / found[mine] == pytest.approx(behind, abs=0.03)
+    assert found[mine - 1] / found[mine] == pytest.approx(before, abs=0.03)
+
+
 def test_common_words_count_for_little() -> None:
     document = [*filler(1600), "Ġzebra", *filler(1600, 1)]
     scores = scored(document, ["Ġthe", "Ġriver", "Ġzebra"])
