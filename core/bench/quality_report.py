@@ -200,6 +200,7 @@ def _duels(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
         for baseline in SCORELESS
         if baseline in readers
     ]
+    duels = [duel for duel in duels if duel.wins + duel.losses]
     if not duels:
         return []
     lines = [
@@ -226,8 +227,10 @@ def _tasks(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
         return []
     dense = {name: passes(trials, name, DENSE) for name in names}
     weak = [name for name in names if 2 * dense[name].dense < dense[name].seeds]
+    # A reader may have been tried on fewer prompts than dense; its count says so then.
     cell: Callable[[Passes], str] = lambda p: (  # noqa: E731
-        f"{p.passed} ({p.regressions}−, {p.improvements}+), {p.nll:.2f}"
+        f"{p.passed}{'' if p.seeds == dense[p.task].seeds else f' of {p.seeds}'}"
+        f" ({p.regressions}−, {p.improvements}+), {p.nll:.2f}"
     )
     lines = [
         "",

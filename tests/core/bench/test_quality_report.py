@@ -114,3 +114,11 @@ def test_report_names_what_dense_fails() -> None:
     assert "fewer than half densely of: common-words." in text
     assert "| common-words * |" in text
     assert "| lexical | no | 1 | 0 | 1 |" in text
+
+
+def test_report_says_on_how_many_prompts_a_reader_was_tried() -> None:
+    trials = [asked("dense", seed, 0.5, True) for seed in range(1, 5)]
+    trials += [asked("lexical", seed, 0.6, True) for seed in (1, 2)] + [asked("random", 4, 0.7, False)]
+    text = report(trials)
+    assert "| needle-10 | 4 | 4, 0.50 | 2 of 2 (0−, 0+), 0.60 | 0 of 1 (1−, 0+), 0.70 |" in text
+    assert "| tasks | lexical | random |" not in text  # never tried on the same prompt
