@@ -7,8 +7,8 @@ between these steps; the scores are one evaluation.
 
 Deviations: attention is watched from the prompt's last token on, which ports that began with the
 first trial token missed; it is the most telling one (FACTS). The seed has no question's rows: a
-draft model too small to begin the answer looks for nothing while it tries, and would then do
-no better than random passages (notes/prefill.md).
+draft model too small to begin the answer looks for nothing while it tries, and what was asked for
+would be lost (notes/prefill.md).
 """
 
 from __future__ import annotations
