@@ -92,7 +92,7 @@ class _Cell(Struct, frozen=True):
 class _Trial(Struct, frozen=True):
     part: str
     reader: str
-    top1_agreement: float
+    top1_agreement: float | None
 
 
 class _Other(Struct, frozen=True):
@@ -327,7 +327,9 @@ def _likenesses(other: _Other) -> tuple[SweepLikeness, ...]:
     """Of scorers; where there are several, the one that agrees most stands for the share."""
     held: dict[str, list[float]] = {}
     for trial in other.trials:
-        if trial.part == "document" and trial.reader in ("lexical", "early-layers", "draft-model"):
+        if trial.top1_agreement is None or trial.part != "document":
+            continue
+        if trial.reader in ("lexical", "early-layers", "draft-model"):
             held.setdefault(trial.reader, []).append(trial.top1_agreement)
     return tuple(
         SweepLikeness(reader, other.keep_pct, len(shares), 64 * len(shares), sum(shares) / len(shares))

@@ -27,6 +27,7 @@ from msgspec import Struct
 from core.bench.documents import KINDS, document
 from core.bench.environment import Environment, describe
 from core.bench.journal import Journal
+from core.bench.reader_names import hindsight
 from core.bench.tasks import TASKS, Case, task
 from core.bench.trial import Trial
 from core.errors import RequestError
@@ -197,21 +198,26 @@ def _question(loaded: LoadedModel, name: str, seed: int, context: int) -> Probe:
 
 
 def try_readers(probe: Probe, chosen: Sequence[Reader], done: Journal[Trial]) -> Iterator[Trial]:
-    """Dense first, to compare with; then every reader that has not been tried yet."""
+    """Dense first, to compare with; then every reader that has not been tried yet.
+
+    A question that was read densely in an earlier run is not read so again, which takes most of the
+    time: what it is judged by is its own answer, and `near` of such a trial stays None.
+    """
     from core.bench.likelihood import closeness, mean_nll
     from core.bench.readers import Ahead
 
-    wanted = [reader for reader in chosen if not done.has(probe.part, probe.name, probe.seed, reader.name)]
     dense, case = chosen[0], probe.case
+    wanted = [reader for reader in chosen if not done.has(probe.part, probe.name, probe.seed, reader.name)]
+    compared = case is None or any(reader is dense or hindsight(reader.name) for reader in wanted)
     full, ahead = None, None
-    for reader in [dense, *(reader for reader in wanted if reader is not dense)] if wanted else []:
+    for reader in _dense_first(dense, wanted) if wanted and compared else wanted:
         session = reader.read(probe.prompt, ahead)
         found = session.predict(probe.gold)
-        full = found if full is None else full
-        ahead = ahead or Ahead(session, probe.gold)
+        if reader is dense:
+            full, ahead = found, Ahead(session, probe.gold)
         if reader not in wanted:
             continue
-        near = closeness(full[:_CLOSENESS_TOKENS], found[:_CLOSENESS_TOKENS])
+        near = None if full is None else closeness(full[:_CLOSENESS_TOKENS], found[:_CLOSENESS_TOKENS])
         answer = session.answer(probe.answer_tokens) if case else ""
         yield Trial(
             probe.part,
@@ -221,18 +227,24 @@ def try_readers(probe: Probe, chosen: Sequence[Reader], done: Journal[Trial]) ->
             len(probe.prompt.ids),
             session.read_tokens,
             mean_nll(found, probe.gold),
-            near.kl_nats,
-            near.top1_agreement,
+            near.kl_nats if near else None,
+            near.top1_agreement if near else None,
             case.passes(answer) if case else None,
             case.found(answer) if case else 0,
             answer,
         )
 
 
+def _dense_first(dense: Reader, wanted: Sequence[Reader]) -> list[Reader]:
+    return [dense, *(reader for reader in wanted if reader is not dense)]
+
+
 def _row(trial: Trial) -> str:
     verdict = {True: "pass", False: "fail", None: ""}[trial.passed]
+    near = ""
+    if trial.kl_nats is not None and trial.top1_agreement is not None:
+        near = f"kl {trial.kl_nats:6.3f}  agree {trial.top1_agreement:4.0%}"
     return (
         f"{trial.name:>18} {trial.seed:3} {trial.reader:<14} read {trial.read_tokens:5,}"
-        f" of {trial.prompt_tokens:5,}  nll {trial.nll:6.3f}  kl {trial.kl_nats:6.3f}"
-        f"  agree {trial.top1_agreement:4.0%}  {verdict}"
+        f" of {trial.prompt_tokens:5,}  nll {trial.nll:6.3f}  {near:<24}  {verdict}"
     )

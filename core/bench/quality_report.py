@@ -91,8 +91,8 @@ def nearness(trials: Iterable[Trial], reader: str, kind: str = "") -> Nearness:
         median(ratios),
         low,
         high,
-        median(t.kl_nats for _, t in pairs),
-        median(t.top1_agreement for _, t in pairs),
+        median(t.kl_nats for _, t in pairs if t.kl_nats is not None),
+        median(t.top1_agreement for _, t in pairs if t.top1_agreement is not None),
     )
 
 

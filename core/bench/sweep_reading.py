@@ -151,7 +151,8 @@ class SweepReadings:
             self._record.add(self._agreement(keep, trials.all))
 
     def _agreement(self, keep: float, trials: Sequence[Trial]) -> SweepLikeness:
-        own = [trial.top1_agreement for trial in trials if trial.reader == f"{keep:g}"]
+        named = [trial.top1_agreement for trial in trials if trial.reader == f"{keep:g}"]
+        own = [agreement for agreement in named if agreement is not None]
         return SweepLikeness(
             self._scorer, keep, len(own), len(own) * _CONTINUATION_TOKENS, sum(own) / len(own)
         )

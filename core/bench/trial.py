@@ -7,7 +7,8 @@ from msgspec import Struct
 
 class Trial(Struct, frozen=True):
     """`nll` is of the right answer or the text that follows, in nats a token; `kl_nats` and
-    `top1_agreement` are against the dense reading. `passed` is None where nothing was asked.
+    `top1_agreement` are against the dense reading, None where that was not at hand to compare with.
+    `passed` is None where nothing was asked.
     """
 
     part: str
@@ -17,8 +18,8 @@ class Trial(Struct, frozen=True):
     prompt_tokens: int
     read_tokens: int
     nll: float
-    kl_nats: float
-    top1_agreement: float
+    kl_nats: float | None
+    top1_agreement: float | None
     passed: bool | None = None
     found: int = 0
     answer: str = ""

@@ -211,6 +211,7 @@ def test_prefill_and_quality_files(tmp_path: Path) -> None:
         {"part": "document", "reader": "lexical", "top1_agreement": 0.8, "name": "x"},
         {"part": "document", "reader": "dense", "top1_agreement": 1.0, "name": "x"},
         {"part": "task", "reader": "lexical", "top1_agreement": 0.1, "name": "x"},
+        {"part": "task", "reader": "lexical", "top1_agreement": None, "name": "y"},
     ]
     quality = read_results(
         written(tmp_path / "q.json", {"bench": "quality", "model": "M", "keep_pct": 20.0, "trials": trials})

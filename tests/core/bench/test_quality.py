@@ -201,6 +201,10 @@ def test_results_report_and_going_on(
     assert after.startswith(before)
     added = [json.loads(line) for line in after[len(before) :].splitlines()]
     assert {trial["reader"] for trial in added} == {"random"}
+    # A question is not read densely again for a reader that comes later; a document is.
+    assert {trial["kl_nats"] is None for trial in added if trial["part"] == "task"} == {True}
+    assert {trial["top1_agreement"] is None for trial in added if trial["part"] == "task"} == {True}
+    assert {trial["kl_nats"] is None for trial in added if trial["part"] == "document"} == {False}
     assert "head-and-tail" not in (tmp_path / "report.md").read_text()
     assert "random" in (tmp_path / "report.md").read_text()
     assert (tmp_path / "report.md").read_text() in capsys.readouterr().out
