@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from core.settings.prefill import Prefill
+from core.settings.prefill import TAIL_TOKENS, Prefill
 
 # What is cut to fit leaves this much for the template, the answer, and some questions more: an
 # eighth of the context, and on a tiny one the beginning of an answer at least.
@@ -83,10 +83,10 @@ def spare_tokens(limit_tokens: int) -> int:
 def will_skip(new_tokens: int, prefill: Prefill) -> int:
     """About how many of the new tokens will be skipped when they are read.
 
-    Not known here: that a question may need every word, and what is always kept.
+    Not known here: that a question may need every word, and what is kept of it for its place.
     """
     skips = prefill.mode == "on" or (prefill.mode == "auto" and new_tokens >= prefill.threshold_tokens)
-    return round(new_tokens * (1 - prefill.keep_pct / 100)) if skips else 0
+    return max(0, round(new_tokens * (1 - prefill.keep_pct / 100)) - TAIL_TOKENS) if skips else 0
 
 
 def beginning(text: str, tokens: int, kept_tokens: int) -> str:

@@ -9,6 +9,9 @@ from msgspec import Meta, Struct
 PrefillMode = Literal["auto", "on", "off"]
 ScorerChoice = Literal["auto", "draft-model", "early-layers", "lexical"]
 
+# The end of a text is read whatever is chosen of it (DESIGN).
+TAIL_TOKENS = 512
+
 
 class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
     """How the prompt is read. Sparse reading scores passages, keeps the best and reads only those."""
@@ -34,7 +37,8 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             ge=1.0,
             le=100.0,
             title="Keep",
-            description="The share of the text that is read. 100 reads all of it.",
+            description="The share of the text that is chosen. The question, the beginning and the last"
+            f" {TAIL_TOKENS} tokens are read besides. 100 reads all of it.",
             extra={"unit": "%", "step": 1.0},
         ),
     ] = 20.0

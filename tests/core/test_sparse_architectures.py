@@ -70,7 +70,7 @@ def engine(name: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
 @pytest.mark.parametrize("drafter", ["ngram-simple", "cacheback"])
 def test_drafting_turns_and_rebuilding_on_every_cache(engine: Engine, name: str, drafter: str) -> None:
     prompt, more = prompt_of(31, 800), prompt_of(32, 30)
-    scorer = {"prefill.scorer": "early-layers", "prefill.keep_pct": 75}
+    scorer = {"prefill.scorer": "early-layers", "prefill.keep_pct": 7}
     plain, finished, _ = run(engine, prompt, settings(**scorer))
     assert (finished.effective.reading, finished.effective.changes) == ("sparse", ())
     assert finished.stats.skipped_tokens > 100
@@ -109,7 +109,7 @@ def test_a_cancel_leaves_the_prefix_that_was_there(engine: Engine, name: str, lo
         asked += 1
         return asked > looks
 
-    scorer = {"prefill.scorer": "lexical", "prefill.keep_pct": 75, "prefill.chunk_tokens": 64}
+    scorer = {"prefill.scorer": "lexical", "prefill.keep_pct": 7, "prefill.chunk_tokens": 64}
     _, finished, _ = run(engine, longer, settings(**scorer), cancelled)
     assert finished.reason == "cancelled"
     assert engine.ledger.tokens == longer[: len(engine.ledger.tokens)]

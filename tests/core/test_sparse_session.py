@@ -67,7 +67,7 @@ def settings(folder: Path | None = None, **values: object) -> Settings:
     chosen = {
         "prefill.mode": "on",
         "prefill.scorer": "lexical",
-        "prefill.keep_pct": 65,
+        "prefill.keep_pct": 10,
         "prefill.chunk_tokens": 128,
         "drafting.drafter": "off",
         "gate.mode": "always",
@@ -139,14 +139,14 @@ def test_the_answer_is_that_of_a_forward_with_the_skipped_passages_masked(
 
 def test_passages_cover_the_prompt_and_keep_what_must_be_kept(engine: Engine) -> None:
     prompt = prompt_of(2)
-    _, _, events = run(engine, prompt, settings(**{"prefill.keep_pct": 70}))
+    _, _, events = run(engine, prompt, settings(**{"prefill.keep_pct": 15}))
     found = map_of(events)
     assert [p.start for p in found.passages] == [0, *(p.end for p in found.passages[:-1])]
     assert found.passages[-1].end == found.prompt_tokens == len(prompt)
     assert found.passages[0].kept
     assert all(p.kept for p in found.passages if p.end > len(prompt) - 512)
     assert all(0 <= p.score <= 1 for p in found.passages)
-    assert sum(p.kept for p in found.passages) == 22  # ⌈0.7 · 1000 ÷ 32⌉
+    assert sum(p.kept for p in found.passages) == 1 + 5 + 17  # first, ⌈0.15 · 1000 ÷ 32⌉, last 512
     assert all(p.source == -1 for p in found.passages)
 
 

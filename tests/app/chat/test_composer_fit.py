@@ -46,7 +46,8 @@ def test_a_beginning_ends_with_a_whole_line_or_word() -> None:
 
 
 def test_what_will_be_skipped() -> None:
-    assert will_skip(10_000, Prefill()) == 8_000
+    assert will_skip(10_000, Prefill()) == 8_000 - 512
     assert will_skip(8_191, Prefill()) == 0
-    assert will_skip(1_000, Prefill(mode="on", keep_pct=30.0)) == 700
+    assert will_skip(1_000, Prefill(mode="on", keep_pct=30.0)) == 700 - 512
+    assert will_skip(1_000, Prefill(mode="on", keep_pct=90.0)) == 0
     assert will_skip(50_000, Prefill(mode="off")) == 0
