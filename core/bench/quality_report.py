@@ -7,7 +7,7 @@ p below 0.05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -42,21 +42,29 @@ class Nearness(Struct, frozen=True):
 
 
 class Passes(Struct, frozen=True):
-    """One task by one reader. Regressions: dense passes and it fails; improvements the other way."""
+    """Prompts by one reader. Regressions: dense passes and it fails; improvements the other way.
 
-    task: str
+    `likelier`: the right answer is, than after reading everything; `less_likely` the other way.
+    """
+
     reader: str
     seeds: int
     dense: int
     passed: int
     regressions: int
     improvements: int
+    likelier: int
+    less_likely: int
     nll_dense: float
     nll: float
 
     @property
     def p(self) -> float:
         return sign_test(self.improvements, self.regressions)
+
+    @property
+    def p_likelier(self) -> float:
+        return sign_test(self.likelier, self.less_likely)
 
 
 class Duel(Struct, frozen=True):
@@ -96,17 +104,19 @@ def nearness(trials: Iterable[Trial], reader: str, kind: str = "") -> Nearness:
     )
 
 
-def passes(trials: Iterable[Trial], name: str, reader: str) -> Passes:
-    """`reader` on the task called `name`."""
-    pairs = [(d, t) for d, t in _pairs(trials, "task", reader) if t.name == name]
+def passes(trials: Iterable[Trial], names: Sequence[str], reader: str) -> Passes:
+    """`reader` on the tasks called `names`."""
+    pairs = [(d, t) for d, t in _pairs(trials, "task", reader) if t.name in names]
+    likelier, less_likely = compare([t.nll for _, t in pairs], [d.nll for d, _ in pairs])
     return Passes(
-        name,
         reader,
         len(pairs),
         sum(bool(d.passed) for d, _ in pairs),
         sum(bool(t.passed) for _, t in pairs),
         sum(bool(d.passed) and not t.passed for d, t in pairs),
         sum(bool(t.passed) and not d.passed for d, t in pairs),
+        likelier,
+        less_likely,
         median(d.nll for d, _ in pairs),
         median(t.nll for _, t in pairs),
     )
@@ -225,13 +235,10 @@ def _tasks(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
     names = list(dict.fromkeys(t.name for t in trials if t.part == "task"))
     if not names:
         return []
-    dense = {name: passes(trials, name, DENSE) for name in names}
+    fair = [name for name in names if not TASKS[name].everything]
+    whole = [name for name in names if TASKS[name].everything]
+    dense = {name: passes(trials, [name], DENSE) for name in names}
     weak = [name for name in names if 2 * dense[name].dense < dense[name].seeds]
-    # A reader may have been tried on fewer prompts than dense; its count says so then.
-    cell: Callable[[Passes], str] = lambda p: (  # noqa: E731
-        f"{p.passed}{'' if p.seeds == dense[p.task].seeds else f' of {p.seeds}'}"
-        f" ({p.regressions}−, {p.improvements}+), {p.nll:.2f}"
-    )
     lines = [
         "",
         "## Tasks: passed of asked, against dense",
@@ -242,23 +249,37 @@ def _tasks(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
         f"| task | asked | dense | {' | '.join(readers)} |",
         "|---|---|---|" + "---|" * len(readers),
     ]
-    for name in names:
-        d = dense[name]
-        mark = " *" if TASKS[name].everything else ""
-        row = " | ".join(cell(passes(trials, name, reader)) for reader in readers)
-        lines.append(f"| {name}{mark} | {d.seeds} | {d.dense}, {d.nll_dense:.2f} | {row} |")
+    lines += [_row(trials, readers, f"{n}{' *' if n in whole else ''}", [n]) for n in names]
+    lines += [_row(trials, readers, "**need no whole text**", fair)] if fair and whole else []
     if weak:
         lines += [
             "",
             "The model passes fewer than half densely of: " + ", ".join(weak) + ". There passes say little"
             " about sparse reading; the likelihood of the right answer says more.",
         ]
-    lines += ["", "| reader | needs the whole text | regressions | improvements | p (McNemar, exact) |"]
-    lines += ["|---|---|---|---|---|"]
+    lines += [
+        "",
+        "Likelier or less so: the right answer, than after reading everything. McNemar's and sign tests,"
+        " exact, two-sided.",
+        "",
+        "| reader | needs the whole text | asked | regressions | improvements | p | likelier | less | p |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
     for reader in readers:
-        for everything in (False, True):
-            rows = [passes(trials, n, reader) for n in names if TASKS[n].everything is everything]
-            worse, better = sum(r.regressions for r in rows), sum(r.improvements for r in rows)
-            said = "yes" if everything else "no"
-            lines.append(f"| {reader} | {said} | {worse} | {better} | {sign_test(better, worse):.2g} |")
+        for said, chosen in (("no", fair), ("yes", whole)):
+            a = passes(trials, chosen, reader)
+            lines.append(
+                f"| {reader} | {said} | {a.seeds} | {a.regressions} | {a.improvements} | {a.p:.2g}"
+                f" | {a.likelier} | {a.less_likely} | {a.p_likelier:.2g} |"
+            )
     return lines
+
+
+def _row(trials: Sequence[Trial], readers: Sequence[str], title: str, names: Sequence[str]) -> str:
+    """One row of the table of tasks. A reader tried on fewer prompts than dense says on how many."""
+    dense = passes(trials, names, DENSE)
+    cells = [title, str(dense.seeds), f"{dense.dense}, {dense.nll_dense:.2f}"]
+    for found in (passes(trials, names, reader) for reader in readers):
+        of = "" if found.seeds == dense.seeds else f" of {found.seeds}"
+        cells.append(f"{found.passed}{of} ({found.regressions}−, {found.improvements}+), {found.nll:.2f}")
+    return f"| {' | '.join(cells)} |"

@@ -49,15 +49,17 @@ def test_regressions_count_where_dense_passes() -> None:
     trials = []
     for seed, (dense, sparse) in enumerate(outcomes, 1):
         trials += [asked("dense", seed, 0.5, dense), asked("lexical", seed, 0.7, sparse)]
-    found = passes(trials, "needle-10", "lexical")
+    found = passes(trials, ["needle-10"], "lexical")
     assert (found.seeds, found.dense, found.passed) == (5, 3, 2)
     assert (found.regressions, found.improvements) == (2, 1)
     assert found.p == 1.0
     assert (found.nll_dense, found.nll) == (0.5, 0.7)
+    assert (found.likelier, found.less_likely) == (0, 5)
+    assert found.p_likelier == pytest.approx(2 / 2**5)
 
 
 def test_a_trial_without_its_dense_one_is_no_pair() -> None:
-    assert passes([asked("lexical", 1, 0.5, True)], "needle-10", "lexical").seeds == 0
+    assert passes([asked("lexical", 1, 0.5, True)], ["needle-10"], "lexical").seeds == 0
 
 
 def test_a_duel_is_clear_only_with_enough_pairs() -> None:
@@ -113,7 +115,9 @@ def test_report_names_what_dense_fails() -> None:
     assert "| needle-10 | 4 | 4, 0.50 | 3 (1−, 0+), 0.60 |" in text
     assert "fewer than half densely of: common-words." in text
     assert "| common-words * |" in text
-    assert "| lexical | no | 1 | 0 | 1 |" in text
+    assert "| **need no whole text** | 4 | 4, 0.50 | 3 (1−, 0+), 0.60 |" in text
+    assert "| lexical | no | 4 | 1 | 0 | 1 | 0 | 4 | 0.12 |" in text
+    assert "| lexical | yes | 4 | 0 | 0 | 1 | 0 | 4 | 0.12 |" in text
 
 
 def test_report_says_on_how_many_prompts_a_reader_was_tried() -> None:
