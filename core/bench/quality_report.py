@@ -268,10 +268,11 @@ def _tasks(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
     for reader in readers:
         for said, chosen in (("no", fair), ("yes", whole)):
             a = passes(trials, chosen, reader)
-            lines.append(
+            row = (
                 f"| {reader} | {said} | {a.seeds} | {a.regressions} | {a.improvements} | {a.p:.2g}"
                 f" | {a.likelier} | {a.less_likely} | {a.p_likelier:.2g} |"
             )
+            lines += [row] if a.seeds else []
     return lines
 
 
@@ -281,5 +282,6 @@ def _row(trials: Sequence[Trial], readers: Sequence[str], title: str, names: Seq
     cells = [title, str(dense.seeds), f"{dense.dense}, {dense.nll_dense:.2f}"]
     for found in (passes(trials, names, reader) for reader in readers):
         of = "" if found.seeds == dense.seeds else f" of {found.seeds}"
-        cells.append(f"{found.passed}{of} ({found.regressions}−, {found.improvements}+), {found.nll:.2f}")
+        cell = f"{found.passed}{of} ({found.regressions}−, {found.improvements}+), {found.nll:.2f}"
+        cells.append(cell if found.seeds else "–")
     return f"| {' | '.join(cells)} |"

@@ -126,3 +126,7 @@ def test_report_says_on_how_many_prompts_a_reader_was_tried() -> None:
     text = report(trials)
     assert "| needle-10 | 4 | 4, 0.50 | 2 of 2 (0−, 0+), 0.60 | 0 of 1 (1−, 0+), 0.70 |" in text
     assert "| tasks | lexical | random |" not in text  # never tried on the same prompt
+    trials += [asked("dense", seed, 3.0, False, "needle-50") for seed in (1, 2)]
+    text = report(trials)
+    assert "| needle-50 | 2 | 0, 3.00 | – | – |" in text
+    assert "| lexical | yes |" not in text
