@@ -201,7 +201,7 @@ def try_readers(probe: Probe, chosen: Sequence[Reader], done: Journal[Trial]) ->
     """Dense first, to compare with; then every reader that has not been tried yet.
 
     A question that was read densely in an earlier run is not read so again, which takes most of the
-    time: what it is judged by is its own answer, and `near` of such a trial stays None.
+    time: what such a trial is judged by is its own answer, and its KL and agreement stay None.
     """
     from core.bench.likelihood import closeness, mean_nll
     from core.bench.readers import Ahead
@@ -209,8 +209,9 @@ def try_readers(probe: Probe, chosen: Sequence[Reader], done: Journal[Trial]) ->
     dense, case = chosen[0], probe.case
     wanted = [reader for reader in chosen if not done.has(probe.part, probe.name, probe.seed, reader.name)]
     compared = case is None or any(reader is dense or hindsight(reader.name) for reader in wanted)
+    others = [reader for reader in wanted if reader is not dense]
     full, ahead = None, None
-    for reader in _dense_first(dense, wanted) if wanted and compared else wanted:
+    for reader in [dense, *others] if wanted and compared else others:
         session = reader.read(probe.prompt, ahead)
         found = session.predict(probe.gold)
         if reader is dense:
@@ -233,10 +234,6 @@ def try_readers(probe: Probe, chosen: Sequence[Reader], done: Journal[Trial]) ->
             case.found(answer) if case else 0,
             answer,
         )
-
-
-def _dense_first(dense: Reader, wanted: Sequence[Reader]) -> list[Reader]:
-    return [dense, *(reader for reader in wanted if reader is not dense)]
 
 
 def _row(trial: Trial) -> str:
