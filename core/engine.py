@@ -206,9 +206,7 @@ class Engine:
         check_begun(begun, self.loaded.info)
 
         def laid_out() -> Layout:
-            told = offsets(tokenizer, prompt)
-            found = layout(prompt, told) if told else unknown_layout(len(prompt.ids))
-            return found.followed_by(len(begun))
+            return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(begun))
 
         text = Text([*prompt.ids, *begun], prompt.asked, laid_out, len(begun))
         yield from self._answer(text, settings, cancelled, request.request, apart=request.apart)

@@ -70,8 +70,9 @@ class Reader(ABC):
         """Bring the empty `ledger` to all of `prompt` but its last token."""
 
     def _layout(self, prompt: Prompt) -> Layout:
-        known = offsets(self._loaded.tokenizer, prompt) if prompt.regions else None
-        return layout(prompt, known) if known else unknown_layout(len(prompt.ids))
+        if not prompt.regions:
+            return unknown_layout(len(prompt.ids))
+        return layout(prompt, offsets(self._loaded.tokenizer, prompt))
 
 
 class _Dense(Reader):

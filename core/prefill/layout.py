@@ -3,7 +3,7 @@
 Protected tokens are the template's own and the system prompt's; the question is what the last
 user message says in its own words; documents are the attachments' texts, whose characters are
 mapped for the reading map. A prompt that is known only as ids (no messages behind it) has
-neither parts nor documents: its last tokens are taken for the question.
+neither parts nor documents: its last tokens are taken for the question, and it is text that goes on.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from core.models.prompt import Prompt
+from core.prefill.goes_on import asks_to_go_on
 
 Flags = np.ndarray[Any, Any]
 # A question longer than this is read as its beginning and its end: people ask before a pasted
@@ -27,6 +28,7 @@ _UNKNOWN_QUESTION_TOKENS = 64
 class Layout(Struct, frozen=True):
     """Arrays over the prompt's tokens: bool `protected` and `question`; `source` is the ordinal of
     the attachment or −1, `first_char` and `last_char` (end-exclusive) the place in its text.
+    `goes_on`: what comes next is asked for, and nothing that stands in the text.
     """
 
     protected: Flags
@@ -34,6 +36,7 @@ class Layout(Struct, frozen=True):
     source: np.ndarray[Any, Any]
     first_char: np.ndarray[Any, Any]
     last_char: np.ndarray[Any, Any]
+    goes_on: bool
 
     def followed_by(self, tokens: int) -> Layout:
         """With so many tokens of a begun answer behind it. They are always read."""
@@ -46,6 +49,7 @@ class Layout(Struct, frozen=True):
             np.append(self.source, none - 1),
             np.append(self.first_char, none),
             np.append(self.last_char, none),
+            self.goes_on,
         )
 
     @property
@@ -56,16 +60,19 @@ class Layout(Struct, frozen=True):
         return [at for at in begins if 0 < at < tokens]
 
 
-def unknown_layout(tokens: int) -> Layout:
+def unknown_layout(tokens: int, *, goes_on: bool = True) -> Layout:
     """Of a prompt that is known only as ids."""
     none = np.zeros(tokens, dtype=np.int32)
     question = np.zeros(tokens, dtype=np.bool_)
     question[-_UNKNOWN_QUESTION_TOKENS:] = True
-    return Layout(np.zeros(tokens, dtype=np.bool_), question, none - 1, none, none)
+    return Layout(np.zeros(tokens, dtype=np.bool_), question, none - 1, none, none, goes_on)
 
 
-def layout(prompt: Prompt, offsets: Sequence[tuple[int, int]]) -> Layout:
-    """`offsets` are the tokens' character ranges in `prompt.text`."""
+def layout(prompt: Prompt, offsets: Sequence[tuple[int, int]] | None) -> Layout:
+    """`offsets` are the tokens' character ranges in `prompt.text`; None if nobody knows them."""
+    goes_on = asks_to_go_on(prompt.asked)
+    if not offsets:
+        return unknown_layout(len(prompt.ids), goes_on=goes_on)
     starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
     protected = np.ones(len(starts), dtype=np.bool_)
     source = np.full(len(starts), -1, dtype=np.int32)
@@ -82,7 +89,7 @@ def layout(prompt: Prompt, offsets: Sequence[tuple[int, int]]) -> Layout:
             last[inside] = ends[inside] + shift
         if region is prompt.asking:
             question = _ends_of(inside)
-    return Layout(protected, question, source, first, last)
+    return Layout(protected, question, source, first, last, goes_on)
 
 
 def _ends_of(inside: Flags) -> Flags:

@@ -30,7 +30,7 @@ from core.prefill.lexical import lexical_scores
 from core.prefill.plan import Decision, decide, refused, why_whole
 from core.prefill.read import Progress, read_kept, read_prompt
 from core.prefill.reading_map import passages
-from core.prefill.select import Selection, carried, select
+from core.prefill.select import LATEST, Selection, carried, select
 from core.settings.prefill import Prefill
 
 # Above this ratio of parameters scoring eats what skipping saves (seed 002, r > 0.15).
@@ -160,6 +160,9 @@ class Reading:
         layout = self._text.layout()
         scores = yield from self._scored(layout)
         chosen = self._select(scores, layout)
+        if layout.goes_on:
+            reason = f"{self.outcome.reason}; it goes on from the end, so most of what is read is the end"
+            self.outcome = replace(self.outcome, reason=reason)
         if chosen.kept.all():
             reason = "nothing of it could be skipped: its end and its fixed parts are always read"
             self._fall_back(reason, refused(self._settings, reason) if self._settings.mode == "on" else None)
@@ -241,6 +244,7 @@ class Reading:
             keep_pct=settings.keep_pct,
             passage_tokens=settings.passage_tokens,
             window_tokens=largest_window(self._ledger.cache),
+            latest=LATEST if layout.goes_on else 0.0,
         )
 
     def _read(self, chosen: Selection, layout: Layout) -> Iterator[PrefillProgress | ReadingMap]:

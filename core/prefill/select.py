@@ -2,7 +2,8 @@
 
 Passages of equal length; a passage's score is the mean of its tokens' (seed 002). Kept whatever
 their score: the first passage, the last `TAIL_TOKENS` (a window's whole length if that is more),
-and every passage with a protected token. Of the others the best ⌈keep · M ÷ passage⌉.
+and every passage with a protected token. Of the others the best ⌈keep · M ÷ passage⌉; of a text that
+goes on and asks nothing `LATEST` of these places go to what was said last, whatever its score.
 
 What must be kept does not count as part of the share (DESIGN's rule; until issue 5 was measured to
 its end it did): a third of 20 % of 8,000 tokens would be spent before a score was looked at, and
@@ -19,6 +20,9 @@ from msgspec import Struct
 
 from core.settings.prefill import TAIL_TOKENS
 
+# For text that goes on: a longer end tells more than passages from all over it, and a quarter is left
+# for what it comes back to (notes/prefill.md).
+LATEST = 0.75
 _CARRIED = 0.5
 
 
@@ -61,8 +65,12 @@ def select(
     keep_pct: float,
     passage_tokens: int,
     window_tokens: int = 0,
+    latest: float = 0.0,
 ) -> Selection:
-    """`scores` (one a token, any scale) and `protected` are of the new tokens, from position `start` on."""
+    """`scores` (one a token, any scale) and `protected` are of the new tokens, from position `start` on.
+
+    `latest`, 0 to 1: the part of the places that goes to what was said last.
+    """
     tokens = len(scores)
     firsts = np.arange(0, tokens, passage_tokens)
     lasts = np.minimum(firsts + passage_tokens, tokens)
@@ -71,9 +79,11 @@ def select(
     must[0] = True
     must |= lasts > tokens - max(TAIL_TOKENS, window_tokens)
     wanted = math.ceil(keep_pct / 100 * tokens / passage_tokens)
-    best = np.argsort(np.where(must, -np.inf, means), kind="stable")[::-1][:wanted]
     kept = must.copy()
-    kept[best] = True
+    free = np.flatnonzero(~kept)[::-1]
+    kept[free[: round(latest * wanted)]] = True
+    best = np.argsort(np.where(kept, -np.inf, means), kind="stable")[::-1]
+    kept[best[: wanted - round(latest * wanted)]] = True
     return Selection(firsts + start, lasts + start, kept, _shown(means, must))
 
 

@@ -56,6 +56,20 @@ def test_the_share_is_what_is_chosen(keep: int) -> None:
     assert len(chosen.positions) + 1 == min(8000, math.ceil(80 * keep / 32) * 32 + must)
 
 
+@pytest.mark.parametrize("latest", [0.25, 0.75, 1.0])
+def test_a_part_of_the_share_goes_to_what_was_said_last(latest: float) -> None:
+    """As many tokens as without; the rest of the places still goes to the best."""
+    rng = np.random.default_rng(1)
+    none, scores = np.zeros(8000, dtype=np.bool_), rng.random(8000).astype(np.float32)
+    scores[3200:3232] = 2.0
+    plain = select(scores, none, start=0, keep_pct=20, passage_tokens=32)
+    chosen = select(scores, none, start=0, keep_pct=20, passage_tokens=32, latest=latest)
+    assert len(chosen.positions) == len(plain.positions)
+    end = TAIL_TOKENS + round(latest * 50) * 32
+    assert set(range(8000 - end, 7999)) <= set(chosen.positions.tolist())
+    assert bool(chosen.kept[100]) == (latest < 1.0)
+
+
 def test_a_window_is_kept_whole() -> None:
     none = np.zeros(4000, dtype=np.bool_)
     chosen = select(np.zeros(4000), none, start=0, keep_pct=1, passage_tokens=32, window_tokens=1024)
