@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 
+# People ask before a text that they paste or after it; what stands in it asks for nothing.
+_END_CHARACTERS = 200
 # A request begins so; “does the ban continue until May?” does not.
 _BEGINS = (
-    r"(?:^|[.!?:;,\n“\"(]\s*|\b(?:please|you|and|bitte|du|und|s'il\s+(?:te|vous)\s+pla[iî]t|et"
-    r"|por\s+favor|y|e|per\s+favore|graag|en|пожалуйста|и)\s+)"
+    r"(?:^|[.!?:;,\n“\"(]\s*|\b(?:please|(?:can|could|would|will)\s+you|bitte|du|s'il\s+(?:te|vous)\s+pla[iî]t"
+    r"|por\s+favor|per\s+favore|graag|пожалуйста)\s+)"
 )
 _REQUESTS = (
     # English
@@ -52,5 +54,8 @@ _GO_ON = re.compile(
 
 
 def asks_to_go_on(request: str) -> bool:
-    """Whether `request` asks for what comes next."""
-    return _GO_ON.search(request.strip()) is not None
+    """Whether `request` asks for what comes next; of a long one only its two ends are looked at."""
+    words = request.strip()
+    if len(words) > 2 * _END_CHARACTERS:
+        words = f"{words[:_END_CHARACTERS]}\n{words[-_END_CHARACTERS:]}"
+    return _GO_ON.search(words) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -341,6 +342,22 @@ def test_a_question_for_everything_is_read_whole_in_auto_and_says_why(engine: En
     again = list(engine.generate(Generate("r", request.messages, auto)))[-1]
     assert isinstance(again, Finished)
     assert again.stats.skipped_tokens == 0
+
+
+@pytest.mark.parametrize("words", ["Continue the text.", "Where is the flow?"])
+def test_a_text_that_is_to_go_on_is_read_from_its_end_and_says_so(engine: Engine, words: str) -> None:
+    """Three quarters of the places; as many passages as for a question."""
+    text = "The flow of the plain is slow. " + "Words go on and on, and nothing else is said here. " * 60
+    request = Generate("r", (Message("user", words, (Attachment("a.txt", text),)),), settings())
+    events = list(engine.generate(request))
+    finished, found = events[-1], map_of(events)
+    assert isinstance(finished, Finished)
+    goes_on = words.startswith("Continue")
+    assert ("from the end" in finished.effective.reading_reason) == goes_on
+    wanted = math.ceil(0.1 * found.prompt_tokens / 32)
+    *_, first_of_the_end = (p for p in found.passages if p.end <= found.prompt_tokens - 512)
+    latest = found.passages[: found.passages.index(first_of_the_end) + 1][-round(0.75 * wanted) :]
+    assert all(passage.kept for passage in latest) == goes_on
 
 
 def test_the_map_points_into_the_documents(engine: Engine) -> None:

@@ -62,6 +62,9 @@ def test_a_question_about_one_place_is_none(request_: str) -> None:
     assert not asks_to_go_on(request_)
 
 
-def test_a_long_request_takes_no_time() -> None:
-    """No pattern tries the same words twice over."""
-    assert not asks_to_go_on("setz\n" * 4000 + "schreib das, " * 4000)
+@pytest.mark.parametrize(("before", "after"), [("Continue this:\n", ""), ("", "\n\nPlease go on.")])
+def test_what_stands_in_a_pasted_text_asks_for_nothing(before: str, after: str) -> None:
+    pasted = "They will learn from it.\nContinue to the next page.\n" * 20
+    filler = "It was a quiet year. " * 20
+    assert not asks_to_go_on(filler + pasted + filler)
+    assert asks_to_go_on(before + filler + pasted + filler + after)

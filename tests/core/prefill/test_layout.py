@@ -70,6 +70,19 @@ def test_ids_alone_have_their_end_for_a_question() -> None:
     assert (found.source == -1).all()
 
 
+@pytest.mark.parametrize(("words", "goes_on"), [("Continue the story.", True), ("Who came home?", False)])
+def test_whether_the_text_is_to_go_on_is_asked_in_words(
+    tokenizer: TokenizerWrapper, words: str, goes_on: bool
+) -> None:
+    prompt = render(tokenizer, [Message("user", words, (Attachment("a.txt", "Alpha beta."),))], "")
+    assert layout(prompt, offsets(tokenizer, prompt)).goes_on is goes_on
+    unmapped = layout(prompt, None)
+    assert unmapped.goes_on is goes_on
+    assert unmapped.question.sum() == min(64, len(prompt.ids))
+    assert unmapped.followed_by(2).goes_on is goes_on
+    assert unknown_layout(100).goes_on
+
+
 def test_a_begun_answer_is_always_read(tokenizer: TokenizerWrapper) -> None:
     _, found = laid_out(tokenizer, [Message("user", "Why?", (Attachment("a.txt", "Alpha beta."),))])
     longer = found.followed_by(3)
