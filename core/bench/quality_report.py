@@ -8,7 +8,7 @@ p below 0.05.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -21,8 +21,11 @@ from core.bench.trial import Trial
 if TYPE_CHECKING:
     from core.bench.quality import QualityResults
 
+Measure = Literal["likelihood", "KL"]
 TARGET_RATIO = 1.10
 CLEAR_P = 0.05
+# An answer may be right in another way than densely; a text that follows has only the one.
+_MEASURES: dict[str, tuple[Measure, ...]] = {"document": ("likelihood", "KL"), "task": ("likelihood",)}
 _ABOUT_HINDSIGHT = (
     " A reader by hindsight was shown that many of the tokens that follow, which no scorer ever is."
 )
@@ -68,9 +71,10 @@ class Passes(Struct, frozen=True):
 
 
 class Duel(Struct, frozen=True):
-    """A scorer against a baseline on the same prompts; `wins` are the scorer's lower likelihood losses."""
+    """A scorer against a baseline on the same prompts; the lower `measure` wins."""
 
     part: str
+    measure: Measure
     scorer: str
     baseline: str
     wins: int
@@ -122,18 +126,23 @@ def passes(trials: Iterable[Trial], names: Sequence[str], reader: str) -> Passes
     )
 
 
-def duel(trials: Sequence[Trial], part: str, scorer: str, baseline: str) -> Duel:
+def duel(trials: Sequence[Trial], part: str, scorer: str, baseline: str, measure: Measure) -> Duel:
     """On all documents, or on all tasks that do not need the whole text."""
-    theirs = {t.key[:3]: t.nll for t in trials if t.reader == baseline and _fair(t)}
+    theirs = {t.key[:3]: _lost(t, measure) for t in trials if t.reader == baseline and _fair(t)}
     pairs = [
-        (t.nll, theirs[t.key[:3]])
+        (lost, other)
         for t in trials
-        if t.reader == scorer and t.part == part and t.key[:3] in theirs
+        if t.reader == scorer and t.part == part
+        if (lost := _lost(t, measure)) is not None and (other := theirs.get(t.key[:3])) is not None
     ]
     wins, losses = compare([a for a, _ in pairs], [b for _, b in pairs])
-    return Duel(
-        part, scorer, baseline, wins, losses, median(a for a, _ in pairs), median(b for _, b in pairs)
-    )
+    ours, others = median(a for a, _ in pairs), median(b for _, b in pairs)
+    return Duel(part, measure, scorer, baseline, wins, losses, ours, others)
+
+
+def _lost(trial: Trial, measure: Measure) -> float | None:
+    """Nats; None where it is not known."""
+    return trial.nll if measure == "likelihood" else trial.kl_nats
 
 
 def _fair(trial: Trial) -> bool:
@@ -203,8 +212,9 @@ def _is_compared(reader: str) -> bool:
 def _duels(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
     parts = list(dict.fromkeys(t.part for t in trials))
     duels = [
-        duel(trials, part, scorer, baseline)
+        duel(trials, part, scorer, baseline, measure)
         for part in parts
+        for measure in _MEASURES[part]
         for scorer in readers
         if _is_compared(scorer)
         for baseline in SCORELESS
@@ -217,15 +227,16 @@ def _duels(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
         "",
         "## Against no scorer, at the same keep",
         "",
-        "Negative log-likelihood, in nats a token, of the text that follows (documents) or the right answer"
-        " (tasks that do not need the whole text); medians, pairs won and lost, exact two-sided sign test.",
+        "Likelihood: negative log-likelihood, in nats a token, of the text that follows (documents) or the"
+        " right answer (tasks that do not need the whole text). KL: from dense, over the first 64 tokens of"
+        " the text that follows. Medians, pairs won and lost, exact two-sided sign test.",
         "",
-        "| on | scorer | baseline | scorer's | baseline's | won | lost | p | clearly better |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| on | by | scorer | baseline | scorer's | baseline's | won | lost | p | clearly better |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {d.part}s | {d.scorer} | {d.baseline} | {d.ours:.3f} | {d.theirs:.3f} | {d.wins} | {d.losses}"
-        f" | {d.p:.2g} | {'yes' if d.clear else '**no**'} |"
+        f"| {d.part}s | {d.measure} | {d.scorer} | {d.baseline} | {d.ours:.3f} | {d.theirs:.3f} | {d.wins}"
+        f" | {d.losses} | {d.p:.2g} | {'yes' if d.clear else '**no**'} |"
         for d in duels
     ]
     return lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from msgspec.structs import replace
 
 from core.bench.environment import describe
 from core.bench.quality import QualityResults
@@ -63,17 +64,29 @@ def test_a_trial_without_its_dense_one_is_no_pair() -> None:
 
 
 def test_a_duel_is_clear_only_with_enough_pairs() -> None:
-    found = duel(windows(), "document", "lexical", "random")
+    found = duel(windows(), "document", "lexical", "random", "likelihood")
     assert (found.wins, found.losses) == (7, 0)
     assert found.clear
     few = [trial for trial in windows() if trial.seed < 5]
-    assert not duel(few, "document", "lexical", "random").clear
-    assert not duel(windows(), "document", "random", "lexical").clear
+    assert not duel(few, "document", "lexical", "random", "likelihood").clear
+    assert not duel(windows(), "document", "random", "lexical", "likelihood").clear
+
+
+def test_the_nearer_to_dense_wins_by_kl_and_an_unknown_kl_is_no_pair() -> None:
+    trials = [
+        replace(document(reader, seed, 1.0), kl_nats=kl)
+        for seed in range(1, 8)
+        for reader, kl in (("lexical", 0.1 * seed), ("random", 0.15 if seed > 1 else None))
+    ]
+    found = duel(trials, "document", "lexical", "random", "KL")
+    assert (found.wins, found.losses, found.theirs) == (0, 6, 0.15)
+    assert "| documents | KL | random |" not in report(trials)
+    assert "| documents | KL | lexical | random | 0.450 | 0.150 | 0 | 6 | 0.031 | **no** |" in report(trials)
 
 
 def test_tasks_that_need_everything_are_no_duel() -> None:
     trials = [asked(r, 1, n, True, "common-words") for r, n in (("lexical", 0.1), ("random", 0.9))]
-    assert duel(trials, "task", "lexical", "random").wins == 0
+    assert duel(trials, "task", "lexical", "random", "likelihood").wins == 0
 
 
 def report(trials: list[Trial]) -> str:
@@ -87,7 +100,7 @@ def test_report_says_what_was_missed() -> None:
     text = report(windows())
     assert "**missed**" in text
     assert "| lexical | 7 | 20% | **1.400** (1.25–1.55) |" in text
-    assert "| documents | lexical | random |" in text
+    assert "| documents | likelihood | lexical | random |" in text
     assert "Tasks: passed" not in text
 
 
