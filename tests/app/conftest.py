@@ -51,8 +51,9 @@ def leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     widgets = _top_level_widgets() if QApplication.instance() else set()
     yield
     for thread in set(threading.enumerate()) - threads:
-        # asyncio's own watcher of a child that has ended: it needs a moment to end itself.
-        if thread.name.startswith("asyncio-waitpid"):
+        # asyncio's own watcher of a child that has ended: it needs a moment to end itself. Early
+        # releases of Python 3.11 call it waitpid-7, others asyncio-waitpid-7.
+        if "waitpid-" in thread.name:
             thread.join(5.0)
     assert set(threading.enumerate()) <= threads, "a thread is still running"
     if QApplication.instance() is None:
