@@ -61,11 +61,14 @@ class Server:
     def __init__(self) -> None:
         self.asked: list[dict[str, str]] = []
         self.status, self.content = 200, release("v9.9.9")
+        self.may_answer = threading.Event()
+        self.may_answer.set()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 outer.asked.append(dict(self.headers.items()))
+                outer.may_answer.wait(5.0)
                 self.send_response(outer.status)
                 self.send_header("Content-Length", str(len(outer.content)))
                 self.end_headers()
@@ -148,8 +151,12 @@ def test_closing_in_mid_question_is_quiet(server: Server, qtbot: QtBot) -> None:
     look = UpdateLook(server.address, "0.1.0")
     heard: list[object] = []
     look.found.connect(heard.append)
+    server.may_answer.clear()
     look.start()
+    qtbot.waitUntil(lambda: bool(server.asked))
     look.deleteLater()
+    qtbot.wait(50)
+    server.may_answer.set()
     qtbot.wait(50)
     assert heard == []
 
