@@ -77,8 +77,8 @@ def run(options: argparse.Namespace) -> int:
     """Measure and write `trials.jsonl`, `results.json` and `report.md`."""
     names = [task(name).name for name in _listed(options.tasks, list(TASKS))]
     kinds = _listed(options.kinds, list(KINDS))
-    # NumPy's BLAS and MLX's wait for each other's threads by spinning: with one each a reading takes 0.6
-    # of the time, and a second run beside it costs nothing. Both look at this as they are loaded.
+    # NumPy's BLAS and MLX's wait for each other's threads by spinning: with one each a reading takes
+    # two thirds of the time, and a second run beside it costs nothing. Both look at this as they are loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from core.models.runtime import prepare
 

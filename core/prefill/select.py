@@ -80,10 +80,10 @@ def select(
     must |= lasts > tokens - max(TAIL_TOKENS, window_tokens)
     wanted = math.ceil(keep_pct / 100 * tokens / passage_tokens)
     kept = must.copy()
-    free = np.flatnonzero(~kept)[::-1]
-    kept[free[: round(latest * wanted)]] = True
+    by_age = round(latest * wanted)
+    kept[np.flatnonzero(~kept)[::-1][:by_age]] = True
     best = np.argsort(np.where(kept, -np.inf, means), kind="stable")[::-1]
-    kept[best[: wanted - round(latest * wanted)]] = True
+    kept[best[: wanted - by_age]] = True
     return Selection(firsts + start, lasts + start, kept, _shown(means, must))
 
 
