@@ -146,15 +146,20 @@ def _parser() -> argparse.ArgumentParser:
     _add_scoring(quality)
     quality.add_argument(
         "--readers",
-        default="lexical,early-layers,draft-model,random,head-and-tail",
-        help="scorers, and the baselines random and head-and-tail (default all these); hindsight-N is"
+        default="lexical,early-layers,draft-model,random,head-and-tail,end",
+        help="scorers, and the baselines random, head-and-tail and end (default all these); hindsight-N is"
         " shown the N tokens that follow",
     )
     quality.add_argument("--tasks", default="all", help="comma-separated names, all or none")
-    quality.add_argument("--kinds", default="all", help="of documents: comma-separated names, all or none")
+    quality.add_argument("--kinds", default="all", help="of documents that go on: names, all or none")
+    quality.add_argument(
+        "--passages", default="all", help="of documents that a passage is asked of: names, all or none"
+    )
     quality.add_argument("--seeds", type=int, default=20, help="prompts a task (default 20)")
     quality.add_argument("--windows", type=int, default=4, help="documents a kind (default 4)")
-    quality.add_argument("--context", type=int, default=4096, help="prompt tokens of tasks (default 4096)")
+    quality.add_argument(
+        "--context", type=int, default=4096, help="prompt tokens of passages and tasks (default 4096)"
+    )
     quality.add_argument(
         "--document-context", type=int, default=7600, help="document tokens before the predicted ones"
     )

@@ -1,10 +1,11 @@
 """`draftlight bench quality`: what sparse reading costs in answers and likelihoods, paired with dense.
 
 Question: where the model answers rightly after reading everything, does it still after reading
-`keep` of it; how much worse are given texts predicted; and is a scorer better than no scorer
-(random passages; the head and the tail), at the same keep? All prompts are generated from seeds,
-nothing is fetched. Every prompt is read densely once and then by each reader; every trial is
-written to `trials.jsonl` at once, and a run that was stopped goes on from there.
+`keep` of it; how much worse are given texts predicted, where a document just goes on and where a
+passage of it is asked for; and is a scorer better than no scorer (random passages; the head and the
+tail; the end), at the same keep? All prompts are generated from seeds (`core.bench.probes`). Every
+prompt is read densely once and then by each reader; every trial is written to `trials.jsonl` at
+once, and a run that was stopped goes on from there.
 
 A regression counts only where dense passes. Tests are exact and paired: McNemar's for passes, a
 sign test for likelihoods.
@@ -19,30 +20,26 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
-from core.bench.documents import KINDS, document
+from core.bench.documents import KINDS
 from core.bench.environment import Environment, describe
 from core.bench.journal import Journal
 from core.bench.reader_names import hindsight
-from core.bench.tasks import TASKS, Case, task
+from core.bench.tasks import TASKS, task
 from core.bench.trial import Trial
 from core.errors import RequestError
-from core.events import Attachment, Message
 from core.settings import Settings, assign_all
 
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
+    from core.bench.probes import Probe
     from core.bench.readers import Reader
     from core.models.loader import LoadedModel
-    from core.models.prompt import Prompt
 
 _CLOSENESS_TOKENS = 64
-# What a template, the longest question and the beginning of the answer take beside the document.
-_AROUND_TOKENS = 160
 _QUICK_SEEDS, _QUICK_WINDOWS = 3, 1
 
 
@@ -61,22 +58,11 @@ class QualityResults(Struct, frozen=True):
     trials: tuple[Trial, ...]
 
 
-class Probe(Struct, frozen=True):
-    """What is read and what should follow; `case` is None for a document that just goes on."""
-
-    part: str
-    name: str
-    seed: int
-    prompt: Prompt
-    gold: list[int]
-    case: Case | None = None
-    answer_tokens: int = 0
-
-
 def run(options: argparse.Namespace) -> int:
     """Measure and write `trials.jsonl`, `results.json` and `report.md`."""
     names = [task(name).name for name in _listed(options.tasks, list(TASKS))]
     kinds = _listed(options.kinds, list(KINDS))
+    asked = _listed(options.passages, list(KINDS))
     # NumPy's BLAS and MLX's wait for each other's threads by spinning: with one each a reading takes
     # two thirds of the time, and a second run beside it costs nothing. Both look at this as they are loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -92,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as scratch, cpu_attention():
         chosen, draft = _readers(options, loaded, Path(scratch))
         trials = Journal(options.out / "trials.jsonl", _conditions(options, loaded, draft), Trial)
-        for probe in _probes(options, loaded, names, kinds):
+        for probe in _probes(options, loaded, kinds, asked, names):
             for trial in try_readers(probe, chosen, trials):
                 trials.add(trial)
                 print(_row(trial), file=sys.stderr, flush=True)
@@ -123,7 +109,7 @@ def _listed(text: str, every: list[str]) -> list[str]:
 
 def _check(options: argparse.Namespace, loaded: LoadedModel) -> None:
     room = loaded.info.context_tokens
-    longest = max(options.context, options.document_context + options.continuation)
+    longest = max(options.context, options.document_context) + options.continuation
     if longest >= room:
         raise RequestError(
             f"A prompt of {longest:,} tokens does not fit {loaded.info.name}, which takes {room:,}.",
@@ -134,7 +120,7 @@ def _check(options: argparse.Namespace, loaded: LoadedModel) -> None:
 def _conditions(options: argparse.Namespace, loaded: LoadedModel, draft: str) -> str:
     return (
         f"{loaded.info.name}, keep {options.keep:g} % beside what must be (its end where it goes on),"
-        f" context {options.context}, document {options.document_context} + {options.continuation},"
+        f" carried, context {options.context}, document {options.document_context} + {options.continuation},"
         f" {options.score_layers or 'default'} score layers, draft {draft or 'none'}"
     )
 
@@ -160,45 +146,25 @@ def _readers(options: argparse.Namespace, loaded: LoadedModel, scratch: Path) ->
 
 
 def _probes(
-    options: argparse.Namespace, loaded: LoadedModel, names: Sequence[str], kinds: Sequence[str]
+    options: argparse.Namespace,
+    loaded: LoadedModel,
+    kinds: Sequence[str],
+    asked: Sequence[str],
+    names: Sequence[str],
 ) -> Iterator[Probe]:
     """Documents first: they say most. Seeds outermost, so that a run stopped early covers all names."""
+    from core.bench.probes import document_probe, passage_probe, task_probe
+
     seeds, windows = (_QUICK_SEEDS, _QUICK_WINDOWS) if options.quick else (options.seeds, options.windows)
     for seed in range(1, windows + 1):
         for kind in kinds:
             yield document_probe(loaded, kind, seed, options.document_context, options.continuation)
+    for seed in range(1, windows + 1):
+        for kind in asked:
+            yield passage_probe(loaded, kind, seed, options.context, options.continuation)
     for seed in range(1, seeds + 1):
         for name in names:
-            yield _question(loaded, name, seed, options.context)
-
-
-def document_probe(loaded: LoadedModel, kind: str, seed: int, context: int, continuation: int) -> Probe:
-    """A document's first `context` tokens and what follows; a short one ends its context sooner."""
-    from core.models.prompt import Prompt
-
-    ids: list[int] = []
-    for part in document(kind, seed):
-        ids += loaded.tokenizer.encode(part, add_special_tokens=False)
-        if len(ids) >= context + continuation:
-            break
-    end = min(len(ids), context + continuation) - continuation
-    return Probe("document", kind, seed, Prompt(ids[:end], "", ()), ids[end : end + continuation])
-
-
-def _question(loaded: LoadedModel, name: str, seed: int, context: int) -> Probe:
-    """A task's prompt of about `context` tokens, ending with the beginning of its answer."""
-    from core.models.prompt import Prompt, render
-
-    def encode(text: str) -> list[int]:
-        return [int(i) for i in loaded.tokenizer.encode(text, add_special_tokens=False)]
-
-    chosen = task(name)
-    case = chosen.build(Random(f"{name} {seed}"), context - _AROUND_TOKENS, lambda text: len(encode(text)))
-    message = Message("user", case.question, (Attachment("document", case.document),))
-    asked = render(loaded.tokenizer, (message,))
-    text = asked.text + case.lead
-    prompt = Prompt(encode(text), text, asked.regions)
-    return Probe("task", name, seed, prompt, encode(case.gold), case, chosen.answer_tokens)
+            yield task_probe(loaded, name, seed, options.context)
 
 
 def try_readers(probe: Probe, chosen: Sequence[Reader], done: Journal[Trial]) -> Iterator[Trial]:
@@ -246,6 +212,6 @@ def _row(trial: Trial) -> str:
     if trial.kl_nats is not None and trial.top1_agreement is not None:
         near = f"kl {trial.kl_nats:6.3f}  agree {trial.top1_agreement:4.0%}"
     return (
-        f"{trial.name:>18} {trial.seed:3} {trial.reader:<14} read {trial.read_tokens:5,}"
+        f"{trial.part:>8} {trial.name:<17} {trial.seed:3} {trial.reader:<14} read {trial.read_tokens:5,}"
         f" of {trial.prompt_tokens:5,}  nll {trial.nll:6.3f}  {near:<24}  {verdict}"
     )

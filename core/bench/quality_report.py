@@ -1,6 +1,6 @@
 """What the trials of `bench quality` say: paired with dense, scorer against no scorer, in words.
 
-A reader that does not score (`random`, `head-and-tail`) is what a scorer has to beat; one by hindsight
+A reader that does not score (`random`, `head-and-tail`, `end`) is what a scorer has to beat; one by hindsight
 says how far a scorer could get. “Clearly” means: lower on more pairs than not, with an exact two-sided
 p below 0.05.
 """
@@ -16,7 +16,7 @@ from core.bench.likelihood import perplexity
 from core.bench.reader_names import DENSE, SCORELESS, hindsight
 from core.bench.statistic import compare, median, quartiles, sign_test
 from core.bench.tasks import TASKS
-from core.bench.trial import Trial
+from core.bench.trial import Part, Trial
 
 if TYPE_CHECKING:
     from core.bench.quality import QualityResults
@@ -25,14 +25,22 @@ Measure = Literal["likelihood", "KL"]
 TARGET_RATIO = 1.10
 CLEAR_P = 0.05
 # An answer may be right in another way than densely; a text that follows has only the one.
-_MEASURES: dict[str, tuple[Measure, ...]] = {"document": ("likelihood", "KL"), "task": ("likelihood",)}
+_MEASURES: dict[Part, tuple[Measure, ...]] = {
+    "document": ("likelihood", "KL"),
+    "passage": ("likelihood", "KL"),
+    "task": ("likelihood",),
+}
+_TITLES: dict[Part, str] = {
+    "document": "Documents that go on: perplexity of what follows, against dense",
+    "passage": "Passages asked for by their first words: perplexity of the passage, against dense",
+}
 _ABOUT_HINDSIGHT = (
     " A reader by hindsight was shown that many of the tokens that follow, which no scorer ever is."
 )
 
 
 class Nearness(Struct, frozen=True):
-    """Documents by one reader: perplexity ratio to dense, KL and agreement, over `windows`."""
+    """Documents or passages by one reader: perplexity ratio to dense, KL and agreement, over `windows`."""
 
     reader: str
     windows: int
@@ -91,9 +99,9 @@ class Duel(Struct, frozen=True):
         return self.wins > self.losses and self.p < CLEAR_P
 
 
-def nearness(trials: Iterable[Trial], reader: str, kind: str = "") -> Nearness:
-    """`reader` on the documents, or on those of one kind."""
-    pairs = [(d, t) for d, t in _pairs(trials, "document", reader) if not kind or t.name == kind]
+def nearness(trials: Iterable[Trial], part: Part, reader: str, kind: str = "") -> Nearness:
+    """`reader` on the documents or passages, or on those of one kind."""
+    pairs = [(d, t) for d, t in _pairs(trials, part, reader) if not kind or t.name == kind]
     ratios = [perplexity(t.nll - d.nll) for d, t in pairs]
     low, high = quartiles(ratios)
     return Nearness(
@@ -126,8 +134,8 @@ def passes(trials: Iterable[Trial], names: Sequence[str], reader: str) -> Passes
     )
 
 
-def duel(trials: Sequence[Trial], part: str, scorer: str, baseline: str, measure: Measure) -> Duel:
-    """On all documents, or on all tasks that do not need the whole text."""
+def duel(trials: Sequence[Trial], part: Part, scorer: str, baseline: str, measure: Measure) -> Duel:
+    """On all documents, all passages, or all tasks that do not need the whole text."""
     theirs = {t.key[:3]: _lost(t, measure) for t in trials if t.reader == baseline and _fair(t)}
     pairs = [
         (lost, other)
@@ -146,10 +154,10 @@ def _lost(trial: Trial, measure: Measure) -> float | None:
 
 
 def _fair(trial: Trial) -> bool:
-    return trial.part == "document" or not TASKS[trial.name].everything
+    return trial.part != "task" or not TASKS[trial.name].everything
 
 
-def _pairs(trials: Iterable[Trial], part: str, reader: str) -> list[tuple[Trial, Trial]]:
+def _pairs(trials: Iterable[Trial], part: Part, reader: str) -> list[tuple[Trial, Trial]]:
     """(dense, reader's) of the same prompt."""
     of_part = [t for t in trials if t.part == part]
     dense = {t.key[:3]: t for t in of_part if t.reader == DENSE}
@@ -163,8 +171,9 @@ def write_report(results: QualityResults) -> str:
     lines = [
         "# What sparse reading costs in quality",
         "",
-        f"{results.model}, keep {results.keep_pct:g} %. Tasks of about {results.context:,} prompt tokens;"
-        f" documents of {results.document_context:,} tokens, then {results.continuation} that are predicted."
+        f"{results.model}, keep {results.keep_pct:g} %. Passages and tasks of about {results.context:,}"
+        f" prompt tokens; documents of {results.document_context:,} tokens. Of documents and passages"
+        f" {results.continuation} tokens are predicted."
         " Greedy; every prompt read densely and by each reader. The last 512 tokens and the template are"
         " always read, so the share read is above keep.",
         "",
@@ -173,17 +182,19 @@ def write_report(results: QualityResults) -> str:
     ]
     if results.draft_model:
         lines += [f"Draft model: {results.draft_model}.", ""]
-    lines += [*_documents(trials, readers), *_duels(trials, readers), *_tasks(trials, readers)]
-    lines += ["", f"This run took {results.took_s / 60.0:.0f} minutes for what it had to add."]
+    for part in _TITLES:
+        lines += _texts(trials, part, readers)
+    lines += [*_duels(trials, readers), *_tasks(trials, readers)]
+    lines += [f"This run took {results.took_s / 60.0:.0f} minutes for what it had to add."]
     return "\n".join(lines) + "\n"
 
 
-def _documents(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
-    kinds = list(dict.fromkeys(t.name for t in trials if t.part == "document"))
+def _texts(trials: Sequence[Trial], part: Part, readers: Sequence[str]) -> list[str]:
+    kinds = list(dict.fromkeys(t.name for t in trials if t.part == part))
     if not kinds:
         return []
     lines = [
-        "## Documents: perplexity of what follows, against dense",
+        f"## {_TITLES[part]}",
         "",
         "Ratio: median (quartiles) over all windows, then by kind. KL in nats and top-1 agreement over the"
         f" first 64 tokens. Target for scorers: a median ratio of at most {TARGET_RATIO:.2f}."
@@ -193,15 +204,17 @@ def _documents(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
         "|---|---|---|---|---|---|---|" + "---|" * len(kinds),
     ]
     for reader in readers:
-        n = nearness(trials, reader)
+        n = nearness(trials, part, reader)
+        if not n.windows:
+            continue
         judged = "met" if n.ratio <= TARGET_RATIO else "**missed**"
         target = judged if _is_compared(reader) else "–"
-        by_kind = " | ".join(f"{nearness(trials, reader, kind).ratio:.2f}" for kind in kinds)
+        by_kind = " | ".join(f"{nearness(trials, part, reader, kind).ratio:.2f}" for kind in kinds)
         lines.append(
             f"| {reader} | {n.windows} | {n.read_share:.0%} | **{n.ratio:.3f}** ({n.ratio_low:.2f}–"
             f"{n.ratio_high:.2f}) | {n.kl_nats:.3f} | {n.top1_agreement:.0%} | {target} | {by_kind} |"
         )
-    return lines
+    return [*lines, ""]
 
 
 def _is_compared(reader: str) -> bool:
@@ -224,12 +237,11 @@ def _duels(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
     if not duels:
         return []
     lines = [
-        "",
         "## Against no scorer, at the same keep",
         "",
-        "Likelihood: negative log-likelihood, in nats a token, of the text that follows (documents) or the"
-        " right answer (tasks that do not need the whole text). KL: from dense, over the first 64 tokens of"
-        " the text that follows. Medians, pairs won and lost, exact two-sided sign test.",
+        "Likelihood: negative log-likelihood, in nats a token, of the text that follows (documents), the"
+        " passage asked for, or the right answer (tasks that do not need the whole text). KL: from dense,"
+        " over the first 64 tokens. Medians, pairs won and lost, exact two-sided sign test.",
         "",
         "| on | by | scorer | baseline | scorer's | baseline's | won | lost | p | clearly better |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -239,7 +251,7 @@ def _duels(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
         f" | {d.losses} | {d.p:.2g} | {'yes' if d.clear else '**no**'} |"
         for d in duels
     ]
-    return lines
+    return [*lines, ""]
 
 
 def _tasks(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
@@ -251,7 +263,6 @@ def _tasks(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
     dense = {name: passes(trials, [name], DENSE) for name in names}
     weak = [name for name in names if 2 * dense[name].dense < dense[name].seeds]
     lines = [
-        "",
         "## Tasks: passed of asked, against dense",
         "",
         "In brackets regressions (dense passed, this reader not) and improvements (the other way); then the"
@@ -284,7 +295,7 @@ def _tasks(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
                 f" | {a.likelier} | {a.less_likely} | {a.p_likelier:.2g} |"
             )
             lines += [row] if a.seeds else []
-    return lines
+    return [*lines, ""]
 
 
 def _row(trials: Sequence[Trial], readers: Sequence[str], title: str, names: Sequence[str]) -> str:

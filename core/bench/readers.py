@@ -1,9 +1,9 @@
 """Readers: the ways a prompt is read for `bench quality`: densely, by each scorer, and by no scorer.
 
-The two that do not score are what a scorer has to beat at the same keep: `random` passages, and
-the `head-and-tail` of the prompt. `hindsight-N` is what no scorer can be expected to beat: it is
-shown the next N tokens of the text that follows, and keeps what all of the model's layers look for
-while they are read behind the whole prompt. These three go through the product's own selection and
+The three that do not score are what a scorer has to beat at the same keep: `random` passages, the
+`head-and-tail` of the prompt, and its `end`. `hindsight-N` is what no scorer can be expected to beat:
+it is shown the next N tokens of the text that follows, and keeps what all of the model's layers look
+for while they are read behind the whole prompt. These go through the product's own selection and
 reading with scores that know nothing or too much; the product itself has no such scorers. Scorers
 run as in an answer, through `core.prefill.reading`; one that did not skip is an error here, never a
 quiet dense run.
@@ -26,10 +26,11 @@ from core.kv.ledger import Ledger
 from core.models.loader import LoadedModel
 from core.models.prompt import Prompt, offsets
 from core.models.rope import rotations
+from core.prefill.carried import carried_tokens
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.read import read_kept, read_prompt
 from core.prefill.reading import Means, Reading, ScoringDraft, Text
-from core.prefill.select import carried, select
+from core.prefill.select import select
 from core.prefill.trial import why_no_gaps
 from core.settings.prefill import Prefill
 
@@ -130,12 +131,14 @@ class _Chosen(Reader):
 
 
 class _Scoreless(_Chosen):
-    """Random passages, or those nearest to the ends."""
+    """Random passages, those nearest to both ends, or those nearest to the end."""
 
     def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
         tokens = len(ids)
         if self.name == "head-and-tail":
             return np.asarray(np.abs(np.arange(tokens, dtype=np.float32) - tokens / 2))
+        if self.name == "end":
+            return np.arange(tokens, dtype=np.float32)
         passage = self._settings.passage_tokens
         drawn = np.random.default_rng(list(ids)).random(-(-tokens // passage), dtype=np.float32)
         return np.repeat(drawn, passage)[:tokens]
@@ -148,7 +151,7 @@ class _Hindsight(_Chosen):
         if ahead is None:
             raise RequestError(f"{self.name} needs to be shown what follows.", "Give it what follows.")
         attended = ahead.full.attended_by(ahead.tokens[: hindsight(self.name)])
-        return carried(attended, self._settings.passage_tokens)
+        return carried_tokens(attended, self._settings.passage_tokens)
 
 
 def readers(

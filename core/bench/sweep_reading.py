@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from core.bench.journal import Journal
 from core.bench.prefill import messages_of
-from core.bench.quality import document_probe, try_readers
+from core.bench.probes import document_probe
+from core.bench.quality import try_readers
 from core.bench.quiet import Quiet
 from core.bench.readers import Reader, readers
 from core.bench.runs import Run, draftlight, draftlight_chat, mlx_lm

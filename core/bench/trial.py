@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
+
+# Text that goes on, a passage of a document that is asked for, a task's question.
+Part = Literal["document", "passage", "task"]
 
 
 class Trial(Struct, frozen=True):
@@ -11,7 +16,7 @@ class Trial(Struct, frozen=True):
     `passed` is None where nothing was asked.
     """
 
-    part: str
+    part: Part
     name: str
     seed: int
     reader: str
@@ -25,5 +30,5 @@ class Trial(Struct, frozen=True):
     answer: str = ""
 
     @property
-    def key(self) -> tuple[str, str, int, str]:
+    def key(self) -> tuple[Part, str, int, str]:
         return self.part, self.name, self.seed, self.reader

@@ -2,10 +2,9 @@
 
 BM25 with passages for documents: a passage counts what of the question's words and word pairs it
 has, by the square of their rarity, as question and passage both weigh a word. What is said about a
-word mostly stands behind it, so the nearer a word is to its passage's end, the more of its weight
-the next passage gets, too; up to half goes to the passage before, where its sentence began. What is
-left of the share goes to anchors, spread evenly at every scale, and a little to recent passages.
-Finds names, numbers and terms; blind to paraphrase.
+word mostly stands behind it, so its weight is carried on (`core.prefill.carried`); up to half goes to
+the passage before, where its sentence began. What is left of the share goes to anchors, spread evenly
+at every scale, and a little to recent passages. Finds names, numbers and terms; blind to paraphrase.
 
 Words are taken from token pieces, lower-cased and cut to `_STEM_CHARACTERS`, which brings
 “translate” and “translation” together without knowing a language. Pieces beyond ASCII also count
@@ -19,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from core.prefill.carried import carried
+
 _STEM_CHARACTERS = 6
 _WORD_CHARACTERS = 24
 _SATURATION = 1.2
-# How far behind a word what is said about it is taken to reach. With less an id of 36 tokens is cut.
-_REACH_TOKENS = 48
 _BEFORE = 0.5
 # Small beside any match: they only order what the question's words leave even.
 _ANCHOR = 0.02
@@ -44,20 +43,17 @@ def lexical_scores(
             asked.add(term)
         else:
             held[at // passage_tokens].setdefault(term, []).append(at % passage_tokens)
-    # One passage more at both ends, so that the first and the last have neighbours.
-    own, after, before = np.zeros((3, count + 2))
+    own, before = np.zeros((2, count))
     for term in asked:
         times = np.array([len(terms.get(term, ())) for terms in held], dtype=np.float64)
         having = np.flatnonzero(times)
         rarity = np.log(1 + (count - len(having) + 0.5) / (len(having) + 0.5))
         weights = rarity**2 * times * (1 + _SATURATION) / (times + _SATURATION)
-        own[1:-1] += weights
-        for passage in having:
-            first, last = min(held[passage][term]), max(held[passage][term])
-            reached = (last + _REACH_TOKENS) / passage_tokens - 1.0
-            after[passage + 2] += weights[passage] * min(1.0, max(0.0, reached))
-            before[passage] += weights[passage] * _BEFORE * (1.0 - first / passage_tokens)
-    scores = (own + np.maximum(after, before))[1:-1]
+        own += weights
+        for passage in having[having > 0]:
+            first = held[passage][term][0]
+            before[passage - 1] += weights[passage] * _BEFORE * (1.0 - first / passage_tokens)
+    scores = carried(own + before)
     even = _ANCHOR * _spread(count) + _RECENT * np.arange(count) / count
     scores += even * (float(scores.max()) or 1.0)
     return np.repeat(scores.astype(np.float32), passage_tokens)[: len(pieces)]

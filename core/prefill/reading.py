@@ -23,6 +23,7 @@ from core.kv.ledger import Ledger
 from core.models import memory
 from core.models.loader import LoadedModel
 from core.models.rope import rotations
+from core.prefill.carried import carried_tokens
 from core.prefill.draft_scorer import draft_scores
 from core.prefill.early_layers import ROWS, early_scores
 from core.prefill.layout import Layout
@@ -30,7 +31,7 @@ from core.prefill.lexical import lexical_scores
 from core.prefill.plan import Decision, decide, refused, why_whole
 from core.prefill.read import Progress, read_kept, read_prompt
 from core.prefill.reading_map import passages
-from core.prefill.select import LATEST, Selection, carried, select
+from core.prefill.select import LATEST, Selection, select
 from core.settings.prefill import Prefill
 
 # Above this ratio of parameters scoring eats what skipping saves (seed 002, r > 0.15).
@@ -234,8 +235,8 @@ class Reading:
         start, settings = self._from, self._settings
         if not np.isfinite(scores).all():
             raise ValueError("the scores are not numbers")
-        if self.outcome.scorer != "lexical":  # which hands on by itself
-            scores = carried(scores, settings.passage_tokens)
+        if self.outcome.scorer != "lexical":  # which carries by itself
+            scores = carried_tokens(scores, settings.passage_tokens)
         protected = layout.protected | layout.question
         return select(
             scores,

@@ -23,7 +23,6 @@ from core.settings.prefill import TAIL_TOKENS
 # For text that goes on: a longer end tells more than passages from all over it, and a quarter is left
 # for what it comes back to (notes/prefill.md).
 LATEST = 0.75
-_CARRIED = 0.5
 
 
 class Selection(Struct, frozen=True):
@@ -42,19 +41,6 @@ class Selection(Struct, frozen=True):
             np.arange(a, b, dtype=np.int32) for a, b in zip(self.starts[self.kept], self.ends[self.kept])
         ]
         return np.concatenate(chosen)[:-1]
-
-
-def carried(scores: np.ndarray[Any, Any], passage_tokens: int) -> np.ndarray[Any, Any]:
-    """Scores by attention, one a token, with half of each passage's handed on to the next one.
-
-    Attention rests on where the answer begins; what it says may go on past the passage's end
-    (an id of 36 tokens always does). Each passage has one score for all its tokens afterwards.
-    """
-    firsts = np.arange(0, len(scores), passage_tokens)
-    lengths = np.diff(np.append(firsts, len(scores)))
-    means = np.add.reduceat(scores, firsts) / lengths
-    handed = np.append(0.0, _CARRIED * means[:-1])
-    return np.repeat(np.maximum(means, handed), lengths).astype(np.float32)
 
 
 def select(

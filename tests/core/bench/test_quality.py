@@ -106,10 +106,11 @@ def test_baselines_read_where_they_say(loaded: LoadedModel, monkeypatch: pytest.
 
         monkeypatch.setattr(module, "read_kept", spy)
         every(loaded, 40.0)[name].read(Prompt(ids, "", ()))
-    gaps = np.flatnonzero(np.diff(chosen["head-and-tail"]) > 1)
-    assert len(gaps) == 1
-    assert len(np.flatnonzero(np.diff(chosen["random"]) > 1)) > 3
-    assert len(chosen["random"]) == len(chosen["head-and-tail"])
+    gaps = {name: np.flatnonzero(np.diff(positions) > 1) for name, positions in chosen.items()}
+    assert len(gaps["head-and-tail"]) == len(gaps["end"]) == 1
+    assert gaps["end"][0] < 40 < gaps["head-and-tail"][0]
+    assert len(gaps["random"]) > 3
+    assert len(chosen["random"]) == len(chosen["head-and-tail"]) == len(chosen["end"])
 
 
 def test_hindsight_reads_what_the_following_tokens_look_for(
@@ -182,7 +183,8 @@ def bench(folder: Path, out: Path, *more: str) -> int:
                 "1",
             ),
             *("--context", "1800", "--document-context", "1500", "--continuation", "48", "--keep", "50"),
-            *("--tasks", "needle-50,common-words", "--kinds", "minutes", "--draft-layers", "1", *more),
+            *("--tasks", "needle-50,common-words", "--kinds", "minutes", "--passages", "minutes"),
+            *("--draft-layers", "1", *more),
         ]
     )
 
@@ -193,10 +195,10 @@ def test_results_report_and_going_on(
     assert bench(folder, tmp_path, "--readers", "lexical") == 0
     results = json.loads((tmp_path / "results.json").read_text())
     assert {trial["reader"] for trial in results["trials"]} == {"dense", "lexical"}
-    assert len(results["trials"]) == 2 * (1 + 2 * 2)
+    assert len(results["trials"]) == 2 * (1 + 1 + 2 * 2)
     for trial in results["trials"]:
         assert (trial["kl_nats"] == 0.0) is (trial["reader"] == "dense")
-        assert (trial["passed"] is None) is (trial["part"] == "document")
+        assert (trial["passed"] is None) is (trial["part"] != "task")
     before = (tmp_path / "trials.jsonl").read_bytes()
     assert bench(folder, tmp_path, "--readers", "lexical,random") == 0
     after = (tmp_path / "trials.jsonl").read_bytes()
@@ -206,7 +208,7 @@ def test_results_report_and_going_on(
     # A question is not read densely again for a reader that comes later; a document is.
     assert {trial["kl_nats"] is None for trial in added if trial["part"] == "task"} == {True}
     assert {trial["top1_agreement"] is None for trial in added if trial["part"] == "task"} == {True}
-    assert {trial["kl_nats"] is None for trial in added if trial["part"] == "document"} == {False}
+    assert {trial["kl_nats"] is None for trial in added if trial["part"] != "task"} == {False}
     assert "head-and-tail" not in (tmp_path / "report.md").read_text()
     assert "random" in (tmp_path / "report.md").read_text()
     assert (tmp_path / "report.md").read_text() in capsys.readouterr().out
@@ -218,7 +220,8 @@ def test_results_report_and_going_on(
         (("--readers", "oracle"), "oracle"),
         (("--tasks", "needle-51"), "needle-51"),
         (("--kinds", "poem"), "poem"),
-        (("--context", "5000"), "5,000"),
+        (("--passages", "poem"), "poem"),
+        (("--context", "5000"), "5,048"),
         (("--document-context", "400"), "read all of 400"),
     ],
 )

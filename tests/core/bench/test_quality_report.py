@@ -36,13 +36,13 @@ def windows() -> list[Trial]:
 
 
 def test_perplexity_ratio_is_of_pairs() -> None:
-    found = nearness(windows(), "lexical")
+    found = nearness(windows(), "document", "lexical")
     assert found.windows == 7
     assert found.ratio == pytest.approx(1.4)
     assert (found.ratio_low, found.ratio_high) == (pytest.approx(1.25), pytest.approx(1.55))
     assert found.read_share == 0.2
     assert found.kl_nats == pytest.approx(0.4)
-    assert nearness(windows(), "lexical", "story").windows == 0
+    assert nearness(windows(), "document", "lexical", "story").windows == 0
 
 
 def test_regressions_count_where_dense_passes() -> None:
@@ -102,6 +102,24 @@ def test_report_says_what_was_missed() -> None:
     assert "| lexical | 7 | 20% | **1.400** (1.25–1.55) |" in text
     assert "| documents | likelihood | lexical | random |" in text
     assert "Tasks: passed" not in text
+
+
+def test_passages_are_judged_by_themselves() -> None:
+    """Worse than dense by less than the documents are, and won or lost on their own."""
+    passages = [
+        replace(document(reader, seed, nll), part="passage")
+        for seed in range(1, 8)
+        for reader, nll in (("dense", 0.5), ("lexical", 0.5 + math.log(1.05)), ("random", 2.0))
+    ]
+    trials = [*windows(), *passages]
+    assert nearness(trials, "passage", "lexical").ratio == pytest.approx(1.05)
+    assert nearness(trials, "document", "lexical").ratio == pytest.approx(1.4)
+    text = report(trials)
+    assert text.index("## Documents that go on") < text.index("## Passages asked for")
+    assert "| lexical | 7 | 20% | **1.050** (1.05–1.05) |" in text
+    assert "| passages | likelihood | lexical | random | 0.549 | 2.000 | 7 | 0 | 0.016 | yes |" in text
+    assert "Passages asked for" not in report(windows())
+    assert "\n\n\n" not in text
 
 
 def test_hindsight_is_a_bound_not_a_scorer() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.prefill.select import TAIL_TOKENS, carried, select
+from core.prefill.select import TAIL_TOKENS, select
 
 
 @given(
@@ -75,22 +75,3 @@ def test_a_window_is_kept_whole() -> None:
     chosen = select(np.zeros(4000), none, start=0, keep_pct=1, passage_tokens=32, window_tokens=1024)
     assert set(range(4000 - 1024, 3999)) <= set(chosen.positions.tolist())
     assert len(chosen.positions) < 1200
-
-
-def test_half_of_a_score_goes_on_into_the_next_passage() -> None:
-    scores = np.array([0, 0, 8, 8, 0, 0, 3, 1, 6], dtype=np.float32)
-    assert carried(scores, 2).tolist() == [0, 0, 8, 8, 4, 4, 2, 2, 6]
-    assert carried(scores[:1], 2).tolist() == [0]
-
-
-def test_what_goes_on_past_a_passage_is_read_to_its_end() -> None:
-    """Attention rests on where an answer begins; the passage after it beats any that nothing points to."""
-    rng = np.random.default_rng(3)
-    none = np.zeros(4000, dtype=np.bool_)
-    scores = rng.random(4000).astype(np.float32) * 0.3
-    scores[1600:1632] = 1.0
-    plain = select(scores, none, start=0, keep_pct=16, passage_tokens=32)
-    handed = select(carried(scores, 32), none, start=0, keep_pct=16, passage_tokens=32)
-    assert [bool(x.kept[50]) for x in (plain, handed)] == [True, True]
-    assert [bool(x.kept[51]) for x in (plain, handed)] == [False, True]
-    assert handed.kept.sum() == plain.kept.sum()
