@@ -1,16 +1,25 @@
-"""StatsLabel: the footer's line of figures. It breaks only between figures, and each can be copied."""
+"""StatsLabel: the footer's line of figures. It breaks only between figures, each can be copied,
+and some say why they are so when pointed at."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
 
-from PySide6.QtCore import QPointF
-from PySide6.QtGui import QContextMenuEvent, QFont, QFontMetricsF, QGuiApplication, QPainter, QPaintEvent
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtCore import QEvent, QPointF
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QFont,
+    QFontMetricsF,
+    QGuiApplication,
+    QHelpEvent,
+    QPainter,
+    QPaintEvent,
+)
+from PySide6.QtWidgets import QMenu, QToolTip, QWidget
 
 from app.chat import strings
-from app.chat.stats_line import SEPARATOR, Emphasis, Part, break_parts, plain_text
+from app.chat.stats_line import SEPARATOR, Emphasis, Part, break_parts, details_text, plain_text
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 
@@ -37,6 +46,7 @@ class StatsLabel(QWidget):
         """Show these figures."""
         self._parts = tuple(parts)
         self.setAccessibleName(self.text)
+        self.setAccessibleDescription(details_text(self._parts))
         self.update()
 
     def height_for(self, width: int) -> int:
@@ -68,6 +78,13 @@ class StatsLabel(QWidget):
                 return part
             x += _width(part) + _width(Part(SEPARATOR))
         return None
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
+            part = self.part_at(event.pos().toPointF())
+            QToolTip.showText(event.globalPos(), part.detail if part else "", self)
+            return True
+        return super().event(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)

@@ -10,18 +10,20 @@ from msgspec import Struct
 from app.chat import strings
 from app.chat.token_facts import seconds
 from app.chat.token_table import TokenTable
-from core.events import Change, Finished, Stats
+from core.events import Change, Effective, Finished, Stats
 from core.settings import declared
+from core.settings.declaration import find
 
 Emphasis = Literal["plain", "strong", "danger"]
 SEPARATOR = " · "
 
 
 class Part(Struct, frozen=True):
-    """One figure."""
+    """One figure; `detail` says why it is so, to who points at it."""
 
     text: str
     emphasis: Emphasis = "plain"
+    detail: str = ""
 
 
 def finished_parts(finished: Finished) -> tuple[Part, ...]:
@@ -34,8 +36,8 @@ def finished_parts(finished: Finished) -> tuple[Part, ...]:
     ]
     if finished.effective.drafter != "off":
         parts.append(Part(_drafts(stats)))
-    parts += [Part(strings.MEAN.format(value=stats.mean_per_step)), Part(finished.effective.drafter)]
-    parts.append(Part(_read(stats)))
+    parts += [Part(strings.MEAN.format(value=stats.mean_per_step)), _drafter(finished.effective)]
+    parts.append(Part(_read(stats), detail=_why_read(finished.effective)))
     if finished.reason == "cancelled":
         parts.append(Part(strings.STOPPED_BY_YOU))
     elif finished.reason == "length":
@@ -76,6 +78,11 @@ def change_text(change: Change) -> str:
     return strings.CHANGE.format(
         title=title, used=_value(change.used), asked=_value(change.asked), reason=reason
     )
+
+
+def details_text(parts: Sequence[Part]) -> str:
+    """Why the figures are so, in one piece."""
+    return " ".join(part.detail for part in parts if part.detail)
 
 
 def plain_text(parts: Sequence[Part]) -> str:
@@ -120,6 +127,22 @@ def _read(stats: Stats) -> str:
     if stats.read_tokens < stats.prompt_tokens:
         return strings.READ_SOME.format(read=stats.read_tokens, total=stats.prompt_tokens)
     return strings.READ_ALL.format(total=stats.prompt_tokens)
+
+
+def _drafter(effective: Effective) -> Part:
+    return Part(effective.drafter, detail=_sentence(effective.gate))
+
+
+def _why_read(effective: Effective) -> str:
+    why = _sentence(effective.reading_reason)
+    if not effective.scorer:
+        return why
+    scorer = find("prefill.scorer").labels.get(effective.scorer, effective.scorer).lower()
+    return f"{strings.CHOSEN_BY.format(scorer=scorer)} {why}".strip()
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
 
 
 def _value(text: str) -> str:

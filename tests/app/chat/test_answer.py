@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QHelpEvent
+from PySide6.QtWidgets import QApplication, QMenu, QToolTip
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer import Answer
@@ -100,3 +100,19 @@ def test_each_figure_can_be_copied(transcript: Transcript, qtbot: QtBot) -> None
     menu.actions()[1].trigger()
     assert QGuiApplication.clipboard().text() == stats.text
     menu.hide()
+
+
+def test_pointing_at_how_much_was_read_says_why(transcript: Transcript) -> None:
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer("t", finished(reading_reason="9 new tokens are quickly read"))
+    stats = answer.footer.stats
+    stats.resize(700, stats.height_for(700))
+    where = {part.text: x for x in range(0, 700, 4) if (part := stats.part_at(QPointF(x, 8)))}
+    said = {}
+    for text in ("3 tokens", "read all 9 tokens"):
+        at = QPoint(where[text], 8)
+        QApplication.sendEvent(stats, QHelpEvent(QEvent.Type.ToolTip, at, stats.mapToGlobal(at)))
+        said[text] = QToolTip.text()
+    QToolTip.hideText()
+    assert said == {"3 tokens": "", "read all 9 tokens": "9 new tokens are quickly read."}
+    assert stats.accessibleDescription() == "9 new tokens are quickly read."

@@ -12,6 +12,7 @@ from app.chat.stats_line import (
     break_parts,
     change_text,
     cut_off_parts,
+    details_text,
     finished_parts,
     live_parts,
     plain_text,
@@ -55,6 +56,26 @@ def test_what_the_cache_remembered_is_said() -> None:
 def test_what_was_skipped_is_said() -> None:
     stats = Stats(prompt_tokens=28020, read_tokens=5620)
     assert plain_text(finished_parts(finished(stats))).endswith("read 5,620 of 28,020 tokens")
+
+
+def test_who_points_at_a_figure_is_told_why_it_is_so() -> None:
+    stats = Stats(prompt_tokens=28020, read_tokens=5620)
+    done = finished(
+        stats,
+        gate="resting: only 3% of the prompt repeats",
+        reading="sparse",
+        reading_reason="28,020 tokens are new",
+        scorer="early-layers",
+    )
+    details = {part.text: part.detail for part in finished_parts(done) if part.detail}
+    assert details == {
+        "ngram-simple": "Resting: only 3% of the prompt repeats.",
+        "read 5,620 of 28,020 tokens": "Passages chosen by early layers. 28,020 tokens are new.",
+    }
+    assert details_text(finished_parts(done)) == " ".join(details.values())
+    whole = finished_parts(finished(STATS, reading_reason="all of the text is kept"))
+    assert whole[-1].detail == "All of the text is kept."
+    assert not details_text(finished_parts(finished(STATS)))
 
 
 def test_without_a_drafter_there_are_no_drafts_to_count() -> None:
