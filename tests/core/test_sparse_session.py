@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
 import core.prefill.reading as reading_module
@@ -358,6 +359,30 @@ def test_a_text_that_is_to_go_on_is_read_from_its_end_and_says_so(engine: Engine
     *_, first_of_the_end = (p for p in found.passages if p.end <= found.prompt_tokens - 512)
     latest = found.passages[: found.passages.index(first_of_the_end) + 1][-round(0.75 * wanted) :]
     assert all(passage.kept for passage in latest) == goes_on
+
+
+@pytest.mark.parametrize("scorer", ["early-layers", "draft-model"])
+def test_what_is_pointed_at_is_read_on_from_there(
+    engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch, scorer: str
+) -> None:
+    """One passage has all the attention, the others hardly any: those behind it are read."""
+
+    def scores(loaded: Any, *given: Any, **options: Any) -> Iterator[int]:
+        ids = given[0] if isinstance(given[0], list) else given[1]
+        yield len(ids)
+        found = np.random.default_rng(5).random(len(ids)).astype(np.float32) * 0.2
+        found[320:352] = 1.0
+        return found
+
+    monkeypatch.setattr(reading_module, "early_scores", scores)
+    monkeypatch.setattr(reading_module, "draft_scores", scores)
+    text = "Words go on and on, and nothing else is said here. " * 40
+    chosen = settings(folder, **{"prefill.scorer": scorer, "sampling.max_tokens": 1})
+    request = Generate("r", (Message("user", "Where is it?", (Attachment("a.txt", text),)),), chosen)
+    found = map_of(list(engine.generate(request)))
+    first = next(at for at, passage in enumerate(found.passages) if passage.start == 320)
+    assert [passage.kept for passage in found.passages[first : first + 5]] == [True] * 5
+    assert sum(passage.kept for passage in found.passages) < 40
 
 
 def test_the_map_points_into_the_documents(engine: Engine) -> None:

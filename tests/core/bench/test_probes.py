@@ -33,6 +33,18 @@ def test_a_passage_is_asked_for_by_its_first_words(loaded: LoadedModel, kind: st
     assert begun.removeprefix(words).lstrip().startswith(follows.strip())
 
 
+def test_words_that_stand_twice_are_not_asked_for(
+    loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tides, ferry = "The tide table is printed on paper.\n" * 80, "a b c d e f g h\n" * 40
+    once = f"Only here does it say where the ferry sleeps in winter.\n{ferry}"
+    monkeypatch.setitem(KINDS, "minutes", lambda rng: iter([tides, once]))
+    for seed in range(1, 6):
+        probe = passage_probe(loaded, "minutes", seed, 3500, 40)
+        words = probe.prompt.asked.partition("“")[2].rpartition("”")[0]
+        assert probe.prompt.text[: probe.prompt.asking.start if probe.prompt.asking else 0].count(words) == 1
+
+
 def test_passages_are_asked_from_all_over_a_document(loaded: LoadedModel) -> None:
     places = []
     for seed in range(1, 9):
