@@ -127,8 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     prefill = benches.add_parser("prefill", help="time to first token of a long document against mlx-lm")
     _add_model(prefill)
     prefill.add_argument("--tokens", type=int, default=8000, help="prompt tokens (default 8000)")
-    # The whole prompt first: beside mlx-lm's reading in each round, as a drift would decide that ratio.
-    prefill.add_argument("--keep", default="100,50,30,20,10", help="shares kept (default 100,50,30,20,10)")
+    prefill.add_argument("--keep", default="10,20,30,50,100", help="shares kept (default 10,20,30,50,100)")
     _add_scoring(prefill)
     prefill.add_argument(
         "--scorers", default="lexical,early-layers,draft-model", help="comma-separated names"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,12 @@ def test_results_and_report(folder: Path, tmp_path: Path, capsys: pytest.Capture
             assert pair["ratio"] == pytest.approx(pair["baseline_ttft_s"] / pair["ttft_s"])
             assert pair["baseline_peak_bytes"] > 0
             assert (0 < pair["score_s"] < pair["ttft_s"]) is (keep < 100)
-    assert (tmp_path / "report.md").read_text() == capsys.readouterr().out.rstrip("\n") + "\n"
+    printed = capsys.readouterr()
+    readings = re.findall(r"^(.+): first token after", printed.err, re.MULTILINE)
+    assert readings[:2] == ["mlx-lm", "lexical, keep 100 %"]
+    assert len(readings) == 2 * (len(cells) + 1)
+    assert readings == readings[::-1]
+    assert (tmp_path / "report.md").read_text() == printed.out.rstrip("\n") + "\n"
     assert "≥ 0.97" in (tmp_path / "report.md").read_text()
 
 
