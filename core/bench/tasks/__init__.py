@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.bench.tasks import aggregates, needles, structures
 from core.bench.tasks.case import Case, Task
+from core.bench.tasks.other_words import other_words
 from core.errors import RequestError
 
 __all__ = ["TASKS", "Case", "Task", "task"]
@@ -19,6 +20,7 @@ TASKS: dict[str, Task] = {
         Task("back-reference", "adversarial", structures.back_reference, answer_tokens=16),
         Task("other-language", "adversarial", structures.other_language, answer_tokens=16),
         Task("nested-xml", "adversarial", structures.nested_xml, answer_tokens=16),
+        Task("other-words", "own", other_words, answer_tokens=16),
         Task("multi-key", "ruler", needles.multi_key, answer_tokens=16),
         Task("multi-value", "ruler", needles.multi_value),
         Task("multi-query", "ruler", needles.multi_query),

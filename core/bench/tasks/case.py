@@ -39,9 +39,9 @@ class Case(Struct, frozen=True):
 class Task(Struct, frozen=True):
     """`build(rng, room, count)` makes a case whose document has about `room` tokens, never many more.
 
-    `family` is where the task comes from: `adversarial` (seed 002) or `ruler`. `answer_tokens` is
-    how much an answer may take. `everything` tasks need the whole document: sparse reading is
-    expected to fail them.
+    `family` is where the task comes from: `adversarial` (seed 002), `ruler`, or our `own`.
+    `answer_tokens` is how much an answer may take. `everything` tasks need the whole document:
+    sparse reading is expected to fail them.
     """
 
     name: str

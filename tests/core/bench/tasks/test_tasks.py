@@ -11,6 +11,7 @@ import pytest
 
 from core.bench.tasks import TASKS, Case, task
 from core.bench.tasks.case import fill, scatter
+from core.bench.tasks.other_words import FACTS
 from core.errors import RequestError
 
 ROOM = 2600
@@ -98,6 +99,14 @@ def test_variables_are_assigned_before_they_are_used(seed: int) -> None:
     for name, what in re.findall(r"VAR (\w+) = (?:VAR )?(\w+)", case.document):
         held[name] = held.get(what, what)
     assert [name for name, number in held.items() if number == value[1]] == list(case.answers)
+
+
+@pytest.mark.parametrize(("told", "question", "lead"), FACTS)
+def test_a_fact_is_asked_for_in_other_words(told: str, question: str, lead: str) -> None:
+    def stems(text: str) -> set[str]:
+        return {word[:4] for word in re.findall(r"[a-z]{3,}", text.lower())} - {"the", "for", "who", "was"}
+
+    assert not stems(told.format(number=0)) & stems(f"{question} {lead}")
 
 
 def test_words_are_found_whole() -> None:
