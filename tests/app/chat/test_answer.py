@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.answer import Answer
 from app.chat.transcript import Transcript
 from core.events import Change, PrefillProgress, Stats
-from tests.app.chat.watching import colour, colours, picture, stream
+from tests.app.chat.watching import colour, colours, enlarged, picture, stream
 from tests.app.chat.written import FERRY, finished, tokens_of
 
 
@@ -54,7 +54,7 @@ def test_a_cut_off_answer_keeps_what_was_written(transcript: Transcript) -> None
     assert answer.footer.stats.text.endswith("stopped early")
     assert answer.footer.notes == ("The worker ran out of memory.",)
     assert transcript.answer_text("t").startswith("Under section")
-    assert colour("danger") in colours(picture(answer.footer.stats))
+    assert colour("danger") in colours(enlarged(answer.footer.stats))
 
 
 def test_an_answer_cut_off_before_its_first_token(transcript: Transcript) -> None:

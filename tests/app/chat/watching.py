@@ -41,6 +41,14 @@ def picture(widget: QWidget) -> QImage:
     return widget.grab().toImage()
 
 
+def enlarged(widget: QWidget) -> QImage:
+    """Four times as large: of any font's letters some pixels have the very colour, none of a neighbour."""
+    image = QImage(widget.size() * 4, QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(4.0)
+    widget.render(image)
+    return image
+
+
 def colours(image: QImage) -> set[str]:
     return {f"#{pixel & 0xFFFFFF:06x}" for pixel in set(pixels_of(image))}
 
