@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from core.bench.tasks import aggregates, needles, structures
+from core.bench.tasks import aggregates, facts, needles, structures
 from core.bench.tasks.case import Case, Task
-from core.bench.tasks.other_words import other_words
 from core.errors import RequestError
 
 __all__ = ["TASKS", "Case", "Task", "task"]
@@ -18,9 +17,9 @@ TASKS: dict[str, Task] = {
         Task("json-three", "adversarial", structures.json_three),
         Task("planted-bug", "adversarial", structures.planted_bug, answer_tokens=24),
         Task("back-reference", "adversarial", structures.back_reference, answer_tokens=16),
-        Task("other-language", "adversarial", structures.other_language, answer_tokens=16),
+        Task("other-language", "adversarial", facts.hidden(facts.OTHER_LANGUAGE), answer_tokens=16),
         Task("nested-xml", "adversarial", structures.nested_xml, answer_tokens=16),
-        Task("other-words", "own", other_words, answer_tokens=16),
+        Task("other-words", "own", facts.hidden(facts.OTHER_WORDS), answer_tokens=16),
         Task("multi-key", "ruler", needles.multi_key, answer_tokens=16),
         Task("multi-value", "ruler", needles.multi_value),
         Task("multi-query", "ruler", needles.multi_query),

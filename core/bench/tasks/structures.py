@@ -1,5 +1,5 @@
-"""Structured documents of seed 002: JSON records, code with a bug, a back-reference, another
-language, nested XML. Documents and questions are our own.
+"""Structured documents of seed 002: JSON records, code with a bug, a back-reference, nested XML.
+Documents and questions are our own.
 """
 
 from __future__ import annotations
@@ -88,39 +88,6 @@ def back_reference(rng: Random, room: int, count: Count) -> Case:
         (limit,),
         f" {limit}.",
     )
-
-
-def other_language(rng: Random, room: int, count: Count) -> Case:
-    """A fact that is told in German, French or Spanish only, asked for in English."""
-    number, (sentence, question, lead) = str(rng.randint(1000, 9999)), rng.choice(_FOREIGN)
-    planted = sentence.format(number=number)
-    parts = fill(prose.paragraphs(rng), room - count(planted), count)
-    return Case(
-        "\n\n".join(scatter(parts, [planted], [rng.uniform(0.1, 0.9)])),
-        question,
-        lead,
-        (number,),
-        f" {number}.",
-    )
-
-
-_FOREIGN = (
-    (
-        "Das Schließfach von Frau Adler im Bahnhof hat die Nummer {number}.",
-        "One sentence is in German. Which number does the locker of Frau Adler have?",
-        "The locker of Frau Adler has the number",
-    ),
-    (
-        "Le numéro de la chambre de Madame Fournier est le {number}.",
-        "One sentence is in French. What is the number of the room of Madame Fournier?",
-        "The number of the room of Madame Fournier is",
-    ),
-    (
-        "El barco del señor Ortega tiene el número {number}.",
-        "One sentence is in Spanish. Which number does the boat of señor Ortega have?",
-        "The boat of señor Ortega has the number",
-    ),
-)
 
 
 def nested_xml(rng: Random, room: int, count: Count) -> Case:

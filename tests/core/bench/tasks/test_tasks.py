@@ -11,7 +11,7 @@ import pytest
 
 from core.bench.tasks import TASKS, Case, task
 from core.bench.tasks.case import fill, scatter
-from core.bench.tasks.other_words import FACTS
+from core.bench.tasks.facts import OTHER_WORDS
 from core.errors import RequestError
 
 ROOM = 2600
@@ -101,7 +101,7 @@ def test_variables_are_assigned_before_they_are_used(seed: int) -> None:
     assert [name for name, number in held.items() if number == value[1]] == list(case.answers)
 
 
-@pytest.mark.parametrize(("told", "question", "lead"), FACTS)
+@pytest.mark.parametrize(("told", "question", "lead"), OTHER_WORDS)
 def test_a_fact_is_asked_for_in_other_words(told: str, question: str, lead: str) -> None:
     def stems(text: str) -> set[str]:
         return {word[:4] for word in re.findall(r"[a-z]{3,}", text.lower())} - {"the", "for", "who", "was"}

@@ -1,19 +1,60 @@
-"""Other words: a fact that is asked for without one of the words that tell it.
+"""Facts hidden in prose that no word of the question points at: in another language, in other words.
 
-What people do who have not read what they pasted. Sentence and question have no word in common but
-the commonest (a test sees to it), so whoever finds it has understood it; a scorer that only compares
-words is blind here, and some of the question's words stand in the filler. The numbers have four digits.
+What people do who have not read what they pasted. In `OTHER_WORDS` sentence and question have no word
+in common but the commonest (a test sees to it), so whoever finds it has understood it; a scorer that
+only compares words is blind there, and some of the question's words stand in the filler. Another
+language is a task of seed 002. Sentences are our own; the numbers have four digits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from random import Random
 
 from core.bench import prose
 from core.bench.tasks.case import Case, Count, fill, scatter
 
 # How it is told, how it is asked, and how the answer begins.
-FACTS = (
+Fact = tuple[str, str, str]
+
+
+def hidden(facts: Sequence[Fact]) -> Callable[[Random, int, Count], Case]:
+    """One of `facts`, anywhere in prose."""
+
+    def build(rng: Random, room: int, count: Count) -> Case:
+        number, (told, question, lead) = str(rng.randint(1000, 9999)), rng.choice(facts)
+        planted = told.format(number=number)
+        parts = fill(prose.paragraphs(rng), room - count(planted), count)
+        return Case(
+            "\n\n".join(scatter(parts, [planted], [rng.uniform(0.1, 0.9)])),
+            question,
+            lead,
+            (number,),
+            f" {number}.",
+        )
+
+    return build
+
+
+OTHER_LANGUAGE = (
+    (
+        "Das Schließfach von Frau Adler im Bahnhof hat die Nummer {number}.",
+        "One sentence is in German. Which number does the locker of Frau Adler have?",
+        "The locker of Frau Adler has the number",
+    ),
+    (
+        "Le numéro de la chambre de Madame Fournier est le {number}.",
+        "One sentence is in French. What is the number of the room of Madame Fournier?",
+        "The number of the room of Madame Fournier is",
+    ),
+    (
+        "El barco del señor Ortega tiene el número {number}.",
+        "One sentence is in Spanish. Which number does the boat of señor Ortega have?",
+        "The boat of señor Ortega has the number",
+    ),
+)
+
+OTHER_WORDS = (
     (
         "Anybody who is ill may ring the physician on extension {number}.",
         "At which phone number can a sick person call the doctor?",
@@ -65,17 +106,3 @@ FACTS = (
         "At birth the baby was as heavy as",
     ),
 )
-
-
-def other_words(rng: Random, room: int, count: Count) -> Case:
-    """One of `FACTS`, anywhere in prose."""
-    number, (told, question, lead) = str(rng.randint(1000, 9999)), rng.choice(FACTS)
-    planted = told.format(number=number)
-    parts = fill(prose.paragraphs(rng), room - count(planted), count)
-    return Case(
-        "\n\n".join(scatter(parts, [planted], [rng.uniform(0.1, 0.9)])),
-        question,
-        lead,
-        (number,),
-        f" {number}.",
-    )
