@@ -11,7 +11,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-core test-window test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: bench-prefill bench-quality
+.PHONY: bench-prefill bench-quality attack
 .PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
@@ -53,6 +53,9 @@ test-slow: setup ## Run the slow sweeps with the real model too
 
 e2e: setup ## Try it as a new user would, on a virtual display (needs Xvfb and xdotool; 3 minutes)
 	@$(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
+
+attack: setup ## Attack it: kills, damaged files, hostile documents and more (an hour at most; OUT=dir)
+	@$(BIN)/python -m tests.attack --out $(OUT)/attack
 
 check: lint types contracts ## Style, types and import contracts
 

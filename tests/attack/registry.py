@@ -1,0 +1,18 @@
+"""All campaigns by name. A campaign's module is imported only when it is run: some need Qt, some MLX."""
+
+from __future__ import annotations
+
+import importlib
+
+from tests.attack.campaign import Campaign
+
+# Each is `tests/attack/NAME.py`, dashes as underscores, and holds `CAMPAIGN`.
+NAMES: tuple[str, ...] = ()
+
+
+def campaign(name: str) -> Campaign:
+    """Raises ValueError for a name that is none."""
+    if name not in NAMES:
+        raise ValueError(f"There is no campaign {name!r}. There are: {', '.join(NAMES)}.")
+    found: Campaign = importlib.import_module(f"tests.attack.{name.replace('-', '_')}").CAMPAIGN
+    return found
