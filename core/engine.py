@@ -20,7 +20,6 @@ from core.answer import Answer, Plan
 from core.decoding.exactness import Profile, exactness
 from core.decoding.proposer import ModelProposer
 from core.decoding.width_cost import CostProfile
-from core.drafting.cacheback import CachebackDrafter
 from core.drafting.calibration import Calibration
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
@@ -44,7 +43,6 @@ from core.rehearsal.idle import IdleRehearsal
 from core.resident import Resident
 from core.settings import Settings, assign
 from core.settings.declaration import check
-from core.tables.frozen_file import chosen_table
 from core.tables.memory import TableMemory
 
 
@@ -306,12 +304,8 @@ class Engine:
             spec = drafter_spec("off")
         resources = self._resources(settings, spec, changes, apart)
         drafter = spec.build(settings, resources)
-        if isinstance(drafter, CachebackDrafter) and drafter.mode != settings.cacheback.mode:
-            reason = "no table learned beforehand was chosen"
-            used = drafter.mode or "none"
-            changes.append(Change("cacheback.mode", settings.cacheback.mode, used, reason))
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        cost = self._here.measured.cost(prompt_tokens) if spec.planned else None
+        cost = self._here.measured.cost(prompt_tokens) if spec.planned(settings) else None
         return Plan(settings, spec, drafter, exact, cost, proposer, tuple(changes))
 
     def _resources(
@@ -325,14 +319,15 @@ class Engine:
             if why_not:
                 changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
         proposer = self._here.drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
-        frozen = chosen_table(settings.cacheback, info) if spec.takes_frozen else None
+        beforehand = self._here.beforehand
+        frozen = beforehand.frozen(settings.cacheback, changes) if spec.takes_frozen else None
         return Resources(
             info.context_tokens,
             info.family,
             NgramTables() if apart else self._memory.tables_for(settings),
             trees,
             frozen,
-            self._here.beforehand.continuations(settings.auto, changes) if spec.name == "auto" else None,
+            beforehand.continuations(settings.auto, changes) if spec.name == "auto" else None,
             calibration=Calibration() if apart else self._memory.calibration_for(settings),
             proposer=proposer,
         )

@@ -118,7 +118,7 @@ def replay(
     for stream in streams:
         resources = Resources(1 << 17, "replay", NgramTables(), spec.trees, continuations=learned)
         drafter = spec.build(settings, resources)
-        planner = Planner(table.cost) if spec.planned else None
+        planner = Planner(table.cost) if spec.planned(settings) else None
         one = replay_stream(drafter, stream, table.cost, settings.gate, planner)
         total.add(one)
         kinds.setdefault(stream.cls, Tally()).add(one)

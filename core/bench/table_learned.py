@@ -28,8 +28,6 @@ if TYPE_CHECKING:  # importing it loads MLX, which a bench must prepare first
     from core.engine import Engine
 
 PLAIN = "plain"
-# The paper's 96 are for machines where rows are free (notes/tables.md).
-_TREE = {"cacheback.tree_tokens": 16, "cacheback.reserved_tokens": 2, "gate.mode": "always"}
 
 
 class LearnedAnswer(Struct, frozen=True):
@@ -84,8 +82,8 @@ def configurations(info: ModelInfo, max_tokens: int) -> dict[str, Settings]:
         PLAIN: {"drafting.drafter": "off"},
         "auto, no table": {"drafting.drafter": "auto", "auto.learned": False, "auto.texts": False},
         "auto, rehearsed": {"drafting.drafter": "auto", "auto.texts": False},
-        "cacheback, no table": {"drafting.drafter": "cacheback", "cacheback.mode": "dynamic", **_TREE},
-        "cacheback, texts": {"drafting.drafter": "cacheback", "cacheback.frozen_file": str(frozen), **_TREE},
+        "cacheback, no table": {"drafting.drafter": "cacheback", "cacheback.mode": "dynamic"},
+        "cacheback, texts": {"drafting.drafter": "cacheback", "cacheback.frozen_file": str(frozen)},
     }
     if load_built(info, TEXTS_SUFFIX)[0] is not None:
         given["auto, texts"] = {"drafting.drafter": "auto", "auto.learned": False}

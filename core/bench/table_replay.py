@@ -27,6 +27,8 @@ from core.tables.frozen_file import FROZEN
 SIZES = tuple(2**bits for bits in range(12, 23))
 # Tokens of other chats between two visits: none, some days of chats, and some months.
 LOADS = (0, 30_000, 300_000)
+# The planned one, the paper's, and a small one of the paper's kind.
+TREES = (0, 96, 16)
 LEADERS, FOLLOWERS = (1, 2, 3), (1, 2, 3, 4)
 _FAMILY = "replay"
 _CONTEXT = 1 << 17
@@ -83,7 +85,11 @@ def fill(table: NgramTable, count: int, rng: random.Random, token: int = _WRONG)
 
 
 class FrozenRow(Struct, frozen=True):
-    """Cacheback with one choice of tables, or one LL and FL. MAT counts at any width; speeds do not."""
+    """Cacheback with one choice of tables, or one LL and FL.
+
+    `tree_tokens` is 0 for the planned tree, whose mean is that at the first cost; the paper's trees are
+    verified whole, so theirs is that at any.
+    """
 
     mode: str
     leader_tokens: int
@@ -109,8 +115,8 @@ def frozen_tables(paths: Sequence[Path]) -> dict[Lengths, FrozenTable]:
 def frozen_modes(
     streams: Sequence[Stream], costs: Sequence[CostTable], given: Mapping[Lengths, FrozenTable]
 ) -> Iterator[FrozenRow]:
-    """Both tables, this chat's alone, the frozen one alone; with the paper's tree and a small one."""
-    for tree_tokens in (96, 16):
+    """Both tables, this chat's alone, the frozen one alone; with each tree."""
+    for tree_tokens in TREES:
         for mode in ("dual", "dynamic", "frozen"):
             if not given or (1, 3) in given:
                 yield _frozen(streams, costs, mode, (1, 3), tree_tokens, given)
@@ -119,9 +125,9 @@ def frozen_modes(
 def frozen_lengths(
     streams: Sequence[Stream], costs: Sequence[CostTable], given: Mapping[Lengths, FrozenTable]
 ) -> Iterator[FrozenRow]:
-    """LL × FL with both tables, as in the paper's figure 4; with the paper's tree and a small one."""
+    """LL × FL with both tables, as in the paper's figure 4; with each tree."""
     lengths = sorted(given) or [(leader, follower) for leader in LEADERS for follower in FOLLOWERS]
-    for tree_tokens in (96, 16):
+    for tree_tokens in TREES:
         for each in lengths:
             yield _frozen(streams, costs, "dual", each, tree_tokens, given)
 
@@ -136,17 +142,19 @@ def _frozen(
 ) -> FrozenRow:
     """With the table `given` for these lengths; without any that of each half comes from the other half."""
     leader, follower = lengths
-    settings = _settings(
-        "cacheback",
-        **{
-            "cacheback.mode": mode,
-            "cacheback.leader_tokens": leader,
-            "cacheback.follower_tokens": follower,
+    values: dict[str, object] = {
+        "cacheback.mode": mode,
+        "cacheback.leader_tokens": leader,
+        "cacheback.follower_tokens": follower,
+        "gate.mode": "always",
+    }
+    if tree_tokens:
+        values |= {
+            "cacheback.tree": "paper",
             "cacheback.tree_tokens": tree_tokens,
             "cacheback.reserved_tokens": tree_tokens // 6,
-            "gate.mode": "always",
-        },
-    )
+        }
+    settings = _settings("cacheback", **values)
     tallies = {cost.name: Tally() for cost in costs}
     for half in (0, 1):
         frozen = given.get(lengths) or FrozenTable.build(
@@ -275,5 +283,5 @@ def _replay(
 def _one(stream: Stream, settings: Settings, cost: CostTable, **parts: object) -> Tally:
     spec = drafter_spec(settings.drafting.drafter)
     resources = Resources(_CONTEXT, _FAMILY, trees=spec.trees, **parts)  # type: ignore[arg-type]
-    planner = Planner(cost.cost) if spec.planned else None
+    planner = Planner(cost.cost) if spec.planned(settings) else None
     return replay_stream(spec.build(settings, resources), stream, cost.cost, settings.gate, planner)

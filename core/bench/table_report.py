@@ -82,7 +82,7 @@ def write_report(results: TableResults) -> str:
             lines += ["| tables | LL | FL | tree | mean a step | " + " | ".join(names) + " |"]
             lines += ["|---|---|---|---|---|" + "---|" * len(names)]
             lines += [
-                f"| {row.mode} | {row.leader_tokens} | {row.follower_tokens} | {row.tree_tokens}"
+                f"| {row.mode} | {row.leader_tokens} | {row.follower_tokens} | {row.tree_tokens or 'planned'}"
                 f" | {row.mean_per_step:.2f} | "
                 + " | ".join(f"{row.speeds[name]:.3f}" for name in names)
                 + " |"

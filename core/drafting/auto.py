@@ -1,10 +1,8 @@
 """auto: Draftlight's own drafter. Every kind of evidence, each guess with how likely it is.
 
-Grows a tree best first: the guess with the highest probability of being reached comes next,
-wherever it stands, and what may follow it is looked up then. It ends at `most_tokens` or where
-nothing is left that is likelier than `least_chance`. So any prefix of the draft is the best tree
-of its size, and how much of it to verify is the planner's question alone: the drafter knows
-neither the machine nor the price of a row.
+Grows a tree best first (`best_first`), up to `most_tokens` or where nothing is left that is
+likelier than `least_chance`. How much of it to verify is the planner's question alone: the drafter
+knows neither the machine nor the price of a row.
 
 Where only chains can be verified, one alternative is followed at each place.
 
@@ -17,12 +15,12 @@ calibration is a shared one; the evidence itself never does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heappop, heappush
 
+from core.drafting.best_first import Grown, grow
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.draft import EMPTY, Draft
 from core.drafting.drafter import RejectedRow
-from core.drafting.evidence import Evidence, Guess, Spot
+from core.drafting.evidence import Evidence, Guess
 from core.drafting.learned import Continuations, Learned
 from core.drafting.ngram_table import NgramTable
 from core.drafting.remembered import Remembered
@@ -58,26 +56,24 @@ class AutoDrafter:
         self._capacity = min(capacity_tokens, CAPACITY_TOKENS)
         self._alternatives = settings.alternatives if tree else 1
         self._evidence = self._new_evidence()
-        # The last draft: the guesses behind each of its nodes that was looked at, and its nodes by
-        # parent and token. So what comes is learned from without looking again.
-        self._looked: dict[int, list[Guess]] = {}
-        self._nodes: dict[tuple[int, int], int] = {}
+        # The last draft: what comes is learned from without looking again.
+        self._grown: Grown[Guess] = Grown()
 
     def begin(self, prompt: Sequence[int]) -> None:
         self._evidence = self._new_evidence()
         self._evidence.calibration.begin_answer()
         self._evidence.read(prompt)
-        self._forget_draft()
+        self._grown = Grown()
 
     def observe(self, tokens: Sequence[int]) -> None:
         node: int | None = -1
         for token in tokens:
-            guesses = self._looked.get(node) if node is not None else None
+            guesses = self._grown.looked.get(node) if node is not None else None
             self._evidence.hear(token, guesses)
             if self._evidence.learned_is_wrong:
                 self._evidence.put_aside_learned(WEIGHTS)
-            node = self._nodes.get((node, token)) if node is not None else None
-        self._forget_draft()
+            node = self._grown.nodes.get((node, token)) if node is not None else None
+        self._grown = Grown()
 
     def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
         """Row i is the ranking at the place of the i-th of the tokens that were just observed."""
@@ -88,37 +84,20 @@ class AutoDrafter:
 
     def draft(self, budget: int) -> Draft:
         most = min(budget, self._settings.most_tokens)
+        self._grown = Grown()
         if most < 1:
             return EMPTY
-        evidence, least = self._evidence, self._settings.least_chance
-        tokens: list[int] = []
-        parents: list[int] = []
-        confidence: list[float] = []
-        # (−probability of being reached, running number, parent, the guess, the parent's spot)
-        waiting: list[tuple[float, int, int, Guess, Spot]] = []
-        spot, guesses, node, reached = evidence.spot(), evidence.here(), -1, 1.0
-        self._forget_draft()
-        number = 0
-        while True:
-            for guess in guesses[: self._alternatives]:
-                likely = reached * guess.probability
-                if likely < least:
-                    break
-                number += 1
-                heappush(waiting, (-likely, number, node, guess, spot))
-            if not waiting:
-                break
-            negative, _, parent, guess, before = heappop(waiting)
-            node, reached = len(tokens), -negative
-            tokens.append(guess.token)
-            parents.append(parent)
-            confidence.append(guess.probability)
-            spot = evidence.after(before, guess.token)
-            self._nodes[parent, guess.token] = node
-            if len(tokens) == most:
-                break
-            guesses = self._looked[node] = evidence.guesses(spot)
-        return Draft(tuple(tokens), tuple(parents), tuple(confidence))
+        evidence = self._evidence
+        self._grown = grow(
+            evidence.spot(),
+            evidence.here(),
+            evidence.after,
+            evidence.guesses,
+            most=most,
+            least=self._settings.least_chance,
+            alternatives=self._alternatives,
+        )
+        return self._grown.draft
 
     def feedback(self, draft: Draft, accepted: int) -> None:
         """Unused: every emitted token is learned from when it is observed, drafted or not."""
@@ -140,7 +119,3 @@ class AutoDrafter:
         calibration.go_by(weights)
         remembered = Remembered(self._memory) if self._memory is not None else None
         return Evidence(self._capacity, calibration, learned, remembered)
-
-    def _forget_draft(self) -> None:
-        self._looked = {}
-        self._nodes = {}

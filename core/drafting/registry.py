@@ -49,8 +49,9 @@ class DrafterSpec(Struct, frozen=True):
 
     `drafts` is False for the one that never proposes: its loop may run ahead freely. `trees`:
     it proposes trees where they can be verified. `needs_proposer`: it cannot be built without.
-    `takes_frozen`: it asks a frozen table, if there is one. `planned`: its drafts carry calibrated
-    confidences, so the planner decides how much of them to verify, and no gate is needed.
+    `takes_frozen`: it asks a frozen table, if there is one. `planned`: with these settings its
+    drafts carry calibrated confidences, so the planner decides how much of them to verify, and no
+    gate is needed.
     `recycles`: it wants the verifier's likeliest ids.
     """
 
@@ -61,7 +62,7 @@ class DrafterSpec(Struct, frozen=True):
     trees: bool = False
     needs_proposer: bool = False
     takes_frozen: bool = False
-    planned: bool = False
+    planned: Callable[[Settings], bool] = lambda settings: False
     recycles: bool = False
 
 
@@ -106,7 +107,12 @@ DRAFTERS: dict[str, DrafterSpec] = {
     for spec in (
         DrafterSpec("off", "plain decoding", lambda settings, resources: OffDrafter(), drafts=False),
         DrafterSpec(
-            "auto", "all evidence, as much of it as pays", _auto, trees=True, planned=True, recycles=True
+            "auto",
+            "all evidence, as much of it as pays",
+            _auto,
+            trees=True,
+            planned=lambda settings: True,
+            recycles=True,
         ),
         DrafterSpec("ngram-simple", "longest recent match of the last tokens", _ngram_simple),
         DrafterSpec("ngram-mod", "rolling hash into a table shared by all chats", _ngram_mod),
@@ -121,6 +127,7 @@ DRAFTERS: dict[str, DrafterSpec] = {
             _cacheback,
             trees=True,
             takes_frozen=True,
+            planned=lambda settings: settings.cacheback.tree == "planned",
         ),
         DrafterSpec("draft-model", "a smaller model of the family", _draft_model, needs_proposer=True),
     )

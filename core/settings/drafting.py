@@ -13,6 +13,7 @@ from core.errors import SettingError
 
 DrafterName = Literal["off", "auto", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model"]
 CachebackMode = Literal["dual", "dynamic", "frozen"]
+CachebackTree = Literal["planned", "paper"]
 
 
 class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
@@ -270,10 +271,26 @@ class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             max_length=4096,
             title="Table file",
-            description="A table learned beforehand for this tokenizer. Empty means none.",
+            description="A table learned beforehand for this tokenizer. Empty takes the newest one of this"
+            " family, built here or shipped; “This chat” above takes none.",
             extra={"lines": 1},
         ),
     ] = ""
+    # The paper's, verified whole, halves the speed where rows are not free: resources/notes/tables.md.
+    tree: Annotated[
+        CachebackTree,
+        Meta(
+            title="Tree",
+            description="How much of what the tables say is checked at once.",
+            extra={
+                "labels": {"planned": "As much as pays", "paper": "As in the paper"},
+                "notes": {
+                    "planned": "The likeliest guesses, as many as pay on this machine.",
+                    "paper": "The whole tree of the sizes below, however many pay.",
+                },
+            },
+        ),
+    ] = "planned"
     leader_tokens: Annotated[
         int,
         Meta(
@@ -330,7 +347,7 @@ class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
             ge=0,
             le=255,
             title="Kept for depth",
-            description="Tokens of the tree kept for its second and deeper levels (CRT).",
+            description="Tokens of the paper's tree kept for its second and deeper levels (CRT).",
             extra={"unit": "tokens"},
         ),
     ] = 16

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
+from core.drafting.frozen_table import FrozenTable
 from core.drafting.gram_table import GramTable
 from core.errors import TableError
 from core.events import LearnedTable, ModelInfo
@@ -18,6 +20,9 @@ from core.paths import resources_dir, tables_dir
 from core.tables.container import Refused
 from core.tables.frozen_file import FROZEN
 from core.tables.gram_file import GRAMS
+from core.tables.learned_file import LearnedKind
+
+T = TypeVar("T")
 
 # Gram tables, both for `auto`: of a model's own answers, and of texts.
 SUFFIX = ".grams.safetensors"
@@ -51,19 +56,12 @@ def load_built(info: ModelInfo, suffix: str = SUFFIX) -> tuple[GramTable | None,
 
     None if there is none.
     """
-    troubles: list[str] = []
-    for path in _candidates(suffix):
-        if GRAMS.family_of(path) not in (info.family, None):
-            continue  # one that does not even say whose it is may be ours, so it is reported
-        try:
-            table = GRAMS.load(
-                path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary
-            )
-        except TableError as error:
-            troubles.append(error.message)
-            continue
-        return table, tuple(troubles)
-    return None, tuple(troubles)
+    return _first(GRAMS, suffix, info)
+
+
+def load_frozen(info: ModelInfo) -> tuple[FrozenTable | None, tuple[str, ...]]:
+    """The family's newest frozen table for `cacheback`, and what was wrong with those passed over."""
+    return _first(FROZEN, _FROZEN_SUFFIX, info)
 
 
 def frozen_for(family: str) -> Path | None:
@@ -72,6 +70,22 @@ def frozen_for(family: str) -> Path | None:
         if FROZEN.family_of(path) == family:
             return path
     return None
+
+
+def _first(kind: LearnedKind[T], suffix: str, info: ModelInfo) -> tuple[T | None, tuple[str, ...]]:
+    troubles: list[str] = []
+    for path in _candidates(suffix):
+        if kind.family_of(path) not in (info.family, None):
+            continue  # one that does not even say whose it is may be ours, so it is reported
+        try:
+            table = kind.load(
+                path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary
+            )
+        except TableError as error:
+            troubles.append(error.message)
+            continue
+        return table, tuple(troubles)
+    return None, tuple(troubles)
 
 
 def listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:

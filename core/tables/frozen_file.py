@@ -39,19 +39,22 @@ def save_frozen(table: FrozenTable, path: Path, *, family: str, family_name: str
     FROZEN.write(path, parts, family=family, family_name=family_name, learned_from=learned_from)
 
 
-def chosen_table(settings: Cacheback, info: ModelInfo) -> FrozenTable | None:
-    """The table that `settings` name, if they do. Raises `TableError`, also if its leaders do not fit."""
-    if not settings.frozen_file or settings.mode == "dynamic":
-        return None
+def chosen_table(settings: Cacheback, info: ModelInfo) -> FrozenTable:
+    """The table that `settings` name. Raises `TableError`, also if its leaders do not fit."""
     path = Path(settings.frozen_file).expanduser()
     held = FROZEN.load(path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary)
-    length = len(next(iter(held.entries()), ()))
+    length = leader_tokens(held)
     if length != settings.leader_tokens:
         raise TableError(
             f"{path.name} has leaders of {length} tokens, and {settings.leader_tokens} are looked up.",
             f"Set cacheback.leader_tokens to {length}, or choose another table.",
         )
     return held
+
+
+def leader_tokens(table: FrozenTable) -> int:
+    """How many tokens its leaders have; 0 if it is empty."""
+    return len(next(iter(table.entries()), ()))
 
 
 def checked(parts: Arrays, vocabulary: int) -> FrozenTable:

@@ -46,7 +46,7 @@ NONE_YET = "No tables yet"
 NONE_YET_HINT = "They grow while you chat."
 OTHERS = "Others"
 READ_ONLY_TABLE = "Chats do not change this table."
-DRAFTERS = {"auto": "Auto", "cacheback": "Cacheback, if its file is chosen"}
+DRAFTERS = {"auto": "Auto", "cacheback": "Cacheback"}
 
 # ---- learning and saving
 

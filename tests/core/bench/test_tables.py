@@ -106,7 +106,7 @@ def test_the_parts_on_streams_write_a_report(
     chosen = options(tmp_path, streams=path, parts="sizes,cacheback,poison,timing")
     assert run(chosen) == 0
     results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
-    assert (len(results.sizes), len(results.modes), len(results.lengths)) == (1, 6, 4)
+    assert (len(results.sizes), len(results.modes), len(results.lengths)) == (1, 9, 6)
     assert len(results.poison) == 8
     assert results.timing[0].entries >= 2000
     report = capsys.readouterr().out

@@ -31,6 +31,7 @@ def settings(draw: st.DrawFn) -> Cacheback:
     size = draw(st.integers(2, 40))
     return Cacheback(
         mode=draw(st.sampled_from(["dual", "dynamic", "frozen"])),
+        tree=draw(st.sampled_from(["planned", "paper"])),
         leader_tokens=draw(st.integers(1, 3)),
         follower_tokens=draw(st.integers(1, 4)),
         leader_capacity=draw(st.integers(16, 40)),
@@ -58,6 +59,7 @@ def first_level_nodes(draft: Draft, follower_tokens: int) -> int:
 def test_every_tree_is_well_formed_and_spells_only_what_was_seen(
     settings: Cacheback, corpus: list[int], prompt: list[int], answer: list[int], budget: int, tree: bool
 ) -> None:
+    settings = replace(settings, tree="paper")
     frozen = frozen_of(corpus, settings)
     drafter = CachebackDrafter(settings, frozen, tree=tree)
     drafter.begin(prompt)
@@ -78,6 +80,34 @@ def test_every_tree_is_well_formed_and_spells_only_what_was_seen(
                 assert any(known == before and gram[: len(stretch)] == stretch for known, gram in seen)
         if tree and settings.reserved_tokens and len(draft) == settings.tree_tokens - 1:
             assert first_level_nodes(draft, follower) <= settings.tree_tokens - 1 - settings.reserved_tokens
+        drafter.observe([token])
+        history.append(token)
+
+
+@given(settings(), few_ids, few_ids, few_ids, budgets, st.booleans())
+def test_every_planned_guess_was_seen_there_and_says_how_likely_it_is(
+    settings: Cacheback, corpus: list[int], prompt: list[int], answer: list[int], budget: int, tree: bool
+) -> None:
+    settings = replace(settings, tree="planned")
+    frozen = frozen_of(corpus, settings)
+    drafter = CachebackDrafter(settings, frozen, tree=tree)
+    drafter.begin(prompt)
+    history = list(prompt)
+    leader, follower = settings.leader_tokens, settings.follower_tokens
+    for token in [*answer[:20], 0]:
+        draft = drafter.draft(budget)
+        assert_well_formed(draft, min(budget, settings.tree_tokens - 1))
+        assert tree or draft.is_chain
+        assert len(draft.confidence) == len(draft)
+        assert all(0.0 < likely < 1.0 for likely in draft.confidence)
+        seen = set() if settings.mode == "frozen" else set(pairs(history, leader, follower))
+        if settings.mode != "dynamic":
+            seen |= {(known, gram) for known, grams in frozen.entries().items() for gram in grams}
+        spelt = {known + gram[:length] for known, gram in seen for length in range(1, follower + 1)}
+        for path in branches(draft):
+            # A shorter path is among the branches, too, so each node is the last of one.
+            text = (*history, *path)
+            assert any(text[-length:] in spelt for length in range(leader + 1, leader + follower + 1))
         drafter.observe([token])
         history.append(token)
 
@@ -111,12 +141,13 @@ def test_a_repeated_passage_is_drafted(tree: bool) -> None:
     assert drafter.draft(8).is_chain
 
 
+PAPER = Cacheback(tree="paper")
 AT, DAWN, THE, FOX, RAN, FAST, HID, DEEP, SAT, STILL, AND, SLEPT = range(12)
 
 
 def test_the_papers_example() -> None:
     """LL 2, FL 2: "the fox" has three followers, and one of them goes on."""
-    drafter = CachebackDrafter(Cacheback(leader_tokens=2, follower_tokens=2))
+    drafter = CachebackDrafter(Cacheback(tree="paper", leader_tokens=2, follower_tokens=2))
     drafter.begin([THE, FOX, SAT, STILL, AND, SLEPT, THE, FOX, HID, DEEP])
     drafter.observe([THE, FOX, RAN, FAST, AT, DAWN, THE, FOX])
     draft = drafter.draft(96)
@@ -128,7 +159,7 @@ def test_the_papers_example() -> None:
 
 def wide(fan: int, **changes: int) -> CachebackDrafter:
     """0 is followed by 10, 20, 30 …, the last the most recent; each of those by its own run."""
-    drafter = CachebackDrafter(replace(Cacheback(), **changes))
+    drafter = CachebackDrafter(replace(PAPER, **changes))
     prompt: list[int] = []
     for i in range(1, fan + 1):
         prompt += [0, 10 * i, 10 * i + 1, 10 * i + 2, 10 * i + 3, 10 * i + 4, 10 * i + 5]
@@ -146,7 +177,7 @@ def test_the_first_level_leaves_the_reserve_to_the_deeper_ones() -> None:
 
 
 def test_a_first_level_that_leaves_room_gives_it_to_the_deeper_ones() -> None:
-    drafter = CachebackDrafter(Cacheback())
+    drafter = CachebackDrafter(PAPER)
     drafter.begin([0, 1, 2, 3] * 3)
     draft = drafter.draft(96)
     assert len(draft) == 95
@@ -165,7 +196,7 @@ def test_a_cut_follower_is_a_stump() -> None:
 
 
 def test_common_beginnings_share_nodes() -> None:
-    drafter = CachebackDrafter(Cacheback(tree_tokens=16, reserved_tokens=4))
+    drafter = CachebackDrafter(Cacheback(tree="paper", tree_tokens=16, reserved_tokens=4))
     drafter.begin([0, 1, 2, 3, 0, 1, 2, 4, 0, 1, 5, 6, 0])
     draft = drafter.draft(96)
     assert draft.tokens[:6] == (1, 5, 6, 2, 4, 3)
@@ -178,21 +209,19 @@ def frozen(entries: dict[int, list[Gram]]) -> FrozenTable:
 
 def test_the_frozen_table_grows_what_the_dynamic_one_formed() -> None:
     table = frozen({0: [(8, 8, 8), (1, 2, 3)], 3: [(7, 7, 7)], 7: [(6, 6, 6)]})
-    drafter = CachebackDrafter(Cacheback(), table)
-    assert drafter.mode == "dual"
+    drafter = CachebackDrafter(PAPER, table)
     drafter.begin([0, 1, 2, 3, 0])
     draft = drafter.draft(96)
-    dynamic_only = CachebackDrafter(Cacheback(mode="dynamic"), table)
+    dynamic_only = CachebackDrafter(Cacheback(tree="paper", mode="dynamic"), table)
     dynamic_only.begin([0, 1, 2, 3, 0])
     formed = dynamic_only.draft(96)
-    assert dynamic_only.mode == "dynamic"
     assert draft.prefix(len(formed)) == formed
     assert {(8, 8, 8), (1, 2, 3, 7, 7, 7), (1, 2, 3, 7, 7, 7, 6, 6, 6)} <= branches(draft)
     assert not {(8,), (1, 2, 3, 7)} & branches(formed)
 
 
 def test_frozen_mode_learns_nothing() -> None:
-    drafter = CachebackDrafter(Cacheback(mode="frozen"), frozen({0: [(8, 8, 8)]}))
+    drafter = CachebackDrafter(Cacheback(tree="paper", mode="frozen"), frozen({0: [(8, 8, 8)]}))
     drafter.begin([0, 1, 2, 3, 0, 1, 2, 3, 0])
     assert branches(drafter.draft(96)) == {(8,), (8, 8), (8, 8, 8)}
     assert drafter.occupancy() == Occupancy(0, 2**20)
@@ -200,19 +229,37 @@ def test_frozen_mode_learns_nothing() -> None:
 
 def test_chains_ask_the_frozen_table_where_the_dynamic_one_is_silent() -> None:
     table = frozen({3: [(7, 7, 5), (1, 1, 1)], 0: [(9, 9, 9)]})
-    drafter = CachebackDrafter(Cacheback(), table, tree=False)
+    drafter = CachebackDrafter(PAPER, table, tree=False)
     drafter.begin([0, 1, 2, 3, 0])
     assert drafter.draft(7).tokens == (1, 2, 3, 7, 7, 5)
 
 
-def test_modes_say_what_really_answers() -> None:
-    assert CachebackDrafter(Cacheback()).mode == "dynamic"
-    assert CachebackDrafter(Cacheback(mode="frozen")).mode is None
-    assert CachebackDrafter(Cacheback(mode="frozen"), frozen({})).mode == "frozen"
+def test_what_more_tokens_support_is_likelier() -> None:
+    drafter = CachebackDrafter(Cacheback())
+    drafter.begin([1, 2, 3, 4, 5, 6, 9, 3, 7, 7, 8, 3, 7, 7, 1, 2, 3])
+    draft = drafter.draft(8)
+    likely = {draft.tokens[node]: draft.confidence[node] for node in draft.children(-1)}
+    # 7 followed 3 twice and last; 4 followed 1, 2, 3.
+    assert likely[4] > 5 * likely.get(7, 0.0)
+    assert draft.tokens[0] == 4
+
+
+def test_confidences_learn_from_what_came() -> None:
+    def first(truth: bool) -> float:
+        drafter = CachebackDrafter(Cacheback(), tree=False)
+        phrase = list(range(10, 60))
+        drafter.begin(phrase * 2)
+        for place in range(40):
+            drafter.draft(4)
+            drafter.observe([phrase[place] if truth else 1000 + place])
+        drafter.observe([500, *phrase[:3]])
+        return drafter.draft(1).confidence[0]
+
+    assert first(truth=True) > first(truth=False) + 0.1
 
 
 def test_drafting_keeps_a_leader_from_leaving() -> None:
-    drafter = CachebackDrafter(Cacheback(leader_capacity=16, follower_tokens=1))
+    drafter = CachebackDrafter(Cacheback(tree="paper", leader_capacity=16, follower_tokens=1))
     drafter.begin([100, 101])
     for token in range(15):
         # 100 is looked up, so it never is the least recently used.

@@ -19,6 +19,7 @@ def test_the_seeds_constants_are_the_defaults() -> None:
     assert (cacheback.leader_tokens, cacheback.follower_tokens) == (1, 3)
     assert (cacheback.leader_capacity, cacheback.follower_capacity) == (2**20, 128)
     assert (cacheback.tree_tokens, cacheback.reserved_tokens, cacheback.mode) == (96, 16, "dual")
+    assert cacheback.tree == "planned"
 
 
 @pytest.mark.parametrize("group", [NgramMod, Frequency, Cacheback, Gate])

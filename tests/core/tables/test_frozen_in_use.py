@@ -10,6 +10,7 @@ import pytest
 from core.drafting.frozen_table import FrozenTable
 from core.engine import Engine
 from core.errors import TableError
+from core.tables.built import built_dir
 from core.tables.frozen_file import save_frozen
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.test_engine import ids, run, settings
@@ -42,10 +43,50 @@ def test_it_drafts_what_it_has_seen(toy_engine: Engine, tmp_path: Path) -> None:
     assert accepted[1] >= accepted[2]
 
 
-def test_without_a_file_the_answer_says_what_ran(toy_engine: Engine) -> None:
+def test_without_a_table_the_answer_says_what_ran(toy_engine: Engine) -> None:
     _, finished = run(toy_engine, [5, 6, 7, 8] * 6, settings(**{"drafting.drafter": "cacheback"}))
     (change,) = finished.effective.changes
     assert (change.setting, change.asked, change.used) == ("cacheback.mode", "dual", "dynamic")
+    wanted = {"drafting.drafter": "cacheback", "cacheback.mode": "frozen"}
+    _, finished = run(toy_engine, [5, 6, 7, 8] * 6, settings(**wanted))
+    (change,) = finished.effective.changes
+    assert (change.asked, change.used) == ("frozen", "none")
+    assert "no table learned beforehand" in change.reason
+
+
+def test_the_familys_own_table_needs_no_name(
+    toy_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    prompt = prompt_with_repetition(random.Random(0))
+    expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
+    built_dir().mkdir(parents=True)
+    write(built_dir() / "toy.frozen.safetensors", prompt + ids(expected), toy_engine.loaded.info.family)
+    write(built_dir() / "other.frozen.safetensors", [1, 2, 3, 4] * 9, "0" * 64)
+    accepted = {}
+    for mode in ("frozen", "dual", "dynamic"):
+        toy_engine.forget()
+        wanted = settings(**{"drafting.drafter": "cacheback", "cacheback.mode": mode})
+        got, finished = run(toy_engine, prompt, wanted)
+        assert ids(got) == ids(expected)
+        assert finished.effective.changes == ()
+        accepted[mode] = finished.stats.accepted
+    assert accepted["frozen"] > accepted["dynamic"]
+    wanted = settings(**{"drafting.drafter": "cacheback", "cacheback.leader_tokens": 2})
+    (change,) = run(toy_engine, prompt, wanted)[1].effective.changes
+    assert (change.asked, change.used) == ("dual", "dynamic")
+    assert "leaders of 1 token" in change.reason
+
+
+def test_a_damaged_table_of_the_family_is_told(
+    toy_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    built_dir().mkdir(parents=True)
+    (built_dir() / "bad.frozen.safetensors").write_bytes(b"nothing")
+    _, finished = run(toy_engine, [5, 6, 7, 8] * 6, settings(**{"drafting.drafter": "cacheback"}))
+    (change,) = finished.effective.changes
+    assert (change.used, "bad.frozen.safetensors" in change.reason) == ("dynamic", True)
 
 
 def test_another_familys_table_is_refused(toy_engine: Engine, tmp_path: Path) -> None:
