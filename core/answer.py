@@ -24,7 +24,7 @@ from core.decoding.tally import Tally
 from core.decoding.width_cost import LiveCost
 from core.drafting.auto import AutoDrafter
 from core.drafting.drafter import Drafter
-from core.drafting.gate import Gate
+from core.drafting.gate import Gate, default_cost
 from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.registry import DrafterSpec
 from core.events import (
@@ -43,6 +43,7 @@ from core.events import (
 )
 from core.kv.ledger import Ledger
 from core.models import memory
+from core.models.blas_threads import BlasThreads
 from core.models.loader import LoadedModel
 from core.prefill.read import read_prompt
 from core.prefill.reading import Means, Reading, Text
@@ -83,8 +84,10 @@ class Answer:
         request: str,
         clock: Callable[[], float],
         started: float,
+        threads: BlasThreads,
     ) -> None:
         self._loaded = loaded
+        self._threads = threads
         self._ledger = ledger
         self._prompt = text.ids
         self._before = text.ids[len(text.ids) - text.begun :]
@@ -133,6 +136,7 @@ class Answer:
                 yield event
                 if self._cancelled():
                     return True
+                self._threads.look()
         if proposer is None:
             return False
         proposer.ledger.reuse(self._prompt)
@@ -151,6 +155,7 @@ class Answer:
             )
             if self._cancelled():
                 return True
+            self._threads.look()
         return False
 
     def _write(self) -> Generator[Event, None, FinishReason]:
@@ -180,9 +185,10 @@ class Answer:
         before_s = self._now()
         for step in loop.steps(plan.settings.sampling.max_tokens):
             now_s = self._now()
+            step_s, before_s = now_s - before_s, now_s
             if plan.cost is not None:
-                plan.cost.step(step.width, now_s - before_s)
-            before_s = now_s
+                plan.cost.step(step.width, step_s)
+            self._threads.step(step_s / (plan.cost or default_cost)(step.width))
             self._tally.add(step, now_s)
             for index, token in enumerate(step.tokens):
                 waiting.append(self._token(step, index, now_s))
@@ -296,6 +302,7 @@ class Answer:
             "sparse" if self._ledger.skipped else "dense",
             reading.reason,
             reading.scorer,
+            self._threads.words,
         )
 
     def _drop_unshown(self) -> None:

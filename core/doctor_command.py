@@ -27,6 +27,9 @@ _MARKS: dict[Health, str] = {"ok": "ok    ", "note": "note  ", "broken": "BROKEN
 _PACKAGES = ("mlx", "mlx-lm", "PySide6-Essentials", "qasync", "msgspec", "numpy", "safetensors")
 # OpenBLAS on two cores gives 110 and more here, the reference BLAS 4.
 _SLOW_GFLOPS = 20.0
+# How long, and from how much on, other programs are looked at.
+_LOOK_S = 0.3
+_BUSY_CORES = 0.5
 # The starter's folder, a table of every size, and room for a download to begin.
 _LOW_DISK_BYTES = 1_000_000_000
 _MOST_TABLE_BYTES = 1 << 30
@@ -115,6 +118,29 @@ def _compute() -> Iterator[Finding]:
     made_with = "Metal" if on_metal else blas
     text = f"{speed:,.0f} GFLOP/s in float32, with {made_with}"
     yield Finding("Matrix product", "note" if hint else "ok", text, hint)
+    if not on_metal:
+        yield from _threads()
+
+
+def _threads() -> Iterator[Finding]:
+    """How many threads answers are computed with here, and why."""
+    from core.models import blas
+    from core.models.processor_use import ProcessorUse, usable_cores
+
+    subject, most = "Threads", blas.threads_at_start()
+    if why := blas.why_threads_are_fixed():
+        if most:
+            yield Finding(subject, "ok", f"always {most}: {why}")
+        return
+    use = ProcessorUse()
+    time.sleep(_LOOK_S)
+    others = use.others()
+    if others is None:
+        yield Finding(subject, "note", f"always {most}: what other programs use is not known")
+        return
+    text = f"{most}, and fewer while other programs keep cores busy: now {others:.1f} of {usable_cores()}"
+    fewer = others >= _BUSY_CORES
+    yield Finding(subject, "note" if fewer else "ok", text, "Answers are slower meanwhile." if fewer else "")
 
 
 def _matmul_gflops(size: int = 768, rounds: int = 5) -> float:

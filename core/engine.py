@@ -32,6 +32,7 @@ from core.errors import (
 from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.kv.ledger import Ledger
 from core.models import memory
+from core.models.blas_threads import BlasThreads
 from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import is_exhausted
 from core.models.prompt import check_begun, offsets, render
@@ -55,7 +56,8 @@ class Engine:
     """Load once, generate often. Every method belongs to the thread that made the engine.
 
     `memory` keeps what drafters learn; without one it lasts as long as the engine. `say` hears how
-    a rehearsal stands. `clock` gives the seconds that answers are timed by.
+    a rehearsal stands. `clock` gives the seconds that answers are timed by. `threads` may adapt to
+    what else the machine does; without it all are used, so that figures can be compared.
     """
 
     def __init__(
@@ -63,7 +65,9 @@ class Engine:
         memory: TableMemory | None = None,
         say: Callable[[Rehearsing], None] = lambda rehearsing: None,
         clock: Callable[[], float] = time.perf_counter,
+        threads: BlasThreads | None = None,
     ) -> None:
+        self._threads = threads or BlasThreads("held still for measuring")
         self._resident: Resident | None = None
         self._memory = memory or TableMemory()
         self._rehearsal = IdleRehearsal(say)
@@ -169,6 +173,7 @@ class Engine:
         here = self._resident
         if here is None:
             return False
+        self._threads.look()
         if here.some_rest() or here.measured.some():
             return True
         more = self._rehearsal.piece(here.model)
@@ -243,6 +248,8 @@ class Engine:
         if not apart:
             here.rest = None
         check(settings)
+        mode = settings.decoding.exactness
+        self._threads.begin(steady="" if mode == "fast" else f"exactness is “{mode}”")
         model_tokens = here.model.info.context_tokens
         context_tokens = settings.prefill.context_of(model_tokens)
         if not prompt:
@@ -259,7 +266,18 @@ class Engine:
             ledger = Ledger(here.model.new_cache) if apart else here.shelf.take(text.ids, whole=whole)
             if apart:
                 here.drafts.forget()
-            answer = Answer(here.model, ledger, text, means, plan, cancelled, request, self._clock, started)
+            answer = Answer(
+                here.model,
+                ledger,
+                text,
+                means,
+                plan,
+                cancelled,
+                request,
+                self._clock,
+                started,
+                self._threads,
+            )
             try:
                 yield from answer.events()
             finally:

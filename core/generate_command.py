@@ -38,6 +38,7 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 
     prepare()
     from core.engine import Engine
+    from core.models.blas_threads import BlasThreads
     from core.tables.folder import TableFolder
     from core.tables.memory import TableMemory
 
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
         for note in status.notes:
             print(note, file=sys.stderr)
 
-    engine = Engine(TableMemory(TableFolder(tables_dir()), say))
+    engine = Engine(TableMemory(TableFolder(tables_dir()), say), threads=BlasThreads())
     request = Generate("cli", messages, settings)
     try:
         engine.load(options.model)

@@ -10,9 +10,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from core.models.blas import threads_at_start, threads_variable
+
 
 class Environment(Struct, frozen=True):
-    """`commit` is empty outside a checkout; a `+` marks uncommitted changes."""
+    """`commit` is empty outside a checkout; a `+` marks uncommitted changes.
+
+    `blas` says with how many threads, too, which are all there are unless the user set the number.
+    """
 
     system: str
     machine: str
@@ -46,9 +51,14 @@ def describe(blas: str) -> Environment:
         version("draftlight"),
         version("mlx"),
         version("mlx-lm"),
-        blas,
+        blas + _threads(),
         _commit(),
     )
+
+
+def _threads() -> str:
+    count, variable = threads_at_start(), threads_variable()
+    return f", {count} threads{f' ({variable} is set)' if variable else ''}" if count else ""
 
 
 def _processor() -> str:

@@ -92,7 +92,8 @@ class Effective(Struct, frozen=True):
 
     `gate` says whether drafting went on to the end, and why; empty if nothing drafts.
     `reading` says how the prompt was read, `reading_reason` why, and `scorer` who chose the
-    passages (empty where all was read).
+    passages (empty where all was read). `threads` says how many threads of OpenBLAS computed at
+    the end, of how many, and why; empty where MLX does not use it.
     """
 
     model: str
@@ -104,6 +105,7 @@ class Effective(Struct, frozen=True):
     reading: ReadingWay = "dense"
     reading_reason: str = ""
     scorer: ScorerName = ""
+    threads: str = ""
 
 
 # Of plain values only, and by the ten thousand: the garbage collector need not look at them.

@@ -82,6 +82,7 @@ def main() -> int:
 class _Worker:
     def __init__(self, channel: Channel, blas: str) -> None:
         from core.engine import Engine
+        from core.models.blas_threads import BlasThreads
         from core.models.memory import machine
         from core.tables.folder import TableFolder
         from core.tables.memory import TableMemory
@@ -91,7 +92,7 @@ class _Worker:
         self._clock = Clock()
         # Said by the main thread and by the one that saves; the channel takes both.
         memory = TableMemory(TableFolder(tables_dir()), channel.send)
-        self._engine = Engine(memory, channel.send, self._clock)
+        self._engine = Engine(memory, channel.send, self._clock, BlasThreads())
         self._models = ModelRoom(channel.send, machine(), lambda: self._in_use)
         self._in_use: tuple[str, ...] = ()
         self._queue: queue.SimpleQueue[Command] = queue.SimpleQueue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ def test_a_whole_installation_is_well(home: Path, capsys: pytest.CaptureFixture[
     subjects = {line[8:].split("  ")[0] for line in said if line.startswith(("ok", "note", "BROKEN"))}
     assert subjects == {
         *("Draftlight", "Packages", "Device", "Matrix product", "Starter model"),
+        *(("Threads",) if sys.platform == "linux" else ()),
         *("Data folder", "Cache folder", "Tables", "Window"),
     }
     assert said[-1] == "All that is needed is there."
@@ -112,3 +114,24 @@ def test_from_the_command_line(home: Path) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert "SmolLM2 135M" in done.stdout
+
+
+def _threads_line(**variables: str) -> str:
+    kept = {name: text for name, text in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-m", "core.cli", "doctor"],
+        env=kept | variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return next(line for line in done.stdout.splitlines() if line[8:].startswith("Threads"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="MLX uses OpenBLAS on Linux alone")
+def test_how_many_threads_compute_is_said_and_why(home: Path) -> None:
+    assert "always 1: OPENBLAS_NUM_THREADS is set" in _threads_line(OPENBLAS_NUM_THREADS="1")
+    cores = len(os.sched_getaffinity(0))
+    wanted = f"{cores}, and fewer while other programs keep cores busy: now " if cores > 1 else "always 1: "
+    assert wanted in _threads_line()
