@@ -277,7 +277,11 @@ class DecodeLoop:
         return logits, [start + depth for depth in depths], windows
 
     def _windows(self, block: mx.array, draft: Draft, unknown: mx.array | None) -> mx.array:
-        """For each row the last ids of its own path; `unknown` is a token still being computed."""
+        """For each row the last ids of its own path; `unknown` is a token still being computed.
+
+        All rows see equally far back. A path that is shorter than the longest one begins with its first
+        id again: the penalty asks whether an id is there, never how often.
+        """
         context = self._ledger.tokens[-PENALTY_WINDOW_TOKENS:]
         if unknown is not None:
             known = mx.array(context[-(PENALTY_WINDOW_TOKENS - 1) :], dtype=mx.uint32)
@@ -286,8 +290,9 @@ class DecodeLoop:
         paths: list[list[int]] = [[*context, *lead]]
         for token, parent in zip(draft.tokens, draft.parents):
             paths.append([*paths[parent + 1], token])
-        size = min(PENALTY_WINDOW_TOKENS, len(paths[0]))
-        return mx.array([path[-size:] for path in paths], dtype=mx.uint32)
+        size = min(PENALTY_WINDOW_TOKENS, max(map(len, paths)))
+        seen = [path[-size:] for path in paths]
+        return mx.array([path[:1] * (size - len(path)) + path for path in seen], dtype=mx.uint32)
 
 
 def _start(choices: mx.array) -> None:

@@ -22,6 +22,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
 
+from core.decoding.sampling import PENALTY_WINDOW_TOKENS
 from core.drafting.registry import DRAFTERS
 from core.engine import Engine
 from core.events import Event, Finished, ModelInfo, Token
@@ -213,7 +214,8 @@ def test_a_sampled_run_equals_its_plain_run(
     engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
 ) -> None:
     prompt = prompt_with_repetition(random.Random(architecture))
-    expected = plain_sampled(engine, architecture, tuple(prompt), toy_folder)
+    values = {**SAMPLED, "sampling.max_tokens": TOKENS}
+    expected = plain_sampled(engine, architecture, tuple(prompt), toy_folder, **values)
     got, finished = run(engine, prompt, settings(variant, toy_folder, **SAMPLED))
     assert got == expected
     if variant[0] in ("cacheback", "draft-model") and not why_no_rollback(engine.ledger.cache):
@@ -227,23 +229,60 @@ def test_sampled_stops_cancels_and_the_turn_after_them(
     prompt = prompt_with_repetition(random.Random(architecture))
 
     def cold(follow: list[int], tokens: int = TOKENS) -> list[int]:
-        return plain_sampled(engine, architecture, tuple(follow), toy_folder, tokens)
+        values = {**SAMPLED, "sampling.max_tokens": tokens}
+        return plain_sampled(engine, architecture, tuple(follow), toy_folder, **values)
 
     chosen = settings(variant, toy_folder, **SAMPLED)
     ends_and_goes_on(engine, f"sampled {architecture}", prompt, cold(prompt), chosen, cold)
 
 
-_SAMPLED_ANSWERS: dict[tuple[str, tuple[int, ...], int], list[int]] = {}
+# Contexts that are shorter than what the penalty looks back on, just as long, and longer. Below 1 it
+# makes answers that repeat themselves, so that drafts are accepted from the first steps on.
+PENALISED = {
+    "greedy": {"sampling.repetition_penalty": 0.9},
+    "greedy-varied": {"sampling.repetition_penalty": 1.1},
+    "sampled": {"sampling.repetition_penalty": 0.8, "sampling.temperature": 0.7},
+}
+
+
+@pytest.mark.parametrize("architecture", ["llama"])
+@pytest.mark.parametrize(
+    "penalised",
+    ["greedy-varied", *(pytest.param(n, marks=pytest.mark.slow) for n in PENALISED if n != "greedy-varied")],
+)
+@pytest.mark.parametrize("length", [1, 30, 63, 64, 65, 200])
+@each_variant
+def test_a_penalty_sees_as_far_back_as_in_a_plain_run(
+    engine: Engine,
+    architecture: str,
+    variant: tuple[str, str],
+    length: int,
+    penalised: str,
+    toy_folder: Path,
+) -> None:
+    prompt = prompt_with_repetition(random.Random(length), length)[:length]
+    # Until the whole window was filled by the answer, and one step more.
+    tokens = max(PENALTY_WINDOW_TOKENS - length, 16) + 8
+    values = {**PENALISED[penalised], "sampling.max_tokens": tokens}
+    expected = plain_sampled(engine, architecture, tuple(prompt), toy_folder, **values)
+    got, _ = run(engine, prompt, settings(variant, toy_folder, **values))
+    assert got == expected
+    # Continued: the prompt's end is an answer that somebody stopped early.
+    begun = [*prompt, *expected[:5]]
+    got, _ = run(engine, begun, settings(variant, toy_folder, **values))
+    assert got == plain_sampled(engine, architecture, tuple(begun), toy_folder, **values)
+
+
+_SAMPLED_ANSWERS: dict[object, list[int]] = {}
 
 
 def plain_sampled(
-    engine: Engine, architecture: str, prompt: tuple[int, ...], draft_model: Path, tokens: int = TOKENS
+    engine: Engine, architecture: str, prompt: tuple[int, ...], draft_model: Path, **values: object
 ) -> list[int]:
     """The same position-seeded sampling without drafts, from nothing; leaves nothing behind."""
-    key = (architecture, prompt, tokens)
+    key = (architecture, prompt, tuple(sorted(values.items())))
     if key not in _SAMPLED_ANSWERS:
         engine.forget()
-        values = {**SAMPLED, "sampling.max_tokens": tokens}
         _SAMPLED_ANSWERS[key], _ = run(engine, prompt, settings(("off", "fast"), draft_model, **values))
         engine.forget()
     return _SAMPLED_ANSWERS[key]

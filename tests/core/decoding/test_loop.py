@@ -224,6 +224,17 @@ def test_good_drafts_are_accepted_in_a_seeded_run(
     assert sum(step.accepted for step in perfect) > 20
 
 
+@pytest.mark.parametrize("length", [1, 2, 30, 63, 64, 65])
+def test_the_penalty_of_every_row_sees_all_of_a_short_context(model: Any, length: int) -> None:
+    prompt = prompt_with_repetition(random.Random(length), length)[:length]
+    sampling = SAMPLINGS["greedy-penalty"]
+    expected, _ = decode(model, prompt, OffDrafter(), sampling, drafts=False)
+    answer = tokens_of(expected)
+    drafted, ledger = decode(model, prompt, Oracle(answer, 0.1, random.Random(2)), sampling)
+    assert tokens_of(drafted) == answer
+    assert_cache_equals_cold_start(model, ledger)
+
+
 def test_seeds_and_positions_matter(model: Any) -> None:
     prompt = prompt_with_repetition(random.Random(1))
     runs = [
