@@ -21,6 +21,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.worker.download_child import main as download
 
         return download(arguments[1])
+    if arguments[:1] == ["--read"]:
+        from core.documents.child import main as read
+
+        return read(arguments[1:])
     try:
         from core.command_line import run
 

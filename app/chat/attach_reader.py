@@ -1,9 +1,8 @@
-"""FileReader: reads files off the window's thread, one after another, with progress and cancel.
+"""FileReader: has files read beside the window, one after another, with progress and cancel.
 
-What a file is read with is `attach_file`'s business. A reading runs on a thread of its own that
-touches nothing of Qt: it leaves its words in a mailbox, which a timer empties while there is
-something to wait for. A cancelled reading is forgotten at once; its thread ends at its next sign
-of progress, and with the process in any case.
+Each file is read by a process of its own (`core.documents.client`). A thread that touches nothing
+of Qt waits for it and leaves its words in a mailbox, which a timer empties while there is something
+to wait for. A cancelled reading is forgotten at once and its process ended.
 """
 
 from __future__ import annotations
@@ -16,7 +15,10 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import strings
-from app.chat.attach_file import GivenUpError, read_attachment
+from core.documents import strings as document_strings
+from core.documents.client import DocumentReading, Progress, StoppedError
+from core.documents.limits import Limits
+from core.documents.reading import shown_name
 from core.errors import RequestError
 from core.events import Attachment
 
@@ -27,30 +29,32 @@ _LOOK_EVERY_MS = 30
 class Reading:
     """One file on its way. `fraction` and `words` say how far it is; plain attributes, written whole."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, limits: Limits) -> None:
         self.path = path
+        self.name = shown_name(path)
         self.fraction = 0.0
-        self.words = ""
+        self.words = strings.READING_FILE
         self.result: Attachment | RequestError | None = None
-        self.given_up = threading.Event()
+        self.document = DocumentReading(path, limits)
 
     def run(self) -> None:
-        """Read. On its own thread; leaves the result or nothing at all."""
+        """Read. On its own thread; leaves the result or, given up, nothing at all."""
         try:
-            self.result = read_attachment(self.path, self._progressed)
-        except GivenUpError:
+            self.result = Attachment(self.name, self.document.run(self._progressed))
+        except StoppedError:
             pass
         except RequestError as error:
             self.result = error
-        except Exception as error:  # a reader's own bug must not leave the chip waiting for ever
+        except Exception as error:  # a bug of ours must not leave the chip waiting for ever
             _LOG.exception("Reading %s failed", self.path)
-            why = strings.file_unreadable(self.path.name, type(error).__name__)
-            self.result = RequestError(why, strings.CHECK_FILE)
+            why = document_strings.file_unreadable(self.name, type(error).__name__)
+            self.result = RequestError(why, document_strings.CHECK_FILE)
 
-    def _progressed(self, fraction: float, words: str) -> None:
-        if self.given_up.is_set():
-            raise GivenUpError
-        self.fraction, self.words = fraction, words
+    def _progressed(self, progress: Progress) -> None:
+        words = strings.READING_FILE
+        if progress.unit == "pages":
+            words = strings.READING_PAGE.format(page=progress.done + 1, pages=progress.total)
+        self.fraction, self.words = progress.done / progress.total, words
 
 
 class FileReader(QObject):
@@ -61,6 +65,7 @@ class FileReader(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self.limits = Limits()
         self._waiting: deque[Reading] = deque()
         self._current: Reading | None = None
         self._thread: threading.Thread | None = None
@@ -74,14 +79,14 @@ class FileReader(QObject):
 
     def read(self, path: Path) -> Reading:
         """Read `path` when those before it are done."""
-        reading = Reading(path)
+        reading = Reading(path, self.limits)
         self._waiting.append(reading)
         self._next()
         return reading
 
     def cancel(self, reading: Reading) -> None:
         """Nothing will be heard of `reading` any more."""
-        reading.given_up.set()
+        reading.document.stop()
         if reading is self._current:
             self._current = None
             self._next()

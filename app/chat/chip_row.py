@@ -58,7 +58,7 @@ class ChipRow(QWidget):
 
     def add_file(self, reading: Reading) -> None:
         """A file that is being read."""
-        chip = FileChip(self._theme, reading.path.name, self)
+        chip = FileChip(self._theme, reading.name, self)
         chip.set_note(reading.words, reading.fraction)
         chip.remove_requested.connect(lambda: self._give_up(reading))
         self._files[reading] = chip

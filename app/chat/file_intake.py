@@ -1,22 +1,28 @@
 """FileIntake: files on their way to being documents beside the message.
 
-What is quick to read is there at once, the rest gets a chip that shows how far it is. Files that
-give no text are reported all in one, once nothing is on its way any more.
+What is quick to read is there at once, the rest gets a chip that shows how far it is; so do the later
+ones of many. Files that give no text are reported all in one, once nothing is on its way any more.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
 from app.chat import strings
-from app.chat.attach_file import is_quick, read_attachment
 from app.chat.attach_reader import FileReader, Reading
 from app.chat.chip_row import ChipRow
+from core.documents.reading import quick_text, shown_name
 from core.errors import RequestError
 from core.events import Attachment
+
+# So long may the window stand still for files that are quick to read.
+_QUICK_S = 0.1
+# Of many refusals so many are told.
+_TOLD = 6
 
 
 class FileIntake(QObject):
@@ -35,14 +41,17 @@ class FileIntake(QObject):
 
     def add(self, paths: Sequence[Path]) -> None:
         """Read these."""
+        ends_at = time.monotonic() + _QUICK_S
         for path in paths:
-            if is_quick(path):
-                try:
-                    self._row.add(read_attachment(path))
-                except RequestError as error:
-                    self._refused.append(error)
-            else:
+            try:
+                text = quick_text(path) if time.monotonic() < ends_at else None
+            except RequestError as error:
+                self._refused.append(error)
+                continue
+            if text is None:
                 self._row.add_file(self.reader.read(path))
+            else:
+                self._row.add(Attachment(shown_name(path), text))
         self._report()
 
     def cancel(self) -> None:
@@ -70,5 +79,7 @@ class FileIntake(QObject):
         if len(refused) == 1:
             self.failed.emit(refused[0])
         else:
-            told = " ".join(error.message for error in refused)
-            self.failed.emit(RequestError(strings.files_not_attached(len(refused)), told))
+            told = [error.message for error in refused[:_TOLD]]
+            if len(refused) > _TOLD:
+                told.append(strings.and_more_files(len(refused) - _TOLD))
+            self.failed.emit(RequestError(strings.files_not_attached(len(refused)), " ".join(told)))

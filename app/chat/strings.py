@@ -144,68 +144,16 @@ charts
 """
 
 # ---- attaching files
-KIND_PICTURE = ("a picture", "Pictures cannot be attached; paste the words it shows.")
-KIND_ARCHIVE = ("an archive", "Unpack it and attach the texts inside.")
-KIND_SOUND = ("a sound", "Only texts can be attached.")
-KIND_PROGRAM = ("a program", "Only texts can be attached.")
-KIND_OLD_OFFICE = ("an old Office file", "Save it as .docx or as plain text.")
-KIND_RTF = ("a rich text file", "Save it as .docx or as plain text.")
-KIND_SHEET = ("a spreadsheet", "Save it as CSV.")
-KIND_SLIDES = ("a presentation", "Save it as PDF.")
-KIND_OPEN_DOCUMENT = ("a document of another program", "Save it as .docx or PDF.")
-KIND_BOOK = ("an e-book", "Save it as PDF or as plain text.")
-KIND_BINARY = ("not a text", "Text, code, CSV, JSON, HTML, PDF and Word files can be attached.")
 READING_FILE = "Reading"
 READING_PAGE = "Page {page:,} of {pages:,}"
-PASTE_PART = "Paste the part that matters."
-CHECK_FILE = "Check the file."
-ATTACH_FILES = "Attach files one by one."
-EMPTY_HINT = "Choose another file, or paste the text."
-UNLOCK = "Save a copy without the password and attach that."
-
-
-def file_is(name: str, what: str) -> str:
-    return f"“{name}” is {what}."
-
-
-def not_a_file(name: str) -> str:
-    return f"“{name}” is not a file."
-
-
-def file_size(name: str, size_bytes: int, most_bytes: int) -> str:
-    return f"“{name}” has {size_bytes / 1e6:,.0f} MB, the most is {most_bytes / 1e6:,.0f}."
-
-
-def file_too_large(name: str) -> str:
-    return f"“{name}” is too large to be read here."
-
-
-def file_too_long(name: str, characters: int, most: int) -> str:
-    return f"“{name}” has {characters:,} characters, the most is {most:,}."
-
-
-def file_unreadable(name: str, why: str) -> str:
-    return f"“{name}” cannot be read: {why}."
-
-
-def file_empty(name: str) -> str:
-    return f"“{name}” holds no text."
-
-
-def file_scanned(name: str) -> str:
-    return f"“{name}” holds no text, only pictures of pages."
-
-
-def file_locked(name: str) -> str:
-    return f"“{name}” is locked with a password."
-
-
-def file_damaged(name: str, kind: str) -> str:
-    return f"“{name}” is damaged, or not a {kind} file after all."
 
 
 def files_not_attached(count: int) -> str:
     return f"{count} files were not attached."
+
+
+def and_more_files(count: int) -> str:
+    return f"And {count:,} more."
 
 
 # ---- inside an answer

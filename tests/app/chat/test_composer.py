@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,14 +12,14 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QGuiAppl
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.attach_file import GivenUpError
 from app.chat.composer import Composer
 from app.chat.composer_fit import Written
 from app.controls.button import Button
 from app.theme.theme import Theme
+from core.documents.limits import Limits
 from core.errors import RequestError
 from core.events import Attachment, Message
-from tests.app.chat.documents import pdf_of
+from tests.core.documents.made import pdf_of
 
 DOCUMENT = "word " * 2_500
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
@@ -383,38 +383,48 @@ def test_a_pdf_is_read_beside_the_window(qtbot: QtBot, composer: Composer, slow_
     assert len(messages) == 1
 
 
-def test_a_reading_can_be_given_up(
-    qtbot: QtBot, composer: Composer, slow_pdf: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def long_pdf(tmp_path: Path) -> Path:
+    """A PDF that takes a minute."""
+    file = tmp_path / "long.pdf"
+    file.write_bytes(pdf_of(["Quay) Tj (" * 2000 + str(page) for page in range(600)]))
+    return file
+
+
+def test_a_reading_shows_its_page_and_can_be_given_up(
+    qtbot: QtBot, composer: Composer, long_pdf: Path
 ) -> None:
-    reached, go_on = threading.Event(), threading.Event()
-    given_up = []
-
-    def slowly(path: Path, progressed: Callable[[float, str], None]) -> Attachment:
-        progressed(0.25, "Page 1 of 4")
-        reached.set()
-        go_on.wait(10)
-        try:
-            progressed(0.5, "Page 2 of 4")
-        except GivenUpError:
-            given_up.append(path)
-            raise
-        return Attachment(path.name, "all of it")
-
-    monkeypatch.setattr("app.chat.attach_reader.read_attachment", slowly)
-    composer.attach_files([slow_pdf])
+    composer.attach_files([long_pdf])
     (chip,) = composer._chips.files
-    assert reached.wait(10)
-    qtbot.waitUntil(lambda: chip.size_text == "Page 1 of 4", timeout=2000)
-    thread = composer._intake.reader._thread
+    assert chip.size_text == "Reading"
+    qtbot.waitUntil(lambda: chip.size_text.endswith(" of 600"), timeout=20_000)
+    reader = composer._intake.reader
+    thread, reading = reader._thread, reader._current
+    assert thread
+    assert reading
+    assert thread.is_alive()
     qtbot.mouseClick(chip.remove_button, Qt.MouseButton.LeftButton)
     assert composer._chips.files == ()
-    assert not composer._intake.reader.busy
-    go_on.set()
-    assert thread
-    thread.join(10)
+    assert not reader.busy
+    thread.join(5)
+    assert not thread.is_alive()
+    with pytest.raises(ProcessLookupError):
+        os.kill(reading.document.pid or 0, 0)
     qtbot.wait(80)
-    assert given_up == [slow_pdf]
     assert composer.attachments == ()
+
+
+def test_a_reading_that_passes_a_limit_is_refused_in_words(
+    qtbot: QtBot, composer: Composer, long_pdf: Path
+) -> None:
+    refused: list[RequestError] = []
+    composer.attach_failed.connect(refused.append)
+    composer._intake.reader.limits = Limits(whole_s=1.5)
+    composer.attach_files([long_pdf])
+    qtbot.waitUntil(lambda: bool(refused), timeout=20_000)
+    assert refused[0].message == "“long.pdf” could not be read in 2 s."
+    assert refused[0].hint == "Paste the part that matters."
+    assert composer._chips.files == ()
 
 
 def test_a_refused_file_among_others_keeps_them(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import os
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pypdf
 import pytest
 
-from app.chat import attach_file
-from app.chat.attach_file import GivenUpError, is_quick, read_attachment
+from core.documents import limits, reading
+from core.documents.reading import document_text, quick_text
 from core.errors import RequestError
-from tests.app.chat.documents import paragraph, pdf_of, write_docx
+from tests.core.documents.made import W, paragraph, pdf_of, write_docx
 
 WORDS = "Ærlig talt: Nebel über der Förde, 12 €\nzweite Zeile\n"
 
@@ -23,13 +24,13 @@ WORDS = "Ærlig talt: Nebel über der Förde, 12 €\nzweite Zeile\n"
 def test_every_usual_encoding_is_read(tmp_path: Path, codec: str) -> None:
     file = tmp_path / "words.txt"
     file.write_bytes(WORDS.replace("\n", "\r\n").encode(codec))
-    assert read_attachment(file).text == WORDS
+    assert document_text(file) == WORDS
 
 
 def test_bytes_that_windows_does_not_know_are_latin(tmp_path: Path) -> None:
     file = tmp_path / "old.txt"
     file.write_bytes("Förde".encode("latin-1") + b"\x81" + b" quay" * 200)
-    assert read_attachment(file).text.startswith("Förde\x81 quay")
+    assert document_text(file).startswith("Förde\x81 quay")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_other_files_are_refused_by_name(tmp_path: Path, name: str, data: bytes,
     file = tmp_path / name
     file.write_bytes(data)
     with pytest.raises(RequestError) as refused:
-        read_attachment(file)
+        document_text(file)
     assert refused.value.message == message
     assert refused.value.hint
 
@@ -60,14 +61,15 @@ def test_other_files_are_refused_by_name(tmp_path: Path, name: str, data: bytes,
 def test_a_text_may_begin_like_a_picture(tmp_path: Path) -> None:
     file = tmp_path / "cars.txt"
     file.write_text("BM stands for the harbour, MZ for the town")
-    assert read_attachment(file).text.startswith("BM stands")
+    assert document_text(file).startswith("BM stands")
 
 
 def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere.txt"):
         with pytest.raises(RequestError, match="is not a file"):
-            read_attachment(path)
-        assert is_quick(path)
+            document_text(path)
+        with pytest.raises(RequestError, match="is not a file"):
+            quick_text(path)
 
 
 def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,25 +79,48 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest
     def refuse(*args: object) -> object:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(reading.os, "open", refuse)
     with pytest.raises(RequestError, match=r"“secret.txt” cannot be read: Permission denied\."):
-        read_attachment(file)
-    assert is_quick(file)
+        document_text(file)
 
 
 def test_huge_files_are_refused_before_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "log.txt"
     with file.open("wb") as stream:
         stream.write(b"line\n")
-        stream.truncate(attach_file.MAX_TEXT_BYTES + 1)
+        stream.truncate(limits.MOST_TEXT_BYTES + 1)
     with pytest.raises(RequestError, match=r"“log\.txt” has 34 MB, the most is 34"):
-        read_attachment(file)
-    assert not is_quick(file)
-    monkeypatch.setattr(attach_file, "MAX_TEXT_CHARACTERS", 3)
+        document_text(file)
+    with pytest.raises(RequestError, match="has 34 MB"):
+        quick_text(file)
     short = tmp_path / "short.txt"
     short.write_text("four")
-    with pytest.raises(RequestError, match=r"“short\.txt” has 4 characters, the most is 3"):
-        read_attachment(short)
+    with pytest.raises(RequestError, match=r"“short\.txt” holds more than 3 characters"):
+        document_text(short, most_characters=3)
+
+
+def test_only_short_plain_texts_are_quick(tmp_path: Path) -> None:
+    for name, data in (("a.html", b"<p>words"), ("a.pdf", pdf_of(["words"])), ("a.txt", b"x" * 2_000_000)):
+        (tmp_path / name).write_bytes(data)
+        assert quick_text(tmp_path / name) is None
+    (tmp_path / "a.csv").write_bytes(b"x" * 1_000_000)
+    assert quick_text(tmp_path / "a.csv") == "x" * 1_000_000
+
+
+@pytest.mark.timeout(20)
+def test_pipes_and_devices_are_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    for path in (tmp_path / "pipe.txt", Path("/dev/zero"), Path("/dev/tty"), tmp_path / "zero\0.txt"):
+        for read in (document_text, quick_text):
+            with pytest.raises(RequestError, match="is not a file"):
+                read(path)
+
+
+def test_names_of_any_bytes_can_be_told(tmp_path: Path) -> None:
+    file = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff\n.txt"))
+    file.write_bytes(b"\0\1\2" * 100)
+    with pytest.raises(RequestError, match=r"“a\ufffd\ufffd\.txt” is not a text"):
+        document_text(file)
 
 
 # ---- HTML
@@ -113,7 +138,7 @@ sail&nbsp;in fog &amp; snow.<br>Unless:</p>
 def test_html_becomes_what_a_reader_sees(tmp_path: Path) -> None:
     file = tmp_path / "fog.html"
     file.write_text(PAGE)
-    assert read_attachment(file).text == (
+    assert document_text(file) == (
         "# Fog rules\n\n## 7.2 Departure\n\nA vessel shall not sail in fog & snow.\nUnless:\n\n"
         "- it is clear\n- it is urgent\n\nBerth\tDepth\nNorth\t4 m\n\nkeep\n   this\n\nThe quay"
     )
@@ -122,13 +147,13 @@ def test_html_becomes_what_a_reader_sees(tmp_path: Path) -> None:
 def test_html_says_its_encoding(tmp_path: Path) -> None:
     file = tmp_path / "old.htm"
     file.write_bytes('<meta charset="windows-1251"><p>Туман</p>'.encode("cp1251"))
-    assert read_attachment(file).text == "Туман"
+    assert document_text(file) == "Туман"
 
 
 def test_html_that_is_torn_gives_what_is_there(tmp_path: Path) -> None:
     file = tmp_path / "torn.html"
     file.write_text("<head><title>A</title><style></style><body><p>One<p>Two <b>three</p></i><div>four")
-    assert "Two three\n" in read_attachment(file).text
+    assert "Two three\n" in document_text(file)
 
 
 # ---- PDF
@@ -137,18 +162,17 @@ def test_html_that_is_torn_gives_what_is_there(tmp_path: Path) -> None:
 def test_a_pdf_gives_its_pages_and_says_how_far_it_is(tmp_path: Path) -> None:
     file = tmp_path / "handbook.pdf"
     file.write_bytes(pdf_of(["North quay", "South quay", "Lamps"]))
-    said: list[tuple[float, str]] = []
-    text = read_attachment(file, lambda fraction, words: said.append((round(fraction, 2), words))).text
+    said: list[tuple[int, int, str]] = []
+    text = document_text(file, lambda *how_far: said.append(how_far))
     assert text == "North quay\n\nSouth quay\n\nLamps"
-    assert said == [(0.0, "Page 1 of 3"), (0.33, "Page 2 of 3"), (0.67, "Page 3 of 3")]
-    assert not is_quick(file)
+    assert said == [(0, 3, "pages"), (1, 3, "pages"), (2, 3, "pages")]
 
 
 def test_a_scanned_pdf_says_that_it_has_no_text(tmp_path: Path) -> None:
     file = tmp_path / "scan.pdf"
     file.write_bytes(pdf_of(["", ""]))
     with pytest.raises(RequestError, match=r"“scan\.pdf” holds no text, only pictures of pages"):
-        read_attachment(file)
+        document_text(file)
 
 
 @pytest.mark.parametrize(("password", "readable"), [("", True), ("secret", False)])
@@ -161,10 +185,10 @@ def test_an_encrypted_pdf_is_read_only_without_a_password(
     writer.encrypt(user_password=password, owner_password="owner", algorithm="RC4-128")
     writer.write(locked)
     if readable:
-        assert read_attachment(locked).text == "North quay"
+        assert document_text(locked) == "North quay"
     else:
         with pytest.raises(RequestError, match=r"“locked\.pdf” is locked with a password"):
-            read_attachment(locked)
+            document_text(locked)
 
 
 # ---- Word
@@ -188,7 +212,7 @@ def test_a_word_document_keeps_its_structure(tmp_path: Path) -> None:
         + table
         + paragraph("End")
     )
-    assert read_attachment(write_docx(tmp_path / "h.docx", body)).text == (
+    assert document_text(write_docx(tmp_path / "h.docx", body)) == (
         "# Handbook\n\n## Fog & snow\n\nOne\ttwo\nthree\n\n- first\n- second\nBerth\tDepth\nNorth\t4 m\n\nEnd"
     )
 
@@ -198,39 +222,92 @@ def test_other_zips_say_what_to_do(tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
             archive.writestr("content.xml", "<x/>")
         with pytest.raises(RequestError) as refused:
-            read_attachment(tmp_path / name)
+            document_text(tmp_path / name)
         assert refused.value.hint.startswith(hint)
 
 
 def test_a_word_file_with_broken_xml_is_refused(tmp_path: Path) -> None:
     file = write_docx(tmp_path / "broken.docx", "<w:p><w:r>")
     with pytest.raises(RequestError, match=r"“broken\.docx” is damaged"):
-        read_attachment(file)
+        document_text(file)
 
 
 def test_a_word_file_that_unpacks_beyond_all_measure_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write_docx(tmp_path / "bomb.docx", paragraph("x" * 5000))
-    monkeypatch.setattr("app.chat.attach_docx.MAX_XML_BYTES", 4000)
-    with pytest.raises(RequestError, match=r"“bomb\.docx”"):
-        read_attachment(file)
+    monkeypatch.setattr("core.documents.docx.MOST_XML_BYTES", 4000)
+    with pytest.raises(RequestError, match=r"“bomb\.docx” unpacks to 0 MB, the most is 0 MB"):
+        document_text(file)
 
 
-@pytest.mark.parametrize("kind", ["pdf", "docx"])
-def test_long_readings_can_be_given_up(tmp_path: Path, kind: str) -> None:
-    file = tmp_path / f"long.{kind}"
-    if kind == "pdf":
-        file.write_bytes(pdf_of(["a", "b"]))
-    else:
-        write_docx(file, paragraph("a") * 2)
-    calls = []
+@pytest.mark.parametrize(
+    "encoding", ["utf-7", "gb18030", "no-such-encoding", "idna", "undefined", "punycode"]
+)
+def test_a_word_file_in_an_encoding_that_word_does_not_use_is_refused(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "odd.docx"
+    xml = f'<?xml version="1.0" encoding="{encoding}"?><w:document xmlns:w="{W}"><w:body/></w:document>'
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("word/document.xml", xml)
+    with pytest.raises(RequestError) as refused:
+        document_text(file)
+    assert (
+        refused.value.message
+        == f"The text of “odd.docx” is in an encoding that Word does not use ({encoding})."
+    )
 
-    def stop(fraction: float, words: str) -> None:
-        calls.append(words)
-        raise GivenUpError
 
-    stopping: Callable[[float, str], None] = stop
-    with pytest.raises(GivenUpError):
-        read_attachment(file, stopping)
-    assert len(calls) == 1
+def test_a_word_file_with_entities_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "laughs.docx"
+    entities = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10 if n else "ha"}">' for n in range(10))
+    xml = f'<!DOCTYPE d [{entities}]><w:document xmlns:w="{W}">{paragraph("x")}</w:document>'
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("word/document.xml", xml)
+    with pytest.raises(RequestError, match=r"“laughs\.docx” is damaged"):
+        document_text(file)
+
+
+def test_a_word_file_of_one_endless_tag_is_refused_soon(tmp_path: Path) -> None:
+    file = write_docx(tmp_path / "tag.docx", f'<w:p x="{"y" * 40_000_000}"/>')
+    with pytest.raises(RequestError, match=r"“tag\.docx” is damaged"):
+        document_text(file)
+
+
+def test_a_word_file_with_more_text_than_wanted_is_refused_while_it_is_read(tmp_path: Path) -> None:
+    file = write_docx(tmp_path / "long.docx", paragraph("x" * 999) * 5000)
+    told: list[int] = []
+    with pytest.raises(RequestError, match=r"“long\.docx” holds more than 1,000,000 characters"):
+        document_text(file, lambda done, total, unit: told.append(done), most_characters=1_000_000)
+    assert told[-1] < 3_000_000
+
+
+def test_pages_that_are_drawn_by_one_stream_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "equal.pdf"
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf_of(["North quay", "South quay"])))
+    first = writer.pages[0]
+    first[pypdf.generic.NameObject("/Resources")] = writer._add_object(first["/Resources"])
+    for _ in range(40):
+        writer._pages.get_object()["/Kids"].append(writer._add_object(pypdf.PageObject(writer)))
+        writer._pages.get_object()["/Kids"][-1].get_object().update(first)
+    writer._pages.get_object()[pypdf.generic.NameObject("/Count")] = pypdf.generic.NumberObject(42)
+    writer.write(file)
+    read = []
+    extract = pypdf.PageObject.extract_text
+    monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda page: read.append(1) or extract(page))
+    text = document_text(file)
+    assert text.count("North quay") == 41
+    assert text.count("South quay") == 1
+    assert len(read) == 2
+
+
+def test_a_pdf_that_asks_for_too_much_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "bomb.pdf"
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf_of(["North quay"])))
+    stream = pypdf.generic.StreamObject()
+    stream.set_data(b"BT (x) Tj ET " * 8_000_000)
+    writer.pages[0][pypdf.generic.NameObject("/Contents")] = writer._add_object(stream.flate_encode())
+    writer.write(file)
+    with pytest.raises(RequestError, match=r"“bomb\.pdf” asks for more work than any ordinary PDF file"):
+        document_text(file)

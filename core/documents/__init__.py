@@ -1,0 +1,1 @@
+"""Text of documents: plain text, HTML, PDF and Word, each read in a process of its own. No Qt, no mlx."""

@@ -1,0 +1,89 @@
+"""What reading one document may take, and the errors that say which bound was met.
+
+The process that reads imports this first: it stays free of what takes long to import (msgspec does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+# Plain text and HTML are held whole; longer ones could not be in any context.
+MOST_TEXT_BYTES = 32 * 1024 * 1024
+# PDF and Word files are mostly pictures and fonts.
+MOST_DOCUMENT_BYTES = 512 * 1024 * 1024
+# Decoded and looked at between two frames.
+QUICK_BYTES = 1024 * 1024
+
+# How far a reading is: done, of all, in "pages" or "bytes".
+Told = Callable[[int, int, str], None]
+
+
+class Limits(NamedTuple):
+    """Of the process that reads one document. A legitimate book of 5,000 pages takes minutes."""
+
+    memory_bytes: int = 512 * 1024 * 1024
+    # Without a page or a megabyte more; of a processor's time and on the clock in all.
+    silence_s: float = 30.0
+    whole_s: float = 600.0
+    # Beyond any context: about two million tokens.
+    characters: int = 8_000_000
+
+
+class UnreadableError(Exception):
+    """A document gives no text. Never raised itself."""
+
+
+class DamagedError(UnreadableError):
+    """It is not what it begins like, or not whole."""
+
+
+class LockedError(UnreadableError):
+    """It is encrypted, with a password or by a method that is not at hand."""
+
+
+class NotWordError(UnreadableError):
+    """A zip without Word's main part."""
+
+
+class TooLongError(UnreadableError):
+    """It holds more characters than are wanted."""
+
+
+class DemandingError(UnreadableError):
+    """It asks for more work than its reader does for a file."""
+
+
+class UnpacksError(UnreadableError):
+    """It unpacks to `size_bytes`, more than `most_bytes`."""
+
+    def __init__(self, size_bytes: int, most_bytes: int) -> None:
+        super().__init__(size_bytes, most_bytes)
+        self.size_bytes, self.most_bytes = size_bytes, most_bytes
+
+
+class EncodedError(UnreadableError):
+    """Its text is in an encoding that its kind does not use: `encoding`."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__(encoding)
+        self.encoding = encoding
+
+
+class Gathered:
+    """Pieces of text as they come, counted. `left`: how many characters may still come."""
+
+    def __init__(self, most_characters: int) -> None:
+        self.left = most_characters
+        self._pieces: list[str] = []
+
+    def add(self, piece: str) -> None:
+        """One more. Raises `TooLongError`."""
+        self.left -= len(piece)
+        if self.left < 0:
+            raise TooLongError
+        self._pieces.append(piece)
+
+    def text(self) -> str:
+        """All of them."""
+        return "".join(self._pieces)

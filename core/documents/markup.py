@@ -1,0 +1,183 @@
+"""Markup: cuts HTML into texts and tags as browsers do, in one pass.
+
+Every search either moves on to what it finds or, finding nothing, ends the page: time grows with the
+length alone. That is why it is own code: html.parser looks for the end of each unfinished tag anew,
+and the parsers in C build a tree of it all. What a browser drops (a tag that is never finished) is
+dropped here, too. Pure; knows no element's meaning but whether markup counts inside it.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_SPACES = re.compile(r"[ \t\n\f\r/]*")
+_EQUALS = re.compile(r"[ \t\n\f\r]*=[ \t\n\f\r]*")
+_TAG_NAME = re.compile(r"[^ \t\n\f\r/>]*")
+# An equals sign may begin a name, and only begin it.
+_ATTRIBUTE_NAME = re.compile(r"[^ \t\n\f\r/>][^ \t\n\f\r/>=]*")
+_UNQUOTED = re.compile(r"[^ \t\n\f\r>]*")
+_COMMENT_END = re.compile(r"--!?>")
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+# Inside these only their own end counts; inside the second, references do, too.
+_RAW = ("script", "style", "xmp", "iframe", "noembed", "noframes")
+_RAW_WITH_REFERENCES = ("title", "textarea")
+_ENDS = {tag: re.compile(rf"</{tag}(?=[ \t\n\f\r/>])", re.I | re.A) for tag in _RAW + _RAW_WITH_REFERENCES}
+# Python refuses numbers of thousands of digits; no letter has eight.
+_LONG_NUMBER = re.compile(r"&#([0-9]{8,});?")
+
+
+class Text(NamedTuple):
+    """Words, references resolved."""
+
+    data: str
+
+
+class Start(NamedTuple):
+    """A tag, its name in small letters. `closed`: it ends in a slash."""
+
+    tag: str
+    attributes: dict[str, str]
+    closed: bool
+
+
+class End(NamedTuple):
+    """An element's end."""
+
+    tag: str
+
+
+class Markup:
+    """Iterate over it, once. `place` is how far it is; of the attributes those in `wanted` are kept."""
+
+    def __init__(self, markup: str, wanted: frozenset[str] = frozenset()) -> None:
+        self._markup = markup
+        self._wanted = wanted
+        self.place = 0
+        self._slash_is_free = False
+
+    def __iter__(self) -> Iterator[Text | Start | End]:
+        markup = self._markup
+        while (at := markup.find("<", self.place)) >= 0:
+            if at > self.place:
+                yield Text(resolved(markup[self.place : at]))
+            self.place = at + 1
+            letter = markup[at + 1 : at + 2]
+            if letter in _LETTERS:
+                start = self._start()
+                if start is None:
+                    return
+                yield start
+                if not start.closed:
+                    yield from self._raw(start.tag)
+            elif letter == "/":
+                yield from self._end()
+            elif letter == "!":
+                self._skip_declaration()
+            elif letter == "?":
+                self._skip_to(">", self.place)
+            else:
+                yield Text("<")
+        if self.place < len(markup):
+            yield Text(resolved(markup[self.place :]))
+        self.place = len(markup)
+
+    def _start(self) -> Start | None:
+        """The tag at `place`; None if the page ends in it."""
+        tag = self._name()
+        kept = self._attributes()
+        if kept is None:
+            return None
+        closed = self._markup[self.place - 2] == "/" and self._slash_is_free
+        return Start(tag, kept, closed)
+
+    def _end(self) -> Iterator[Text | End]:
+        following = self._markup[self.place + 1 : self.place + 2]
+        if following in _LETTERS:
+            self.place += 1
+            tag = self._name()
+            if self._attributes() is not None:
+                yield End(tag)
+        elif following:
+            self._skip_to(">", self.place + 1)
+        else:
+            yield Text("<")
+
+    def _raw(self, tag: str) -> Iterator[Text]:
+        """What is inside an element in which markup does not count."""
+        markup = self._markup
+        if tag in _ENDS:
+            found = _ENDS[tag].search(markup, self.place)
+            end = found.start() if found else len(markup)
+        elif tag == "plaintext":
+            end = len(markup)
+        else:
+            return
+        inside = markup[self.place : end]
+        self.place = end
+        if inside:
+            yield Text(resolved(inside) if tag in _RAW_WITH_REFERENCES else inside)
+
+    def _name(self) -> str:
+        found = _TAG_NAME.match(self._markup, self.place)
+        assert found
+        self.place = found.end()
+        return found.group().lower()
+
+    def _attributes(self) -> dict[str, str] | None:
+        """Those wanted; afterwards `place` is behind the tag. None if the page ends in it."""
+        markup, wanted = self._markup, self._wanted
+        kept: dict[str, str] = {}
+        while True:
+            spaces = _SPACES.match(markup, self.place)
+            assert spaces
+            self._slash_is_free = spaces.end() > self.place
+            self.place = spaces.end()
+            found = _ATTRIBUTE_NAME.match(markup, self.place)
+            if found is None:
+                # A closing bracket or the end of the page.
+                self.place += 1
+                return kept if self.place <= len(markup) else None
+            self.place = found.end()
+            value = ""
+            if equals := _EQUALS.match(markup, self.place):
+                start = equals.end()
+                if (quote := markup[start : start + 1]) in ("'", '"'):
+                    end = markup.find(quote, start + 1)
+                    if end < 0:
+                        self.place = len(markup)
+                        return None
+                    value, self.place = markup[start + 1 : end], end + 1
+                else:
+                    bare = _UNQUOTED.match(markup, start)
+                    assert bare
+                    value, self.place = bare.group(), bare.end()
+            if found.end() - found.start() < 40 and (name := found.group().lower()) in wanted:
+                kept.setdefault(name, resolved(value))
+
+    def _skip_declaration(self) -> None:
+        """A comment, or anything else that begins with an exclamation mark."""
+        markup, at = self._markup, self.place
+        if not markup.startswith("!--", at):
+            self._skip_to(">", at)
+        elif markup.startswith((">", "->"), at + 3):
+            self._skip_to(">", at + 3)
+        else:
+            found = _COMMENT_END.search(markup, at + 3)
+            self.place = found.end() if found else len(markup)
+
+    def _skip_to(self, mark: str, start: int) -> None:
+        end = self._markup.find(mark, start)
+        self.place = end + len(mark) if end >= 0 else len(self._markup)
+
+
+def resolved(text: str) -> str:
+    """`text` with its references resolved."""
+    return html.unescape(_LONG_NUMBER.sub(_shortened, text)) if "&" in text else text
+
+
+def _shortened(found: re.Match[str]) -> str:
+    digits = found.group(1).lstrip("0")
+    return f"&#{digits or 0};" if len(digits) < 8 else "\ufffd"

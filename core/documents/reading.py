@@ -1,0 +1,233 @@
+"""Reading a document: what kind of file it is, which reader it needs, and every refusal.
+
+What a file is, its first bytes say; its ending decides only between kinds of text. Text, code,
+CSV and JSON stay as they are; HTML, PDF and Word become readable text. Refusals are
+`RequestError`s that name the file. Only regular files are opened, and once: what changes on the
+disk meanwhile changes nothing. Knows no process and no limit but that of characters.
+
+A kind's reader comes in with the first file of that kind.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from core.documents import strings
+from core.documents.limits import (
+    MOST_DOCUMENT_BYTES,
+    MOST_TEXT_BYTES,
+    QUICK_BYTES,
+    DemandingError,
+    EncodedError,
+    Gathered,
+    Limits,
+    LockedError,
+    NotWordError,
+    Told,
+    TooLongError,
+    UnpacksError,
+    UnreadableError,
+)
+from core.documents.text import decode_text, without_halves
+from core.errors import RequestError
+
+_HEAD_BYTES = 1024
+_HTML_ENDINGS = frozenset((".html", ".htm", ".xhtml"))
+_PDF_MARK = b"%PDF-"
+_ZIP_MARK = b"PK\x03\x04"
+# The first bytes of what people drop by mistake.
+_OTHER_KINDS = (
+    (b"\x89PNG", strings.KIND_PICTURE),
+    (b"\xff\xd8\xff", strings.KIND_PICTURE),
+    (b"GIF8", strings.KIND_PICTURE),
+    (b"BM", strings.KIND_PICTURE),
+    (b"II*\0", strings.KIND_PICTURE),
+    (b"MM\0*", strings.KIND_PICTURE),
+    (b"\x1f\x8b", strings.KIND_ARCHIVE),
+    (b"7z\xbc\xaf", strings.KIND_ARCHIVE),
+    (b"Rar!", strings.KIND_ARCHIVE),
+    (b"ID3", strings.KIND_SOUND),
+    (b"OggS", strings.KIND_SOUND),
+    (b"fLaC", strings.KIND_SOUND),
+    (b"\x7fELF", strings.KIND_PROGRAM),
+    (b"\xcf\xfa\xed\xfe", strings.KIND_PROGRAM),
+    (b"MZ", strings.KIND_PROGRAM),
+    (b"\xd0\xcf\x11\xe0", strings.KIND_OLD_OFFICE),
+    (b"{\\rtf", strings.KIND_RTF),
+)
+_ZIP_KINDS = {
+    ".xlsx": strings.KIND_SHEET,
+    ".ods": strings.KIND_SHEET,
+    ".pptx": strings.KIND_SLIDES,
+    ".odp": strings.KIND_SLIDES,
+    ".odt": strings.KIND_OPEN_DOCUMENT,
+    ".pages": strings.KIND_OPEN_DOCUMENT,
+    ".epub": strings.KIND_BOOK,
+}
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def shown_name(path: Path) -> str:
+    """The file's name as it can be shown and sent: a name may hold any bytes."""
+    return _CONTROLS.sub("\ufffd", os.fsencode(path.name).decode("utf-8", "replace"))
+
+
+def quick_text(path: Path) -> str | None:
+    """The text of a short plain text; None of what takes a process of its own.
+
+    Reads `QUICK_BYTES` at most, in time that grows with them alone. Raises `RequestError`.
+    """
+    name = shown_name(path)
+    with _opened(path, name) as (stream, size_bytes):
+        kind = _kind(stream, size_bytes, path, name)
+        if kind != "text" or size_bytes > QUICK_BYTES:
+            return None
+        return _checked(_plain(stream.read(QUICK_BYTES), name), name, Limits().characters)
+
+
+def document_text(
+    path: Path,
+    told: Told = lambda done, total, unit: None,
+    most_characters: int = Limits().characters,
+) -> str:
+    """The text of `path`. `told` hears how far it is, now and then.
+
+    Raises `RequestError` if the file gives no text; MemoryError, and whatever `told` raises.
+    """
+    name = shown_name(path)
+    gathered = Gathered(most_characters)
+    with _opened(path, name) as (stream, size_bytes):
+        kind = _kind(stream, size_bytes, path, name)
+        try:
+            if kind == "pdf":
+                text = _pdf(stream, name, told, gathered)
+            elif kind == "zip":
+                text = _docx(stream, path, name, told, gathered)
+            elif kind == "html":
+                text = _html(stream.read(MOST_TEXT_BYTES), name, told, gathered)
+            else:
+                told(0, max(size_bytes, 1), "bytes")
+                text = _plain(stream.read(MOST_TEXT_BYTES), name)
+        except TooLongError:
+            raise RequestError(strings.file_too_long(name, most_characters), strings.PASTE_PART) from None
+        except OSError as error:
+            raise _unreadable(name, error) from error
+    return _checked(without_halves(text), name, most_characters)
+
+
+@contextmanager
+def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
+    """The file and its size, if it is one. A pipe or a device is never waited for."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise RequestError(strings.not_a_file(name), strings.ATTACH_FILES)
+        stream = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        # A name with a zero byte is a ValueError.
+        raise RequestError(strings.not_a_file(name), strings.ATTACH_FILES) from None
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    with stream:
+        status = os.fstat(stream.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise RequestError(strings.not_a_file(name), strings.ATTACH_FILES)
+        yield stream, status.st_size
+
+
+def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
+    """pdf, zip, html or text. The stream is at its beginning again."""
+    try:
+        head = stream.read(_HEAD_BYTES)
+        stream.seek(0)
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    kind = "html" if path.suffix.lower() in _HTML_ENDINGS else "text"
+    if _PDF_MARK in head:
+        kind = "pdf"
+    elif head.startswith(_ZIP_MARK):
+        kind = "zip"
+    else:
+        for mark, other in _OTHER_KINDS:
+            if head.startswith(mark) and (len(mark) > 2 or b"\0" in head):
+                raise _refused(name, other)
+    most_bytes = MOST_DOCUMENT_BYTES if kind in ("pdf", "zip") else MOST_TEXT_BYTES
+    if size_bytes > most_bytes:
+        raise RequestError(strings.file_size(name, size_bytes, most_bytes), strings.PASTE_PART)
+    return kind
+
+
+def _plain(data: bytes, name: str, charset: str = "") -> str:
+    try:
+        return decode_text(data, charset)
+    except ValueError:
+        raise _refused(name, strings.KIND_BINARY) from None
+
+
+def _html(data: bytes, name: str, told: Told, gathered: Gathered) -> str:
+    from core.documents.html import declared_charset, html_text
+
+    return html_text(_plain(data, name, declared_charset(data)), told, gathered)
+
+
+def _pdf(stream: IO[bytes], name: str, told: Told, gathered: Gathered) -> str:
+    from core.documents.pdf import pdf_text
+
+    try:
+        text = pdf_text(stream, told, gathered)
+    except TooLongError:
+        raise
+    except UnreadableError as error:
+        raise _of(error, name, "PDF") from error
+    if not text:
+        raise RequestError(strings.file_scanned(name), strings.EMPTY_HINT)
+    return text
+
+
+def _docx(stream: IO[bytes], path: Path, name: str, told: Told, gathered: Gathered) -> str:
+    from core.documents.docx import docx_text
+
+    try:
+        return docx_text(stream, told, gathered)
+    except TooLongError:
+        raise
+    except NotWordError:
+        raise _refused(name, _ZIP_KINDS.get(path.suffix.lower(), strings.KIND_ARCHIVE)) from None
+    except UnreadableError as error:
+        raise _of(error, name, "Word") from error
+
+
+def _of(error: UnreadableError, name: str, kind: str) -> RequestError:
+    """`error` in words."""
+    if isinstance(error, LockedError):
+        return RequestError(strings.file_locked(name), strings.UNLOCK)
+    if isinstance(error, DemandingError):
+        return RequestError(strings.file_demands(name, kind), strings.PASTE_PART)
+    if isinstance(error, UnpacksError):
+        told = strings.file_unpacks_to(name, error.size_bytes, error.most_bytes)
+        return RequestError(told, strings.PASTE_PART)
+    if isinstance(error, EncodedError):
+        return RequestError(strings.file_encoded(name, error.encoding), strings.SAVE_AGAIN)
+    return RequestError(strings.file_damaged(name, kind), strings.CHECK_FILE)
+
+
+def _checked(text: str, name: str, most_characters: int) -> str:
+    if not text or text.isspace():
+        raise RequestError(strings.file_empty(name), strings.EMPTY_HINT)
+    if len(text) > most_characters:
+        raise RequestError(strings.file_too_long(name, most_characters), strings.PASTE_PART)
+    return text
+
+
+def _unreadable(name: str, error: OSError) -> RequestError:
+    return RequestError(strings.file_unreadable(name, error.strerror or str(error)), strings.CHECK_FILE)
+
+
+def _refused(name: str, kind: tuple[str, str]) -> RequestError:
+    what, hint = kind
+    return RequestError(strings.file_is(name, what), hint)

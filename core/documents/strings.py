@@ -1,0 +1,88 @@
+"""What reading a document says. Every text a person sees in it is here, so it can be translated."""
+
+from __future__ import annotations
+
+KIND_PICTURE = ("a picture", "Pictures cannot be attached; paste the words it shows.")
+KIND_ARCHIVE = ("an archive", "Unpack it and attach the texts inside.")
+KIND_SOUND = ("a sound", "Only texts can be attached.")
+KIND_PROGRAM = ("a program", "Only texts can be attached.")
+KIND_OLD_OFFICE = ("an old Office file", "Save it as .docx or as plain text.")
+KIND_RTF = ("a rich text file", "Save it as .docx or as plain text.")
+KIND_SHEET = ("a spreadsheet", "Save it as CSV.")
+KIND_SLIDES = ("a presentation", "Save it as PDF.")
+KIND_OPEN_DOCUMENT = ("a document of another program", "Save it as .docx or PDF.")
+KIND_BOOK = ("an e-book", "Save it as PDF or as plain text.")
+KIND_BINARY = ("not a text", "Text, code, CSV, JSON, HTML, PDF and Word files can be attached.")
+PASTE_PART = "Paste the part that matters."
+CHECK_FILE = "Check the file."
+ATTACH_FILES = "Attach files one by one."
+EMPTY_HINT = "Choose another file, or paste the text."
+UNLOCK = "Save a copy without the password and attach that."
+SAVE_AGAIN = "Open it in Word and save it again."
+ENDED_BY_SIGNAL = "its reader was ended by {signal}"
+ENDED_WITH = "its reader ended with status {status}"
+NOT_STARTED = "its reader could not be started ({why})"
+
+
+def file_is(name: str, what: str) -> str:
+    return f"“{name}” is {what}."
+
+
+def not_a_file(name: str) -> str:
+    return f"“{name}” is not a file."
+
+
+def file_size(name: str, size_bytes: int, most_bytes: int) -> str:
+    return f"“{name}” has {_megabytes(size_bytes)}, the most is {_megabytes(most_bytes)}."
+
+
+def file_needs_memory(name: str, most_bytes: int) -> str:
+    return f"“{name}” takes more than {_megabytes(most_bytes)} of memory to read."
+
+
+def file_takes_long(name: str, seconds: float) -> str:
+    return f"“{name}” could not be read in {seconds:,.0f} s."
+
+
+def file_stands_still(name: str, seconds: float) -> str:
+    return f"“{name}” was given up: reading it got no further for {seconds:,.0f} s."
+
+
+def file_too_long(name: str, most_characters: int) -> str:
+    return f"“{name}” holds more than {most_characters:,} characters."
+
+
+def file_unpacks_to(name: str, size_bytes: int, most_bytes: int) -> str:
+    return f"“{name}” unpacks to {_megabytes(size_bytes)}, the most is {_megabytes(most_bytes)}."
+
+
+def file_unreadable(name: str, why: str) -> str:
+    return f"“{name}” cannot be read: {why}."
+
+
+def file_empty(name: str) -> str:
+    return f"“{name}” holds no text."
+
+
+def file_scanned(name: str) -> str:
+    return f"“{name}” holds no text, only pictures of pages."
+
+
+def file_locked(name: str) -> str:
+    return f"“{name}” is locked with a password."
+
+
+def file_damaged(name: str, kind: str) -> str:
+    return f"“{name}” is damaged, or not a {kind} file after all."
+
+
+def file_demands(name: str, kind: str) -> str:
+    return f"“{name}” asks for more work than any ordinary {kind} file."
+
+
+def file_encoded(name: str, encoding: str) -> str:
+    return f"The text of “{name}” is in an encoding that Word does not use ({encoding})."
+
+
+def _megabytes(size_bytes: float) -> str:
+    return f"{size_bytes / 1e6:,.0f} MB"
