@@ -24,6 +24,7 @@ from qasync import QEventLoop
 from app import strings
 from app.system.application import Application
 from app.system.instance import Instance
+from core.children import absolute_reference
 from core.errors import RequestError, WorkerError
 from core.worker.client import WorkerClient
 
@@ -62,6 +63,8 @@ def open_window(
     asyncio.set_event_loop(loop)
     try:
         with loop:
+            # The worker runs in a folder of its own: what is meant here is said so that it means it there.
+            model = absolute_reference(model)
             live = _live(application, loop, scheme, model, scenario, command, folder, instance)
             return int(loop.run_until_complete(live))
     finally:

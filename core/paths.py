@@ -15,14 +15,14 @@ _APP = "Draftlight"
 
 def data_dir() -> Path:
     """Models, tables and chats."""
-    home = os.environ.get("DRAFTLIGHT_HOME")
-    return Path(home) / "data" if home else Path(platformdirs.user_data_dir(_APP, appauthor=False))
+    home = _home()
+    return home / "data" if home else Path(platformdirs.user_data_dir(_APP, appauthor=False))
 
 
 def cache_dir() -> Path:
     """What can be made again: machine profiles, patched libraries."""
-    home = os.environ.get("DRAFTLIGHT_HOME")
-    return Path(home) / "cache" if home else Path(platformdirs.user_cache_dir(_APP, appauthor=False))
+    home = _home()
+    return home / "cache" if home else Path(platformdirs.user_cache_dir(_APP, appauthor=False))
 
 
 def models_dir() -> Path:
@@ -38,3 +38,8 @@ def tables_dir() -> Path:
 def resources_dir() -> Path:
     """Files that ship with Draftlight, beside the packages in a checkout and in a wheel alike."""
     return Path(__file__).resolve().parents[1] / "resources"
+
+
+def _home() -> Path | None:
+    home = os.environ.get("DRAFTLIGHT_HOME")
+    return Path(home).expanduser().absolute() if home else None

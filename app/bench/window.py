@@ -23,6 +23,7 @@ import msgspec
 
 from app.bench.report import Results, report
 from app.display import display_problem, go_offscreen_without_display
+from core.children import CHILD_FOLDER, absolute_reference, child_environment, module_command
 
 if TYPE_CHECKING:
     from app.bench.cost import Cost
@@ -46,9 +47,9 @@ def run_bench(
     try:
         results = Results(
             starts_s=_since_start("start") if "start" in parts else (),
-            ready_s=_since_start("ready", model) if "ready" in parts else (),
+            ready_s=_since_start("ready", absolute_reference(model)) if "ready" in parts else (),
             scenes=_scenes() if "scenes" in parts else None,
-            cost=_cost(model, pairs, tokens) if "cost" in parts else None,
+            cost=_cost(absolute_reference(model), pairs, tokens) if "cost" in parts else None,
         )
     except subprocess.SubprocessError as error:
         said = getattr(error, "stderr", None) or ""
@@ -112,9 +113,14 @@ def _child(
     part: str, more: dict[str, str] | None = None, *arguments: str, timeout_s: float = _TIMEOUT_S
 ) -> bytes:
     """The last line that the child process says. Raises `SubprocessError`."""
-    command = [sys.executable, "-m", "app.bench.window", "--part", part, *arguments]
+    command = module_command("app.bench.window", "--part", part, *arguments)
     done = subprocess.run(
-        command, env={**os.environ, **(more or {})}, capture_output=True, check=True, timeout=timeout_s
+        command,
+        env=child_environment(**(more or {})),
+        cwd=CHILD_FOLDER,
+        capture_output=True,
+        check=True,
+        timeout=timeout_s,
     )
     return done.stdout.splitlines()[-1]
 

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.session.lab import Given, Gone, Said, SweepPlan
+from core.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
 from core.errors import ProtocolError
 from core.events.sweep import decode_sweep_event
-from core.worker.client import worker_command
 
 _LINE_LIMIT_BYTES = 16 * 1024 * 1024
 _LOG_LINES = 20
@@ -28,20 +27,20 @@ _END_TIMEOUT_S = 5.0
 
 
 def sweep_command(plan: SweepPlan, out: Path) -> list[str]:
-    """How to start the sweep: as the worker is started, with other words."""
-    start = [word for word in worker_command() if word != "--worker"]
-    words = [*start, "bench", "sweep", "--json", "--out", str(out), "--model", plan.model]
+    """How to start the sweep. Its paths are made absolute: it runs in a folder of its own."""
+    words = ["bench", "sweep", "--json", "--out", str(out.absolute())]
+    words += ["--model", absolute_reference(plan.model)]
     for file in plan.files:
-        words += ["--prompts", file]
+        words += ["--prompts", str(Path(file).absolute())]
     words += ["--classes", ",".join(plan.classes), "--drafters", ",".join(plan.drafters)]
     words += ["--pairs", str(plan.repeats), "--max-tokens", str(plan.max_tokens)]
     words += ["--exactness", plan.exactness]
     if plan.draft_model:
-        words += ["--draft-model", plan.draft_model]
+        words += ["--draft-model", absolute_reference(plan.draft_model)]
     if plan.keeps:
         keeps = ",".join(f"{keep:g}" for keep in plan.keeps)
         words += ["--keep", keeps, "--keep-tokens", str(plan.keep_tokens)]
-    return words
+    return child_command(*words)
 
 
 class SweepProcess:
@@ -97,7 +96,8 @@ class SweepProcess:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 limit=_LINE_LIMIT_BYTES,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env=child_environment(PYTHONUNBUFFERED="1"),
+                cwd=CHILD_FOLDER,
             )
         except OSError as error:
             self._hear(Gone(f"The sweep could not be started: {error}."))

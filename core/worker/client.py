@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
-import sys
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 
 from msgspec import Struct
 
+from core.children import CHILD_FOLDER, child_command, child_environment
 from core.errors import ProtocolError, WorkerError
 from core.events import Command, Event, Shutdown, decode_event, encode
 
@@ -55,10 +54,8 @@ Heard = Event | WorkerExited | WorkerSilent | BadLine
 
 
 def worker_command() -> list[str]:
-    """How to start a worker: this interpreter from source, the app's own executable when bundled."""
-    if getattr(sys, "frozen", False):
-        return [sys.executable, "--worker"]
-    return [sys.executable, "-m", "core.cli", "--worker"]
+    """How to start a worker."""
+    return child_command("--worker")
 
 
 class WorkerClient:
@@ -91,7 +88,8 @@ class WorkerClient:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 limit=_LINE_LIMIT_BYTES,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env=child_environment(PYTHONUNBUFFERED="1"),
+                cwd=CHILD_FOLDER,
             )
         except OSError as error:
             raise WorkerError(

@@ -7,22 +7,15 @@ cancelled last, in that order, from one thread at a time.
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 
+from core.children import CHILD_FOLDER, child_command, child_environment
 from core.errors import DraftlightError, ProtocolError
 from core.events import DownloadProgress, DownloadState, decode_event
 from core.models.download import discard, standing, unfinished
 
 _GRACE_S = 0.5
-
-
-def child_command() -> list[str]:
-    """How to start a download: this interpreter from source, the app's own executable when bundled."""
-    if getattr(sys, "frozen", False):
-        return [sys.executable, "--download"]
-    return [sys.executable, "-m", "core.cli", "--download"]
 
 
 class _Child:
@@ -46,7 +39,7 @@ class Downloads:
     ) -> None:
         self._say = say
         self._changed = changed
-        self._command = list(command or child_command())
+        self._command = list(command or child_command("--download"))
         self._lock = threading.Lock()
         self._children: dict[str, _Child] = {}
         self._failed: dict[str, DownloadProgress] = {}
@@ -62,7 +55,11 @@ class Downloads:
             self._say(DownloadProgress(model, "running", stood.done_bytes, stood.total_bytes))
             try:
                 process = subprocess.Popen(
-                    [*self._command, model], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                    [*self._command, model],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    env=child_environment(),
+                    cwd=CHILD_FOLDER,
                 )
             except OSError as error:
                 self._say(
