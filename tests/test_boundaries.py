@@ -38,7 +38,7 @@ def test_importing_the_engine_loads_no_qt() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["core.events", "core.errors", "core.settings", "core.worker.client", "core.command_line"]
+    "name", ["core.events", "core.errors", "core.settings", "core.worker.client", "core.cli.command_line"]
 )
 def test_the_words_load_no_machinery(name: str) -> None:
     assert not {"mlx", "mlx.core", "numpy", "transformers"} & loaded_after_importing([name])

@@ -27,9 +27,9 @@ from core.bench.environment import Environment, describe
 from core.bench.prompts import Prompt, default_prompts, read_prompts
 from core.bench.runs import Run, draftlight, first_difference, joined, mlx_lm
 from core.bench.statistic import known, median, speed_ratio
-from core.drafting.registry import DRAFTERS, drafter_spec
+from core.drafting.registry import DRAFTERS
 from core.events import Change, PositionStat
-from core.settings import Settings, assign, assign_all, parse_all
+from core.settings import Settings, assign, assign_all
 from core.tables.built import load_built
 
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
@@ -97,8 +97,6 @@ def run(options: argparse.Namespace) -> int:
     """Measure and write `results.json` and `report.md`; status 1 if any output differed."""
     path = options.prompts or default_prompts()
     prompts = read_prompts(path)
-    for name in options.drafters.split(","):
-        drafter_spec(name)
     from core.models.runtime import prepare
 
     blas = prepare()
@@ -137,14 +135,14 @@ def _configurations(
     options: argparse.Namespace, model: Path, scratch: Path
 ) -> Iterator[tuple[str, Settings]]:
     common = [("gate.mode", "always"), ("sampling.max_tokens", options.max_tokens)]
-    for name in options.drafters.split(","):
+    for name in options.drafters:
         settings = assign_all(Settings(), [("drafting.drafter", name), *common])
         if name == "ngram-simple":
-            for k in options.k.split(","):
-                for n_min in options.n_min.split(","):
-                    texts = {"k": k, "n_min": n_min, "n_max": str(max(4, int(n_min)))}
-                    pairs = [(f"ngram_simple.{field}", text) for field, text in texts.items()]
-                    yield f"{name} k={k} n_min={n_min}", parse_all(settings, pairs)
+            for k in options.k:
+                for n_min in options.n_min:
+                    values = {"k": k, "n_min": n_min, "n_max": max(4, n_min)}
+                    pairs = [(f"ngram_simple.{field}", value) for field, value in values.items()]
+                    yield f"{name} k={k} n_min={n_min}", assign_all(settings, pairs)
         elif name == "draft-model":
             reference = options.draft_model
             if not reference:

@@ -24,7 +24,7 @@ from core.bench.prompts import default_prompts, read_prompts
 from core.bench.runs import draftlight, first_difference, mlx_lm
 from core.errors import RequestError
 from core.events import PositionStat
-from core.settings import Settings, parse_all
+from core.settings import Settings, assign_all
 
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.engine import Engine
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     info = engine.load(options.model)
     profile = engine.exactness_profile()
     cells = []
-    for prompt, length in product(prompts, map(int, options.lengths.split(","))):
+    for prompt, length in product(prompts, options.lengths):
         ids = engine.loaded.tokenizer.encode(prompt.prompt)[:length]
         plain = [mlx_lm(engine, ids, options.max_tokens).tokens for _ in range(options.runs)]
         for settings in _configurations(options):
@@ -117,16 +117,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _configurations(options: argparse.Namespace) -> Iterator[Settings]:
-    for k, n_min in product(options.k.split(","), options.n_min.split(",")):
-        texts = [
+    for k, n_min in product(options.k, options.n_min):
+        values = [
             ("drafting.drafter", "ngram-simple"),
             ("gate.mode", "always"),
-            ("sampling.max_tokens", str(options.max_tokens)),
+            ("sampling.max_tokens", options.max_tokens),
             ("ngram_simple.k", k),
             ("ngram_simple.n_min", n_min),
-            ("ngram_simple.n_max", str(max(4, int(n_min)))),
+            ("ngram_simple.n_max", max(4, n_min)),
         ]
-        yield parse_all(Settings(), texts)
+        yield assign_all(Settings(), values)
 
 
 def _cell(

@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
             f"Choose --tokens of at most {limit:,}.",
         )
     messages = messages_of(engine, options)
-    scorers = options.scorers.split(",")
+    scorers = options.scorers
     with tempfile.TemporaryDirectory() as scratch:
         settings, draft = _settings(options, Path(info.path), Path(scratch))
         name = options.document.name if options.document else f"{options.kind} (generated)"
@@ -166,13 +166,20 @@ def messages_of(engine: Engine, options: argparse.Namespace) -> tuple[Message, .
         if len(ids) >= options.tokens:
             break
     room = len(ids[: options.tokens])
+    around = len(_rendered(engine, (Message("user", _QUESTION, (Attachment("document", ""),)),)))
+    if around >= options.tokens:
+        raise RequestError(
+            f"There is no room for a document in {options.tokens:,} tokens:"
+            f" the question and the chat template take {around:,}.",
+            "Choose more --tokens.",
+        )
     # Cutting tokens can split a character or a word, so the rendered prompt is measured each time.
     while True:
         message = Message("user", _QUESTION, (Attachment("document", tokenizer.decode(ids[:room])),))
         over = len(_rendered(engine, (message,))) - options.tokens
         if over <= 0:
             return (message,)
-        room -= over
+        room = max(0, room - over)
 
 
 def _rendered(engine: Engine, messages: tuple[Message, ...]) -> list[int]:
@@ -189,7 +196,7 @@ def _settings(options: argparse.Namespace, model: Path, scratch: Path) -> tuple[
     )
     if options.score_layers:
         settings = assign(settings, "prefill.score_layers", options.score_layers)
-    if "draft-model" not in options.scorers.split(","):
+    if "draft-model" not in options.scorers:
         return settings, ""
     reference = options.draft_model
     if not reference:
@@ -200,8 +207,8 @@ def _settings(options: argparse.Namespace, model: Path, scratch: Path) -> tuple[
     return assign(settings, "draft_model.model", reference), name
 
 
-def _configurations(scorers: Sequence[str], keeps: str) -> Iterator[tuple[str, float]]:
-    for keep in map(float, keeps.split(",")):
+def _configurations(scorers: Sequence[str], keeps: Sequence[float]) -> Iterator[tuple[str, float]]:
+    for keep in keeps:
         # All is kept: nothing is scored, so one scorer stands for all.
         for scorer in scorers if keep < 100.0 else scorers[:1]:
             yield scorer, keep

@@ -103,8 +103,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _listed(text: str, every: list[str]) -> list[str]:
-    return every if text == "all" else [name for name in text.split(",") if name != "none"]
+def _listed(chosen: tuple[str, ...], every: list[str]) -> list[str]:
+    return every if chosen == ("all",) else [] if chosen == ("none",) else list(chosen)
 
 
 def _check(options: argparse.Namespace, loaded: LoadedModel) -> None:
@@ -135,7 +135,7 @@ def _readers(options: argparse.Namespace, loaded: LoadedModel, scratch: Path) ->
     if options.score_layers:
         values.append(("prefill.score_layers", options.score_layers))
     settings = assign_all(Settings(), values).prefill
-    names = options.readers.split(",")
+    names = list(options.readers)
     if "draft-model" not in names:
         return readers(names, loaded, settings, None), ""
     if options.draft_model:

@@ -16,10 +16,6 @@ from core.errors import RequestError
 
 def run(options: argparse.Namespace) -> int:
     """Record. Raises `RequestError`, `ModelError`, `TableError`."""
-    if options.prompts is None:
-        raise RequestError(
-            "There is nothing to answer.", "Give --prompts F.jsonl, lines with prompt and class."
-        )
     from core.models.runtime import prepare
 
     prepare()

@@ -91,12 +91,12 @@ def run(options: argparse.Namespace) -> int:
     streams = read_streams(options.streams)
     answers, texts = learned_table(options.learned), learned_table(options.texts)
     learned = Joined(answers, texts) if answers or texts else None
-    names = options.drafters.split(",") if options.drafters else _replayable()
+    names = options.drafters or _replayable()
     rows = [
         replay(name, streams, cost_table(cost), gate, learned)
         for name in names
-        for cost in options.costs.split(",")
-        for gate in options.gates.split(",")
+        for cost in options.costs
+        for gate in options.gates
     ]
     results = ReplayResults("replay", Path(options.streams).name, len(streams), tuple(rows))
     options.out.mkdir(parents=True, exist_ok=True)

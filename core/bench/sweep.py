@@ -30,7 +30,6 @@ from core.bench.quiet import Quiet, end_with_parent
 from core.bench.runs import Run, draftlight, first_difference, mlx_lm
 from core.bench.statistic import speed_ratio
 from core.bench.sweep_record import Record
-from core.drafting.registry import drafter_spec
 from core.errors import DraftlightError, RequestError
 from core.events import failure
 from core.events.sweep import SweepCell, SweepPair, SweepResults, SweepTurn
@@ -68,13 +67,7 @@ def _channel() -> Any:
 
 def _run(options: argparse.Namespace, record: Record) -> int:
     prompts = _chosen_prompts(options)
-    drafters = options.drafters.split(",")
-    for name in drafters:
-        if not drafter_spec(name).drafts:
-            raise RequestError(
-                f"“{name}” does not draft.", "Leave it out: plain decoding is measured anyway."
-            )
-    keeps = [float(keep) for keep in options.keep.split(",") if keep]
+    drafters = options.drafters
     from core.models.runtime import prepare
 
     blas = prepare()
@@ -86,10 +79,10 @@ def _run(options: argparse.Namespace, record: Record) -> int:
         info = engine.load(options.model)
         sweep = _Sweep(engine, options, record, quiet, prompts, drafters, Path(scratch))
         readings = None
-        if keeps:
+        if options.keep:
             from core.bench.sweep_reading import SweepReadings
 
-            readings = SweepReadings(engine, options, keeps, record, quiet, Path(scratch))
+            readings = SweepReadings(engine, options, options.keep, record, quiet, Path(scratch))
         record.begin(
             SweepResults(
                 "sweep",
@@ -117,7 +110,7 @@ def _run(options: argparse.Namespace, record: Record) -> int:
 def _chosen_prompts(options: argparse.Namespace) -> list[Prompt]:
     prompts = [prompt for path in options.prompts or [default_prompts()] for prompt in read_prompts(path)]
     kinds = {prompt.kind for prompt in prompts}
-    wanted = set(options.classes.split(",")) if options.classes != "all" else kinds
+    wanted = set(options.classes) if options.classes != ("all",) else kinds
     if unknown := wanted - kinds:
         raise RequestError(
             f"No prompt is of the class “{sorted(unknown)[0]}”.", f"Choose from {', '.join(sorted(kinds))}."

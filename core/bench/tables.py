@@ -25,21 +25,14 @@ from core.bench.table_learned import LearnedRow, chosen, learned_rows, with_tabl
 from core.bench.table_replay import frozen_lengths, frozen_modes, frozen_tables, poison, table_sizes
 from core.bench.table_report import TableResults, write_report
 from core.bench.table_timing import SIZES, timing
-from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
 from core.tables.memory import TableMemory
 
-PARTS = ("conversation", "learned", "sizes", "cacheback", "poison", "timing")
-_ON_STREAMS = {"learned", "sizes", "cacheback", "poison"}
-TEACHERS = ("same", "earlier", "rounded", "thinned")
-
 
 def run(options: argparse.Namespace) -> int:
     """Measure and write `results.json` and `report.md`; status 1 if an answer differed from its plain one."""
-    parts = _chosen_from(options.parts, PARTS, "part")
-    if options.streams is None and _ON_STREAMS & set(parts):
-        raise RequestError("These parts replay recorded streams, and none were given.", "Add --streams F.")
+    parts = options.parts
     from core.models.runtime import prepare
 
     blas = prepare()
@@ -73,8 +66,8 @@ def _conversation(options: argparse.Namespace) -> Iterator[WarmRow]:
     from core.engine import Engine
     from core.models.loader import LoadedModel, load
 
-    wanted = _chosen_from(options.warmed_by, TEACHERS, "way to warm a table")
-    drafters = options.drafters.split(",")
+    wanted = options.warmed_by
+    drafters = options.drafters
     loaded = load(options.model)
     edits = read_edits(options.conversation)
 
@@ -127,11 +120,3 @@ def _learned(options: argparse.Namespace, streams: Sequence[Stream]) -> Iterator
     prompts = chosen(streams, options.each)
     path = options.out / "learned.jsonl"
     yield from learned_rows(list(with_tables(engine, prompts, options.max_tokens, options.pairs, path)))
-
-
-def _chosen_from(text: str, known: Sequence[str], what: str) -> list[str]:
-    names = text.split(",")
-    for name in names:
-        if name not in known:
-            raise RequestError(f"There is no {what} called “{name}”.", f"Choose from {', '.join(known)}.")
-    return names

@@ -78,17 +78,23 @@ def test_a_document_of_ones_own(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("more", "status", "words"),
     [
-        (("--tokens", "4097"), "4,097"),
-        (("--kind", "poem"), "poem"),
-        (("--document", "nowhere.txt"), "nowhere.txt"),
+        (("--tokens", "4097"), 1, "4,097"),
+        (("--tokens", "10"), 1, "no room for a document in 10 tokens"),
+        (("--kind", "poem"), 2, "poem"),
+        (("--document", "nowhere.txt"), 2, "nowhere.txt"),
     ],
 )
 def test_mistakes_are_named(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], words: str
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    more: tuple[str, ...],
+    status: int,
+    words: str,
 ) -> None:
-    assert bench(folder, tmp_path, *more) == 1
+    assert bench(folder, tmp_path, *more) == status
     assert words in capsys.readouterr().err
 
 

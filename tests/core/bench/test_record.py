@@ -61,7 +61,7 @@ def test_what_is_recorded_is_the_plain_answer(tmp_path: Path, prompts: Path, bat
 
 
 def test_wrong_usage(tmp_path: Path, prompts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "replay", "--record", str(tmp_path / "s.gz")]) == 1
+    assert main(["bench", "replay", "--record", str(tmp_path / "s.gz")]) == 2
     assert "--prompts" in capsys.readouterr().err
     assert main(["bench", "replay", "--streams", str(prompts)]) == 2
     assert "--out" in capsys.readouterr().err

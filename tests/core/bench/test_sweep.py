@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from core.bench.quiet import ENDED, Quiet
-from core.bench.sweep_options import arguments
 from core.cli import main
+from core.cli.bench.sweep import add_arguments
 from core.decoding import loop
 from core.drafting.draft import Draft
 from core.events import Failed
@@ -226,5 +226,5 @@ def test_the_options_have_defaults() -> None:
     import argparse
 
     parser = argparse.ArgumentParser()
-    arguments(parser)
+    add_arguments(parser)
     assert parser.parse_args(["--out", "x"]).pairs == 3

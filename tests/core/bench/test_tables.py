@@ -14,13 +14,14 @@ import msgspec
 import pytest
 from mlx.utils import tree_flatten
 
-from core.bench import runs, table_conversation, table_options, table_replay, table_timing, tables
+from core.bench import runs, table_conversation, table_replay, table_timing, tables
 from core.bench.cost_table import cost_table
 from core.bench.table_conversation import Edits, converse, read_edits
 from core.bench.table_learned import configurations
 from core.bench.table_report import TableResults
 from core.bench.tables import run
 from core.bench.truncated import rounded_copy, without_layers
+from core.cli.bench.tables import add_arguments as tables_arguments
 from core.drafting.frozen_table import FrozenTable
 from core.engine import Engine
 from core.errors import RequestError
@@ -41,10 +42,9 @@ STREAMS = [
 
 def options(tmp_path: Path, **values: object) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", default="")
-    table_options.arguments(parser)
+    tables_arguments(parser)
     chosen = parser.parse_args(["--out", str(tmp_path / "out"), "--pairs", "1", "--max-tokens", "30"])
-    return argparse.Namespace(**{**vars(chosen), "parts": "timing", "drafters": "ngram-mod", **values})
+    return argparse.Namespace(**{**vars(chosen), "parts": ("timing",), "drafters": ("ngram-mod",), **values})
 
 
 def test_a_return_is_faster_where_the_table_still_knows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_the_parts_on_streams_write_a_report(
     monkeypatch.setattr(table_timing, "_REPEATS", 1)
     path = tmp_path / "s.jsonl.gz"
     write_streams(path, STREAMS)
-    chosen = options(tmp_path, streams=path, parts="sizes,cacheback,poison,timing")
+    chosen = options(tmp_path, streams=path, parts=("sizes", "cacheback", "poison", "timing"))
     assert run(chosen) == 0
     results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
     assert (len(results.sizes), len(results.modes), len(results.lengths)) == (1, 9, 6)
@@ -124,7 +124,7 @@ def test_cold_and_warm_with_a_toy(
 ) -> None:
     short = Edits("a.py", "a = 1\nb = 2\n", ("Hello hello hello.", "More."), ("Other.",))
     monkeypatch.setattr(tables, "read_edits", lambda path: short)
-    assert run(options(tmp_path, model=str(toy_folder), parts="conversation", drafters=drafter)) == 0
+    assert run(options(tmp_path, model=str(toy_folder), parts=("conversation",), drafters=(drafter,))) == 0
     results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
     assert len(results.conversation) == 4 * 3
     same = {row.turn: row for row in results.conversation if row.warmed_by == "the same questions"}
@@ -142,12 +142,12 @@ def test_a_stopped_conversation_goes_on_with_the_next_pair(
     short = Edits("a.py", "a = 1\nb = 2\n", ("Hello hello hello.",), ("Other.",))
     monkeypatch.setattr(tables, "read_edits", lambda path: short)
     chosen = {"model": str(toy_folder), "parts": "conversation"}
-    run(options(tmp_path, **chosen, warmed_by="same"))
+    run(options(tmp_path, **chosen, warmed_by=("same",)))
     pairs = tmp_path / "out" / "pairs.jsonl"
     first = pairs.read_bytes()
     taught = sorted((tmp_path / "out" / "warmed").rglob("*.safetensors"))
     times = [path.stat().st_mtime_ns for path in taught]
-    run(options(tmp_path, **chosen, warmed_by="same,earlier", pairs=2))
+    run(options(tmp_path, **chosen, warmed_by=("same", "earlier"), pairs=2))
     assert pairs.read_bytes().startswith(first)
     assert pairs.read_bytes().count(b"\n") == 1 + 4
     assert times
@@ -171,7 +171,7 @@ def test_tables_learned_beforehand_in_real_decoding(
     answers = [runs.draftlight(toy_engine, ids, short).tokens for ids in prompts]
     path = tmp_path / "s.jsonl.gz"
     write_streams(path, [Stream(ids, out, kind) for ids, out, kind in zip(prompts, answers, "aab")])
-    chosen = options(tmp_path, model=info.path, streams=path, parts="learned")
+    chosen = options(tmp_path, model=info.path, streams=path, parts=("learned",))
     with pytest.raises(RequestError, match="no frozen table"):
         run(chosen)
     held = FrozenTable.build(
@@ -295,12 +295,3 @@ def test_a_conversation_that_is_none_is_named(tmp_path: Path, content: str | Non
     with pytest.raises(RequestError, match=words) as caught:
         read_edits(path)
     assert "talk.json" in caught.value.message
-
-
-def test_wrong_parts_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="no part called “size”"):
-        run(options(tmp_path, parts="size"))
-    with pytest.raises(RequestError, match="none were given"):
-        run(options(tmp_path, parts="sizes"))
-    with pytest.raises(RequestError, match="no way to warm a table called “me”"):
-        run(options(tmp_path, parts="conversation", warmed_by="me"))

@@ -153,7 +153,7 @@ def test_what_arrived_can_be_discarded(hub: Hub) -> None:
         (["import", "/no/such/folder"], 1, "There is no folder /no/such/folder"),
         (["remove", "nothing", "--yes"], 1, "Choose one of starter"),
         (["remove", "starter", "--yes"], 1, "stays"),
-        (["list", "--context", "many"], 2, "invalid int"),
+        (["list", "--context", "many"], 2, "“many” is not a whole number"),
         (["dance"], 2, "invalid choice"),
     ],
 )

@@ -8,6 +8,7 @@ Exit status 1 if anything is broken.
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import platform
 import shutil
@@ -20,6 +21,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from core.cli.window import find_window_part
 from core.errors import DraftlightError
 
 Health = Literal["ok", "note", "broken"]
@@ -47,7 +49,17 @@ class Finding(Struct, frozen=True):
 Look = Callable[[], Iterable[Finding]]
 
 
-def run(window: Look | None = None) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """It takes nothing."""
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Look at everything, the window's needs too."""
+    return report(find_window_part("doctor"))
+
+
+def report(window: Look | None = None) -> int:
     """Print all findings. `window` looks at what the window needs, where there is one."""
     looks: list[tuple[str, Look]] = [
         ("Draftlight", _program),

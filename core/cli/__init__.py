@@ -1,7 +1,8 @@
 """`draftlight`: the window, and every subcommand on the same engine.
 
 Exit status: 0 done, 1 the work failed (stderr says what and what to do), 2 wrong usage, 130 stopped
-by Ctrl-C. Nothing is imported before `main()`, so that Ctrl-C is answered quietly from the start.
+by Ctrl-C, 141 nobody reads the output any more. Nothing is imported before `main()`, so that Ctrl-C
+is answered quietly from the start.
 """
 
 from __future__ import annotations
@@ -26,12 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return read(arguments[1:])
     try:
-        from core.command_line import run
+        from core.cli.command_line import run
 
         return run(arguments)
     except KeyboardInterrupt:
         return 130
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,11 +10,13 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from core.cli import tables_build
+from core.cli.arguments import out_file, readable_file, whole
+from core.cli.parser import add_command
 from core.errors import TableError
 from core.events import LearnedTable, TableInfo, TableStatus
 from core.models.naming import family_label, readable
@@ -24,17 +26,16 @@ if TYPE_CHECKING:  # importing it loads numpy, which no other command waits for
     from core.tables.memory import Done, TableMemory
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> Any:
-    """The actions and what they take. Returns the actions, for more of them."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The actions and what they take."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     def action(
         name: str, run: Callable[[argparse.Namespace], int], text: str, family: str = ""
     ) -> argparse.ArgumentParser:
-        added = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        added = add_command(actions, name, text, run)
         if family:
             added.add_argument("family", metavar="FAMILY", help=family)
-        added.set_defaults(run=run)
         return added
 
     whose = "its name in the list, or the beginning of its fingerprint"
@@ -46,16 +47,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> Any:
     load = action("load", _load, "load a family's tables as a model does, and say how that went", whose)
     load.add_argument("--previous", action="store_true", help="go back to the save before the last")
     export = action("export", _export, "write a copy of one table to a file", whose)
-    export.add_argument("path", type=Path, metavar="FILE")
-    export.add_argument("--n", type=int, help="context length, if the family has several tables")
-    export.add_argument("--slots", type=int, help="table size, if the family has several tables")
+    export.add_argument("path", type=out_file, metavar="FILE")
+    export.add_argument("--n", type=whole(), help="context length, if the family has several tables")
+    export.add_argument("--slots", type=whole(), help="table size, if the family has several tables")
     export.add_argument("--replace", action="store_true", help="overwrite FILE")
     action("import", _import, "take a table file as its family's table").add_argument(
-        "path", type=Path, metavar="FILE"
+        "path", type=readable_file, metavar="FILE"
     )
     reset = action("reset", _reset, "erase all that was learned, older generations too", f"{whose}, or all")
     reset.add_argument("--yes", action="store_true", help="do not ask")
-    return actions
+    tables_build.add_arguments(
+        add_command(actions, "build", "learn a table beforehand, from a model's own answers or from texts")
+    )
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from core.cli.parser import add_model
+from core.cli.settings_flags import add_settings, settings_from
 from core.errors import DraftlightError, RequestError
 from core.events import (
     Attachment,
@@ -22,7 +24,6 @@ from core.events import (
     failure,
 )
 from core.paths import tables_dir
-from core.settings import Settings
 
 
 class FileError(RequestError):
@@ -31,8 +32,22 @@ class FileError(RequestError):
     code = "bad-file"
 
 
-def run(options: argparse.Namespace, settings: Settings) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    add_model(parser)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--prompt", help="the question")
+    source.add_argument("--prompt-file", type=Path, metavar="F", help="the question, from a text file")
+    source.add_argument("--messages", type=Path, metavar="F.json", help='[{"role": …, "content": …}, …]')
+    parser.add_argument("--document", type=Path, metavar="F", help="a text to ask about")
+    add_settings(parser)
+    parser.add_argument("--json", action="store_true", help="one event a line")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
     """Answer what `options` ask; returns the exit status. Raises `DraftlightError` kinds."""
+    settings = settings_from(options)
     messages = _messages(options)
     from core.models.runtime import prepare
 

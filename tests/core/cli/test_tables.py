@@ -105,8 +105,8 @@ def test_export_and_import(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert files(folder) == []
     assert main(["tables", "import", str(out)]) == 0
     assert used(folder) == 50
-    assert main(["tables", "import", str(tmp_path)]) == 1
-    assert "not a regular file" in capsys.readouterr().err
+    assert main(["tables", "import", str(tmp_path)]) == 2
+    assert "Is a directory" in capsys.readouterr().err
 
 
 def test_several_tables_of_a_family_are_told_apart(folder: Path, tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from core.cli.arguments import out_file, readable_file, whole
+from core.cli.parser import UsageError
 from core.errors import RequestError, TableError
 
 if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
@@ -25,16 +27,10 @@ if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
 _SAY_EVERY_S = 1.0
 # Counted in memory: about a gigabyte.
 _MOST_TEXT_TOKENS = 3_000_000
-_COUNTS = (
-    *("kbytes", "max_tokens", "batch"),
-    *("leader_tokens", "follower_tokens", "leaders", "followers", "least_count"),
-)
 
 
-def add_action(actions: Any) -> None:
-    """`actions` are the subparsers of `draftlight tables`."""
-    text = "learn a table beforehand, from a model's own answers or from texts"
-    build = actions.add_parser("build", help=text, description=f"{text[0].upper()}{text[1:]}.")
+def add_arguments(build: argparse.ArgumentParser) -> None:
+    """What it takes."""
     source = build.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "--from-model",
@@ -44,23 +40,28 @@ def add_action(actions: Any) -> None:
     source.add_argument(
         "--corpus", nargs="+", type=Path, metavar="PATH", help="text files, or folders of them"
     )
-    build.add_argument("--out", type=Path, metavar="FILE", help="the table (for auto: default its own place)")
     build.add_argument(
-        "--kbytes", type=int, default=1500, help="about how large the table may be (default 1500)"
+        "--out", type=out_file, metavar="FILE", help="the table (for auto: default its own place)"
+    )
+    build.add_argument(
+        "--kbytes", type=whole(), default=1500, help="about how large the table may be (default 1500)"
     )
     build.add_argument(
         "--tokens",
-        type=int,
+        type=whole(0),
         default=0,
         help=f"for auto: stop after so many, earlier runs' included (default all; of texts"
         f" {_MOST_TEXT_TOKENS:,})",
     )
     model = build.add_argument_group("from a model")
     model.add_argument(
-        "--prompts", type=Path, metavar="F.jsonl", help="lines with prompt, class, then (default: ours)"
+        "--prompts",
+        type=readable_file,
+        metavar="F.jsonl",
+        help="lines with prompt, class, then (default: ours)",
     )
-    model.add_argument("--max-tokens", type=int, default=200, help="of one answer (default 200)")
-    model.add_argument("--batch", type=int, default=16, help="answers under way at once (default 16)")
+    model.add_argument("--max-tokens", type=whole(), default=200, help="of one answer (default 200)")
+    model.add_argument("--batch", type=whole(), default=16, help="answers under way at once (default 16)")
     texts = build.add_argument_group("from texts")
     texts.add_argument(
         "--for",
@@ -72,21 +73,16 @@ def add_action(actions: Any) -> None:
     texts.add_argument(
         "--tokenizer", metavar="MODEL", default="starter", help="the family's tokenizer (default starter's)"
     )
-    texts.add_argument("--leader-tokens", type=int, default=1, help="tokens of a leader (default 1)")
-    texts.add_argument("--follower-tokens", type=int, default=3, help="tokens of a follower (default 3)")
-    texts.add_argument("--leaders", type=int, default=1 << 20, help="most leaders (default 1048576)")
-    texts.add_argument("--followers", type=int, default=128, help="most followers of one (default 128)")
-    texts.add_argument("--least-count", type=int, default=2, help="a follower's fewest times (default 2)")
+    texts.add_argument("--leader-tokens", type=whole(), default=1, help="tokens of a leader (default 1)")
+    texts.add_argument("--follower-tokens", type=whole(), default=3, help="tokens of a follower (default 3)")
+    texts.add_argument("--leaders", type=whole(), default=1 << 20, help="most leaders (default 1048576)")
+    texts.add_argument("--followers", type=whole(), default=128, help="most followers of one (default 128)")
+    texts.add_argument("--least-count", type=whole(), default=2, help="a follower's fewest times (default 2)")
     build.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Build and say what it became. Raises `TableError`, `ModelError`, `RequestError`."""
-    for name in _COUNTS:
-        if getattr(options, name) < 1:
-            raise RequestError(
-                f"--{name.replace('_', '-')} {getattr(options, name)} is less than 1.", "Give more."
-            )
     if not options.corpus:
         return _from_model(options)
     return _texts_for_auto(options) if options.drafter == "auto" else _from_texts(options)
@@ -175,7 +171,7 @@ def _from_texts(options: argparse.Namespace) -> int:
     from core.tables.leader_count import LeaderCount, Shape
 
     if options.out is None:
-        raise RequestError("There is no place for the table.", "Give --out FILE.")
+        raise UsageError("There is no place for the table.", "Give --out FILE.")
     corpus = Corpus(options.corpus)
     family = load_family(options.tokenizer)
     # Two bytes an id, four where the family has more ids than that; leaders come on top.

@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from core.cli import models_profile
+from core.cli.arguments import whole
+from core.cli.parser import add_command
 from core.ctrl_c import ending_at_ctrl_c
 from core.errors import ModelError
 from core.events import DownloadProgress, ModelEntry, ModelList, fit_of
@@ -32,34 +34,37 @@ _SOURCES = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> Any:
-    """The actions and what they take. Returns the actions, for more of them."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The actions and what they take."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    def action(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        added = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        added.set_defaults(run=run)
-        return added
-
-    listing = action("list", _list, "every model here: its size, whether it fits, who can draft for it")
+    listing = add_command(
+        actions, "list", "every model here: its size, whether it fits, who can draft for it", _list
+    )
     listing.add_argument("--json", action="store_true", help="one JSON object")
     listing.add_argument(
         "--context",
-        type=int,
+        type=whole(),
         default=_CONTEXT_TOKENS,
         metavar="N",
         help=f"tokens to work memory out for (default {_CONTEXT_TOKENS})",
     )
-    download = action("download", _download, "get a model from the hub, or go on where its download stopped")
+    download = add_command(
+        actions, "download", "get a model from the hub, or go on where its download stopped", _download
+    )
     download.add_argument("model", metavar="OWNER/NAME")
     download.add_argument("--discard", action="store_true", help="remove what arrived instead")
-    action("import", _import, "list a model folder; it stays where it is").add_argument(
+    add_command(actions, "import", "list a model folder; it stays where it is", _import).add_argument(
         "path", type=Path, metavar="FOLDER"
     )
-    remove = action("remove", _remove, "erase a model; an imported one is only taken off the list")
+    remove = add_command(
+        actions, "remove", "erase a model; an imported one is only taken off the list", _remove
+    )
     remove.add_argument("model", metavar="MODEL", help="its name, hub name or folder")
     remove.add_argument("--yes", action="store_true", help="do not ask")
-    return actions
+    models_profile.add_arguments(
+        add_command(actions, "profile", "measure what checking several tokens at once costs here")
+    )
 
 
 def _list(options: argparse.Namespace) -> int:

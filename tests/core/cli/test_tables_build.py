@@ -10,9 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from core import tables_build_command
 from core.bench.runs import draftlight
-from core.cli import main
+from core.cli import main, tables_build
 from core.drafting.gram_table import GramTable
 from core.engine import Engine
 from core.models.loader import load, load_family
@@ -72,10 +71,10 @@ def test_its_own_place_is_in_the_data_folder(
 def test_what_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_toy_model(tmp_path / "toy")
     command = ["tables", "build", "--from-model", str(tmp_path / "toy")]
-    assert main([*command, "--prompts", str(tmp_path / "none.jsonl")]) == 1
+    assert main([*command, "--prompts", str(tmp_path / "none.jsonl")]) == 2
     assert "cannot be read" in capsys.readouterr().err
-    assert main([*command, "--batch", "0"]) == 1
-    assert "--batch 0" in capsys.readouterr().err
+    assert main([*command, "--batch", "0"]) == 2
+    assert "“0” is not" in capsys.readouterr().err
 
 
 def test_from_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,7 +99,7 @@ def test_from_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert next(iter(table.entries())) == tuple(space)
     assert tuple(the) in list(table.followers(tuple(space)))
     assert [path.name for path in (tmp_path / "t").iterdir()] == ["toy.frozen"]
-    assert main([*command]) == 1
+    assert main([*command]) == 2
     assert "--out" in capsys.readouterr().err
 
 
@@ -115,7 +114,7 @@ def test_it_says_how_far_it_is_at_most_once_a_second(
         now_s += 0.25
         add(count, ids, starts=starts)
 
-    monkeypatch.setattr(tables_build_command, "time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr(tables_build, "time", SimpleNamespace(monotonic=lambda: now_s))
     monkeypatch.setattr("core.tables.corpus._PIECE_BYTES", 60)
     monkeypatch.setattr(LeaderCount, "add", slow)
     write_toy_model(tmp_path / "toy")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from core import doctor_command
-from core.doctor_command import Finding, run
+from core.cli import doctor
+from core.cli.doctor import Finding, report
 from core.errors import MissingLibraryError
 
 
@@ -26,7 +26,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_a_whole_installation_is_well(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(lambda: [Finding("Window", "ok", "there")]) == 0
+    assert report(lambda: [Finding("Window", "ok", "there")]) == 0
     said = lines(capsys)
     subjects = {line[8:].split("  ")[0] for line in said if line.startswith(("ok", "note", "BROKEN"))}
     assert subjects == {
@@ -42,7 +42,7 @@ def test_what_is_broken_is_named_and_counted(home: Path, capsys: pytest.CaptureF
     def window() -> Iterator[Finding]:
         raise MissingLibraryError("libEGL is not there.", "Install it.")
 
-    assert run(window) == 1
+    assert report(window) == 1
     said = lines(capsys)
     assert any(line.startswith("BROKEN  Window") and "libEGL is not there." in line for line in said)
     assert any(line.strip() == "Install it." for line in said)
@@ -54,7 +54,7 @@ def test_a_look_that_fails_does_not_end_the_others(home: Path, capsys: pytest.Ca
         yield Finding("Window", "ok", "so far")
         raise ZeroDivisionError("one by none")
 
-    assert run(window) == 1
+    assert report(window) == 1
     said = "\n".join(lines(capsys))
     assert "so far" in said
     assert "ZeroDivisionError: one by none" in said
@@ -63,16 +63,16 @@ def test_a_look_that_fails_does_not_end_the_others(home: Path, capsys: pytest.Ca
 def test_a_missing_package_is_broken(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor_command, "_PACKAGES", ("mlx", "no-such-package"))
-    assert run() == 1
+    monkeypatch.setattr(doctor, "_PACKAGES", ("mlx", "no-such-package"))
+    assert report() == 1
     assert "BROKEN  Packages        no-such-package is not installed." in lines(capsys)
 
 
 def test_a_slow_product_is_a_note_with_the_reason(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor_command, "_matmul_gflops", lambda: 4.0)
-    assert run() == 0
+    monkeypatch.setattr(doctor, "_matmul_gflops", lambda: 4.0)
+    assert report() == 0
     said = lines(capsys)
     index = next(i for i, line in enumerate(said) if line.startswith("note    Matrix product"))
     assert "4 GFLOP/s" in said[index]
@@ -85,7 +85,7 @@ def test_a_folder_that_cannot_be_written_is_broken(
 ) -> None:
     # Read-only even for the superuser, who runs the tests in some containers.
     monkeypatch.setenv("DRAFTLIGHT_HOME", "/proc/self/fdinfo")
-    assert run() == 1
+    assert report() == 1
     said = lines(capsys)
     assert any(line.startswith("BROKEN  Data folder") and "cannot be written" in line for line in said)
     assert any("DRAFTLIGHT_HOME" in line for line in said)
@@ -96,7 +96,7 @@ def test_a_damaged_table_is_noted(home: Path, capsys: pytest.CaptureFixture[str]
     folder.mkdir(parents=True)
     name = f"{'ab' * 8}-n16-4194304.safetensors"
     (folder / name).write_bytes(b"\x10\0\0\0")
-    assert run() == 0
+    assert report() == 0
     assert any(line.startswith("note    Tables") and name in line for line in lines(capsys))
     assert (folder / name).is_file(), "looking moved it"
 
@@ -104,7 +104,7 @@ def test_a_damaged_table_is_noted(home: Path, capsys: pytest.CaptureFixture[str]
 def test_a_starter_that_is_damaged_is_noted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = home / "data" / "models" / "SmolLM2-135M-Instruct"
     folder.mkdir(parents=True)
-    assert run() == 0
+    assert report() == 0
     assert any(line.startswith("note    Starter model") and "manifest" in line for line in lines(capsys))
 
 

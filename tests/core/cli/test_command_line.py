@@ -130,7 +130,7 @@ def test_ctrl_c_while_it_is_starting_is_no_traceback() -> None:
         "import signal, sys\n"
         "class Pressed:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'core.command_line': signal.raise_signal(signal.SIGINT)\n"
+        "        if name == 'core.cli.command_line': signal.raise_signal(signal.SIGINT)\n"
         "sys.meta_path.insert(0, Pressed())\n"
         "from core.cli import main\n"
         "sys.exit(main())\n"

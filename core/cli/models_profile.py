@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 
-def run(model: str) -> int:
+from core.cli.parser import add_model
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    add_model(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
     """Measure T(w) again, probe exactness if that was never done, print both. Raises `ModelError`."""
     from core.models.runtime import prepare
 
@@ -11,7 +21,7 @@ def run(model: str) -> int:
     from core.engine import Engine
 
     engine = Engine()
-    info = engine.load(model)
+    info = engine.load(options.model)
     print(f"{info.name}, {info.dtype}: time of a block of w tokens, in plain steps")
     for context in engine.measure_cost().contexts:
         base = context.seconds[1]

@@ -1,0 +1,32 @@
+"""`draftlight bench`: one file a bench, which says what it takes; `core.bench` has what it does."""
+
+from __future__ import annotations
+
+import argparse
+
+from core.cli.bench import decode, fit, parity, prefill, quality, replay, sweep, tables, window
+from core.cli.parser import add_command
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All benches."""
+    benches = parser.add_subparsers(title="benches", metavar="BENCH", required=True)
+    decode.add_arguments(
+        add_command(benches, "decode", "decode speed of the drafters against mlx-lm's own loop")
+    )
+    parity.add_arguments(
+        add_command(benches, "parity", "is drafted greedy output the plain output, on every run")
+    )
+    window.add_arguments(
+        add_command(benches, "window", "the window: opening, scrolling, streaming, memory, its cost")
+    )
+    prefill.add_arguments(
+        add_command(benches, "prefill", "time to first token of a long document against mlx-lm")
+    )
+    quality.add_arguments(
+        add_command(benches, "quality", "what sparse reading costs in answers and likelihoods")
+    )
+    tables.add_arguments(add_command(benches, "tables", "what tables give, how large, how safe, how quick"))
+    sweep.add_arguments(add_command(benches, "sweep", "every drafter on every class: what the Lab shows"))
+    replay.add_arguments(add_command(benches, "replay", "drafters over recorded streams, without a model"))
+    fit.add_arguments(add_command(benches, "fit", "the weights of auto's evidence, from recorded answers"))

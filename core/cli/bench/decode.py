@@ -1,0 +1,50 @@
+"""`draftlight bench decode`."""
+
+from __future__ import annotations
+
+import argparse
+
+from core.cli.arguments import listed, names, of_setting, readable_file, whole
+from core.cli.bench.shared import DRAFTERS, add_answer_length, add_draft_model, add_out
+from core.cli.parser import add_model
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    add_model(parser)
+    parser.add_argument(
+        "--prompts", type=readable_file, metavar="F.jsonl", help="lines with prompt and class"
+    )
+    parser.add_argument("--pairs", type=whole(), default=3, help="measured pairs a configuration (default 3)")
+    parser.add_argument(
+        "--drafters",
+        type=names("drafter", DRAFTERS),
+        default=("off", "ngram-simple"),
+        help="comma-separated names (default off,ngram-simple)",
+    )
+    parser.add_argument(
+        "--k",
+        type=listed(of_setting("ngram_simple.k")),
+        default=(2, 7),
+        help="draft lengths of ngram-simple (default 2,7)",
+    )
+    parser.add_argument(
+        "--n-min",
+        type=listed(of_setting("ngram_simple.n_min")),
+        default=(2, 3),
+        help="shortest matches of ngram-simple (default 2,3)",
+    )
+    add_draft_model(parser, layers=6)
+    parser.add_argument(
+        "--max-prompt-tokens", type=whole(), default=800, help="longer prompts are cut (default 800)"
+    )
+    add_answer_length(parser)
+    add_out(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure."""
+    from core.bench.decode import run as measure
+
+    return measure(options)

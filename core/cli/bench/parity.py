@@ -1,0 +1,45 @@
+"""`draftlight bench parity`."""
+
+from __future__ import annotations
+
+import argparse
+
+from core.cli.arguments import listed, of_setting, readable_file, whole
+from core.cli.bench.shared import add_answer_length, add_out
+from core.cli.parser import add_model
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    add_model(parser)
+    parser.add_argument(
+        "--prompts", type=readable_file, metavar="F.jsonl", help="lines with prompt and class"
+    )
+    parser.add_argument(
+        "--lengths",
+        type=listed(whole()),
+        default=(600, 800),
+        help="prompt lengths in tokens (default 600,800)",
+    )
+    parser.add_argument(
+        "--k", type=listed(of_setting("ngram_simple.k")), default=(2, 7), help="draft lengths (default 2,7)"
+    )
+    parser.add_argument(
+        "--n-min",
+        type=listed(of_setting("ngram_simple.n_min")),
+        default=(2, 3),
+        help="shortest matches (default 2,3)",
+    )
+    parser.add_argument(
+        "--runs", type=whole(), default=3, help="runs a side (default 3, so 9 comparisons a cell)"
+    )
+    add_answer_length(parser)
+    add_out(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure."""
+    from core.bench.parity import run as measure
+
+    return measure(options)

@@ -1,0 +1,33 @@
+"""Options that several benches take."""
+
+from __future__ import annotations
+
+import argparse
+
+from core.cli.arguments import out_folder, whole
+from core.settings.declaration import find
+
+DRAFTERS = find("drafting.drafter").choices
+# `auto` chooses among the others.
+SCORERS = tuple(name for name in find("prefill.scorer").choices if name != "auto")
+
+
+def add_out(parser: argparse.ArgumentParser, text: str = "for the results and the report") -> None:
+    """The folder for what was found."""
+    parser.add_argument("--out", type=out_folder, required=True, metavar="DIR", help=text)
+
+
+def add_draft_model(parser: argparse.ArgumentParser, layers: int) -> None:
+    """Who drafts for `draft-model`: a model, or the first `layers` of the one that is measured."""
+    parser.add_argument("--draft-model", default="", help="for draft-model (default: a cut-down copy)")
+    parser.add_argument(
+        "--draft-layers",
+        type=whole(),
+        default=layers,
+        help=f"layers of the cut-down copy (default {layers})",
+    )
+
+
+def add_answer_length(parser: argparse.ArgumentParser, tokens: int = 128) -> None:
+    """How long an answer may be."""
+    parser.add_argument("--max-tokens", type=whole(), default=tokens, help=f"of an answer (default {tokens})")

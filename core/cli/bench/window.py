@@ -1,0 +1,31 @@
+"""`draftlight bench window`, which the window's part of the installation does."""
+
+from __future__ import annotations
+
+import argparse
+
+from core.cli.arguments import names, whole
+from core.cli.bench.shared import add_out
+from core.cli.parser import add_model
+from core.cli.window import window_part
+
+_PARTS = ("start", "ready", "scenes", "cost")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    add_model(parser)
+    parser.add_argument(
+        "--parts",
+        type=names("part", _PARTS),
+        default=_PARTS,
+        help=f"comma-separated (default {','.join(_PARTS)})",
+    )
+    parser.add_argument("--pairs", type=whole(), default=9, help="measured pairs of the cost (default 9)")
+    add_out(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure."""
+    return int(window_part("bench")(str(options.out), options.model, options.parts, options.pairs))

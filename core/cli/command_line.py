@@ -1,0 +1,70 @@
+"""The command line: every command, and how one ends."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import sys
+from collections.abc import Sequence
+
+from core.cli import bench, doctor, generate, models, tables, window
+from core.cli.output import OutputGoneError, guarded_output
+from core.cli.parser import Parser, UsageError, add_command
+from core.errors import DraftlightError, SettingError
+
+# 128 and SIGPIPE's number, as shells count what `head` ends.
+_NOBODY_READS = 141
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Do what the arguments say; the status. Errors are said on stderr, Ctrl-C is passed on."""
+    try:
+        with guarded_output():
+            return _run(arguments)
+    except (OutputGoneError, BrokenPipeError):
+        return _NOBODY_READS
+    except DraftlightError as error:  # the last of the output could not be written
+        return _say(error)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        options = parser().parse_args(arguments)
+        if getattr(options, "loads", False):
+            models.fetch(options.model)
+        return int(options.run(options))
+    except OutputGoneError:
+        raise
+    except DraftlightError as error:
+        return _say(error)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        print(f"draftlight: {named}{error.strerror or error}.", file=sys.stderr)
+        return 1
+
+
+def _say(error: DraftlightError) -> int:
+    print(f"draftlight: {error}", file=sys.stderr)
+    return 2 if isinstance(error, SettingError | UsageError) else 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """Of all commands."""
+    root = Parser(prog="draftlight", description="Chat with a local model and see why it is fast.")
+    root.add_argument("--version", action="version", version=importlib.metadata.version("draftlight"))
+    window.add_arguments(root)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND")
+    generate.add_arguments(add_command(commands, "generate", "answer one prompt in the terminal"))
+    models.add_arguments(
+        add_command(commands, "models", "which are here, what fits, downloads, what a model costs")
+    )
+    tables.add_arguments(
+        add_command(commands, "tables", "what the drafters learned: list, save, share, erase")
+    )
+    bench.add_arguments(add_command(commands, "bench", "measure"))
+    doctor.add_arguments(
+        add_command(commands, "doctor", "what is installed, what is fast, what is not and why")
+    )
+    return root
