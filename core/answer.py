@@ -172,7 +172,7 @@ class Answer:
             Sampler(plan.settings.sampling),
             vocabulary=loaded.info.vocabulary,
             drafts=plan.spec.drafts,
-            gate=None if plan.cost else self._gate,
+            gate=self._gate if plan.cost is None or plan.settings.gate.mode == "prompt" else None,
             planner=Planner(plan.cost) if plan.cost else None,
             recycles=plan.spec.recycles,
             exactness=plan.exactness,

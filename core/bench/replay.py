@@ -141,8 +141,9 @@ def replay_stream(
     gate_settings: GateSettings,
     planner: Planner | None = None,
 ) -> Tally:
-    """One answer, step by step. With a planner the gate stays open."""
-    gate = Gate(gate_settings, forced=planner is not None, cost=cost)
+    """One answer, step by step. With a planner the gate stays open, but for one that the prompt decides."""
+    planned = planner is not None and gate_settings.mode != "prompt"
+    gate = Gate(gate_settings, forced=planned, cost=cost)
     gate.begin(stream.prompt)
     drafter.begin(stream.prompt)
     tally, position = Tally(), 0

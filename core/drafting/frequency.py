@@ -10,7 +10,11 @@ the best follower is kept as counts rise and looked for again only after it lost
 
 Deviations from the seed:
 - It keeps counting what has left its window. Here such counts leave too, so memory is bounded
-  and old text cannot outvote new text, which is what the seed says its window is for.
+  and old text cannot outvote new text, which is what the seed says its window is for. With
+  `frequency.counts` at `all` they stay, as in the seed, and the invariant is of all tokens since the
+  prompt began.
+- `frequency.low_streak`, off by default, starts afresh after poor drafts as ngram-mod's seed does.
+  The counts are this request's own, so nobody else loses anything.
 - Keys are the ids themselves, not their FNV-1a hash: exact, and as fast in Python.
 - Ties, which the seed leaves open, go to the more recent follower.
 """
@@ -76,6 +80,9 @@ class FrequencyDrafter:
     def __init__(self, settings: Frequency) -> None:
         self._k = settings.k
         self._window_tokens = settings.window_tokens
+        self._keeps_all = settings.counts == "all"
+        self._low_streak = settings.low_streak
+        self._poor = 0
         self._contexts = tuple(range(settings.order_max - 1, 0, -1))
         self._capacity = sum(max(0, self._window_tokens - length) for length in self._contexts)
         self._reset()
@@ -86,12 +93,15 @@ class FrequencyDrafter:
 
     def observe(self, tokens: Sequence[int]) -> None:
         # What has already left the window when the last token arrives need not be counted.
-        skipped = max(0, len(tokens) - self._window_tokens)
+        skipped = 0 if self._keeps_all else max(0, len(tokens) - self._window_tokens)
         if skipped:
             self._reset(time=self._time + skipped)
         for token in islice(tokens, skipped, None):
             if len(self._window) == self._window_tokens:
-                self._forget_oldest()
+                if self._keeps_all:
+                    self._window.popleft()
+                else:
+                    self._forget_oldest()
             self._count(token)
 
     def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
@@ -109,11 +119,22 @@ class FrequencyDrafter:
         return Draft.chain(tail[known:])
 
     def feedback(self, draft: Draft, accepted: int) -> None:
-        """Unused: what was accepted is counted when it is observed."""
+        """Counts poor drafts in a row; enough of them empty the counts, but for the last few tokens'."""
+        if not self._low_streak or not len(draft):
+            return
+        self._poor = 0 if 2 * accepted >= len(draft) else self._poor + 1
+        if self._poor >= self._low_streak:
+            tail = list(islice(reversed(self._window), self._contexts[0]))[::-1]
+            self._reset(time=self._time)
+            for token in tail:
+                self._count(token)
 
     def occupancy(self) -> Occupancy:
-        """Different runs of tokens that are counted, of the most that the window has room for."""
-        return Occupancy(self._runs, self._capacity)
+        """Different runs of tokens that are counted, of the most that the window has room for.
+
+        Counts that stay have no such bound: then of what there is.
+        """
+        return Occupancy(self._runs, max(self._capacity, self._runs) if self._keeps_all else self._capacity)
 
     def _guess(self, tail: list[int]) -> int | None:
         for length in self._contexts:
@@ -151,4 +172,5 @@ class FrequencyDrafter:
         self._window: deque[int] = deque()
         self._tables: dict[int, dict[tuple[int, ...], _Followers]] = {n: {} for n in self._contexts}
         self._runs = 0
+        self._poor = 0
         self._time = time

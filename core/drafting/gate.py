@@ -9,7 +9,11 @@ rests for some tokens, then looks again for a few steps; rests double while look
 Asking a drafter that has no guess is not free: the loop cannot run one step ahead. Such a step
 counts as slightly longer than a plain one, so a drafter with nothing to say ends in a rest, too.
 
-States: `drafting` ⇄ `resting`. Invariant: a forced gate is always open and never changes state.
+In mode `prompt` the score decides alone, as in the seed: below the threshold an answer is never
+drafted, else at every step. That holds for planned drafters, too, which else need no gate.
+
+States: `drafting` ⇄ `resting`. Invariants: a forced gate is always open and never changes state; one
+of mode `prompt` never changes state within an answer.
 Knows no clock, drafter or model; `cost` says what a width costs on this machine.
 """
 
@@ -74,6 +78,7 @@ class Gate:
     ) -> None:
         self._settings = settings
         self._forced = forced or settings.mode == "always"
+        self._once = not self._forced and settings.mode == "prompt"
         self._cost = cost
         self._state: GateState = "drafting"
         self._reason: str = ""
@@ -95,9 +100,14 @@ class Gate:
         self._tokens_left = 0
         self._open_again()
         share = f"{self._repetition:.0%} of the prompt repeats"
+        repeats = self._repetition >= self._settings.repetition
         if self._forced:
             self._reason = "drafting was asked for at every step"
-        elif self._repetition >= self._settings.repetition:
+        elif self._once and not repeats:
+            self._state = "resting"
+            self._rests = 1
+            self._reason = f"only {share}; this answer is not drafted"
+        elif repeats:
             self._reason = share
         else:
             self._rest(f"only {share}")
@@ -112,6 +122,8 @@ class Gate:
         Width 1 is a step without a draft. A cut last step counts like any other.
         """
         if self._state == "resting":
+            if self._once:
+                return
             self._tokens_left -= accepted + 1
             if self._tokens_left <= 0:
                 self._open_again()
@@ -120,7 +132,7 @@ class Gate:
         self._steps += 1
         self._emitted = self._emitted * _DECAY + accepted + 1
         self._spent = self._spent * _DECAY + (self._cost(width) if width > 1 else 1.0 + _ASKING_COST)
-        if self._forced or self._steps < _LOOK_STEPS:
+        if self._forced or self._once or self._steps < _LOOK_STEPS:
             return
         gain = self._emitted / self._spent
         if gain < 1.0:

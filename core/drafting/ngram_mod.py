@@ -4,13 +4,18 @@ Owns how well one request's drafts did. The table is the memory, `Scribe` writes
 strategy: a look-up feeds its own guess back into the window, up to k times.
 
 Deviation: low acceptance (below a half, three drafts in a row) wipes the table in the seed. Others
-share the table, so here the *request* pauses, 8 tokens at first and up to 32 while its drafts stay
-poor, and goes on teaching. Replaying recorded answers chose so short a pause: half-wrong drafts
-still pay mostly, pauses of 32 tokens lost 4 % of the throughput and these lose 1 %.
+share the table, so here `poor_drafts` chooses what the *request* does:
 
-And a draft of which nothing came makes the table prove itself: this request drafts again once a
-guess that was made in silence came true. A look-up costs nothing, a draft does, so a table that is
-always wrong, whoever filled it, costs one draft and not one after each pause.
+`pause`, the default: it pauses, 8 tokens at first and up to 32 while its drafts stay poor, and goes
+on teaching. Replaying recorded answers chose so short a pause: half-wrong drafts still pay mostly,
+pauses of 32 tokens lost 4 % of the throughput and these lose 1 %. And a draft of which nothing came
+makes the table prove itself: this request drafts again once a guess that was made in silence came
+true. A look-up costs nothing, a draft does, so a table that is always wrong, whoever filled it,
+costs one draft and not one after each pause.
+
+`reset`: the seed's, as far as nobody else loses by it. From then on this request asks an empty table
+of its own, filled with what is written from there; the shared one is taught as ever and keeps
+everything, and the next request starts with it. It neither pauses nor doubts, as in the seed.
 """
 
 from __future__ import annotations
@@ -34,6 +39,8 @@ class NgramModDrafter:
         self._settings = settings
         self._table = table
         self._scribe = Scribe(table)
+        # What is drafted from: the shared table, or an empty one of this request's own.
+        self._reader = self._scribe
         self._seen: int = 0
         self._poor: int = 0
         self._doublings: int = 0
@@ -41,7 +48,7 @@ class NgramModDrafter:
         self._doubted: bool = False
 
     def begin(self, prompt: Sequence[int]) -> None:
-        self._scribe = Scribe(self._table)
+        self._reader = self._scribe = Scribe(self._table)
         self._scribe.read(prompt)
         self._seen = len(prompt)
         self._poor = self._doublings = self._resume_at = 0
@@ -49,6 +56,8 @@ class NgramModDrafter:
 
     def observe(self, tokens: Sequence[int]) -> None:
         self._seen += len(tokens)
+        if self._reader is not self._scribe:
+            self._reader.hear(tokens)
         for place, token in enumerate(tokens):
             if not self._doubted:
                 self._scribe.hear(tokens[place:])
@@ -61,10 +70,11 @@ class NgramModDrafter:
         """Unused: the table holds only what was said."""
 
     def draft(self, budget: int) -> Draft:
-        table, value = self._table, self._scribe.hash
-        if self.paused or self._doubted or not self._scribe.full:
+        reader = self._reader
+        table, value = reader.table, reader.hash
+        if self.paused or self._doubted or not reader.full:
             return EMPTY
-        tail = list(self._scribe.window)
+        tail = list(reader.window)
         for index in range(min(self._settings.k, budget)):
             token = table.get(value)
             if token is None:
@@ -74,22 +84,27 @@ class NgramModDrafter:
         return Draft.chain(tail[table.n :])
 
     def feedback(self, draft: Draft, accepted: int) -> None:
-        """Counts poor drafts in a row; enough of them pause this request, never the table.
+        """Counts poor drafts in a row; enough of them pause this request or empty what it asks.
 
         One of which nothing came is doubted until a guess comes true.
         """
         if not draft.tokens:
             return
-        self._doubted = accepted == 0
+        settings = self._settings
+        resets = settings.poor_drafts == "reset"
+        self._doubted = accepted == 0 and not resets
         self._table.record(min(accepted + 1, len(draft)), accepted)
-        if accepted >= self._settings.low_acceptance * len(draft):
+        if accepted >= settings.low_acceptance * len(draft):
             self._poor = self._doublings = 0
             return
         self._poor += 1
-        if self._poor >= self._settings.low_streak:
-            self._resume_at = self._seen + (self._settings.pause_tokens << self._doublings)
-            self._doublings = min(self._doublings + 1, _MOST_DOUBLINGS)
+        if self._poor >= settings.low_streak:
             self._poor = 0
+            if resets:
+                self._start_afresh()
+                return
+            self._resume_at = self._seen + (settings.pause_tokens << self._doublings)
+            self._doublings = min(self._doublings + 1, _MOST_DOUBLINGS)
 
     def figures(self) -> TableFigures:
         """The table's counters."""
@@ -102,3 +117,9 @@ class NgramModDrafter:
     def paused(self) -> bool:
         """Whether poor drafts have silenced this request for now."""
         return self._seen < self._resume_at
+
+    def _start_afresh(self) -> None:
+        """Ask an empty table from here on, behind the same last tokens."""
+        table = self._table
+        self._reader = Scribe(NgramTable(table.n, table.slots))
+        self._reader.hear(self._scribe.window)

@@ -12,6 +12,8 @@ from msgspec import Meta, Struct
 from core.errors import SettingError
 
 DrafterName = Literal["off", "auto", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model"]
+PoorDrafts = Literal["pause", "reset"]
+CountsKept = Literal["window", "all"]
 CachebackMode = Literal["dual", "dynamic", "frozen"]
 CachebackTree = Literal["planned", "paper"]
 
@@ -197,10 +199,25 @@ class NgramMod(Struct, frozen=True, forbid_unknown_fields=True):
             ge=1,
             le=64,
             title="Poor drafts in a row",
-            description="After this many the answer goes on without drafts for a while.",
+            description="After this many the answer does what is chosen below.",
             extra={"unit": "drafts"},
         ),
     ] = 3
+    # Seed 001 wipes its table. Others share this one, so a reset is this answer's alone.
+    poor_drafts: Annotated[
+        PoorDrafts,
+        Meta(
+            title="After poor drafts",
+            description="What an answer does after poor drafts in a row. The shared table is never wiped.",
+            extra={
+                "labels": {"pause": "Pause", "reset": "Start afresh"},
+                "notes": {
+                    "pause": "Goes on without drafts for a while.",
+                    "reset": "Goes on with an empty table of its own, for the rest of this answer.",
+                },
+            },
+        ),
+    ] = "pause"
     pause_tokens: Annotated[
         int,
         Meta(
@@ -242,10 +259,34 @@ class Frequency(Struct, frozen=True, forbid_unknown_fields=True):
             ge=16,
             le=65536,
             title="Window",
-            description="Only this many of the latest tokens are counted.",
+            description="Only this many of the latest tokens are counted, or looked at.",
             extra={"unit": "tokens"},
         ),
     ] = 512
+    counts: Annotated[
+        CountsKept,
+        Meta(
+            title="Counts",
+            description="Whether what has left the window still counts.",
+            extra={
+                "labels": {"window": "Of the window", "all": "All"},
+                "notes": {
+                    "window": "Counts leave with the tokens.",
+                    "all": "Counts stay until the answer ends, and take memory with its length.",
+                },
+            },
+        ),
+    ] = "window"
+    low_streak: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=64,
+            title="Start afresh after",
+            description="So many drafts in a row, of which less than half came, empty the counts. 0: never.",
+            extra={"unit": "drafts"},
+        ),
+    ] = 0
 
 
 class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):

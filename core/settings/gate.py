@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-GateMode = Literal["auto", "always"]
+GateMode = Literal["auto", "always", "prompt"]
 
 
 class Gate(Struct, frozen=True, forbid_unknown_fields=True):
@@ -18,10 +18,11 @@ class Gate(Struct, frozen=True, forbid_unknown_fields=True):
             title="Draft when",
             description="Whether drafting stops where it does not pay.",
             extra={
-                "labels": {"auto": "It pays", "always": "Always"},
+                "labels": {"auto": "It pays", "always": "Always", "prompt": "The prompt repeats"},
                 "notes": {
                     "auto": "Stops drafting where few guesses are accepted, and looks again later.",
                     "always": "Drafts at every step, even where it is slower.",
+                    "prompt": "Decides once, by the prompt, for the whole answer.",
                 },
             },
         ),
@@ -32,7 +33,8 @@ class Gate(Struct, frozen=True, forbid_unknown_fields=True):
             ge=0.0,
             le=1.0,
             title="Least repetition",
-            description="Drafting waits if a smaller share of the prompt's three-token runs repeats.",
+            description="Drafting waits, or stays off, if a smaller share of the prompt's"
+            " three-token runs repeats.",
             extra={"step": 0.01},
         ),
     ] = 0.02

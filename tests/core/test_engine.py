@@ -362,3 +362,15 @@ def test_an_engine_holds_all_threads_unless_told_otherwise(toy_engine: Engine) -
         assert finished.effective.threads.startswith(f"{threads_at_start()} of {threads_at_start()}: ")
     else:
         assert not finished.effective.threads
+
+
+@pytest.mark.parametrize("drafter", ["auto", "frequency"])
+def test_a_gate_that_the_prompt_decides_holds_for_planned_drafters_too(
+    toy_engine: Engine, drafter: str
+) -> None:
+    wanted = {"drafting.drafter": drafter, "gate.mode": "prompt"}
+    _, finished = run(toy_engine, list(range(5, 60)), settings(**wanted))
+    assert finished.stats.drafted == 0
+    toy_engine.forget()
+    _, finished = run(toy_engine, [5, 6, 7, 8] * 12, settings(**wanted))
+    assert finished.stats.drafted > 0

@@ -237,3 +237,45 @@ def test_doubt_changes_nothing_that_is_learned(n: int, prompt: list[int], answer
             drafter.feedback(Draft.chain([1]), 0)
         drafter.observe(answer)
     assert content(tables[0]) == content(tables[1])
+
+
+def test_a_reset_is_the_requests_own_and_the_table_keeps_everything() -> None:
+    table = NgramTable(16, ROOMY)
+    drafter, neighbour = (
+        NgramModDrafter(NgramMod(poor_drafts=how), table)  # type: ignore[arg-type]
+        for how in ("reset", "pause")
+    )
+    for one in (drafter, neighbour):
+        one.begin([*PASSAGE, *PASSAGE[:16]])
+    before = content(table)
+    # A draft of which nothing came is no reason to doubt: only the streak counts.
+    drafter.feedback(Draft.chain([1, 2, 3, 4]), 0)
+    _poor(drafter, 1)
+    assert drafter.draft(6).tokens == PASSAGE[16:22]
+    _poor(drafter, 1)
+    assert not drafter.paused
+    assert drafter.draft(6) == Draft()
+    assert content(table) == before
+    assert neighbour.draft(6).tokens == PASSAGE[16:22]
+    # What it writes from here on it drafts from, and teaches the shared table.
+    other = [1000 + token for token in range(60)]
+    drafter.observe([*other, *other[:20]])
+    assert drafter.draft(6).tokens == tuple(other[20:26])
+    assert len(content(table)) > len(before)
+    _poor(drafter, 3)
+    assert drafter.draft(6) == Draft()
+    drafter.begin([*PASSAGE[:16]])
+    assert drafter.draft(6).tokens == PASSAGE[16:22]
+
+
+@given(windows, few_ids, few_ids)
+def test_resets_change_nothing_that_is_learned(n: int, prompt: list[int], answer: list[int]) -> None:
+    tables = [NgramTable(n, SLOTS) for _ in range(2)]
+    for how, table in zip(("reset", "pause"), tables):
+        drafter = NgramModDrafter(NgramMod(n=max(2, n), poor_drafts=how, low_streak=1), table)  # type: ignore[arg-type]
+        drafter.begin(prompt)
+        for token in answer:
+            _poor(drafter, 1)
+            drafter.draft(4)
+            drafter.observe([token])
+    assert content(tables[0]) == content(tables[1])
