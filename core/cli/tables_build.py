@@ -62,6 +62,12 @@ def add_arguments(build: argparse.ArgumentParser) -> None:
     )
     model.add_argument("--max-tokens", type=whole(), default=200, help="of one answer (default 200)")
     model.add_argument("--batch", type=whole(), default=16, help="answers under way at once (default 16)")
+    model.add_argument(
+        "--ids",
+        type=out_file,
+        metavar="FILE",
+        help="write what was said there, too, as ids: enough to go on from elsewhere",
+    )
     texts = build.add_argument_group("from texts")
     texts.add_argument(
         "--for",
@@ -93,7 +99,9 @@ def _from_model(options: argparse.Namespace) -> int:
 
     prepare()
     from core.models.loader import load
+    from core.rehearsal.answer_ids import save_ids, shipped_ids
     from core.rehearsal.conversations import default_conversations, read_conversations
+    from core.rehearsal.records import read_records
     from core.rehearsal.rehearsal import Plan, Rehearsal
     from core.tables.built import rehearsal_paths
     from core.tables.gram_count import Pruning
@@ -111,7 +119,7 @@ def _from_model(options: argparse.Namespace) -> int:
         most_tokens=options.tokens,
         pruning=Pruning(most_bytes=options.kbytes * 1024),
     )
-    rehearsal = Rehearsal(loaded, conversations, plan)
+    rehearsal = Rehearsal(loaded, conversations, plan, shipped_ids(loaded.info))
     stopped = _answer(rehearsal)
     done = [rehearsal.progress(), *rehearsal.make_table()][-1]
     if not done.contexts:
@@ -121,6 +129,12 @@ def _from_model(options: argparse.Namespace) -> int:
         f"{table}: {done.contexts:,} contexts, {table.stat().st_size / 1024:,.0f} KiB,"
         f" from {done.answered:,} of {done.prompts:,} answers, {done.tokens:,} tokens"
     )
+    if options.ids is not None:
+        kept = save_ids(options.ids, read_records(records), loaded.info)
+        print(
+            f"{options.ids}: {len(kept.answers):,} answers, {kept.tokens:,} tokens,"
+            f" {options.ids.stat().st_size / 1024:,.0f} KiB"
+        )
     if stopped:
         print("Stopped. The same command goes on from here.")
     return 130 if stopped else 0

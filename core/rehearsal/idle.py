@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from core.errors import DraftlightError
 from core.events import RehearsalState, Rehearsing, WaitsFor
 from core.models.loader import LoadedModel
+from core.rehearsal.answer_ids import shipped_ids
 from core.rehearsal.conversations import default_conversations, read_conversations
 from core.rehearsal.rehearsal import Plan, Progress, Rehearsal
 from core.tables.built import rehearsal_paths
@@ -188,4 +189,5 @@ def _begin(loaded: LoadedModel) -> Rehearsal:
         chunk_tokens=_CHUNK_TOKENS,
         table_every_tokens=_TABLE_EVERY_TOKENS,
     )
-    return Rehearsal(loaded, read_conversations(default_conversations()), plan)
+    conversations = read_conversations(default_conversations())
+    return Rehearsal(loaded, conversations, plan, shipped_ids(loaded.info))

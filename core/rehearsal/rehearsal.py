@@ -2,7 +2,9 @@
 
 `work()` is a generator: each `next` is one forward pass, or one step of counting, so whoever runs
 it can stop for good or for a while after any piece. What was answered is on disk by then; only
-answers under way are lost. Started again, it passes over what is answered already.
+answers under way are lost. Started again, it passes over what is answered already; what this model
+said when it rehearsed elsewhere (`core.rehearsal.answer_ids`) is written to the records as if it had
+been said here.
 
 MLX's thread only. Knows no settings and no command line.
 """
@@ -17,6 +19,7 @@ from msgspec import Struct
 from core.events import Message
 from core.models.loader import LoadedModel
 from core.models.prompt import render
+from core.rehearsal.answer_ids import AnswerIds, prompt_key
 from core.rehearsal.answers import Answered, GreedyAnswers
 from core.rehearsal.conversations import Conversation
 from core.rehearsal.records import Records, read_records
@@ -30,7 +33,7 @@ class Plan(Struct, frozen=True):
 
     `max_tokens` bounds an answer, `most_tokens` all of them (0: no bound). `batch` answers are
     under way at once; a step reads at most `chunk_tokens` of a prompt. The table is written at the
-    end, and each time `table_every_tokens` more are answered, unless that is 0.
+    end, and each time `table_every_tokens` more are answered here, unless that is 0.
     """
 
     records: Path
@@ -59,25 +62,33 @@ class _Turn(Struct, frozen=True):
 
 
 class Rehearsal:
-    """Of one model over `conversations`."""
+    """Of one model over `conversations`. `begun` is what it said elsewhere."""
 
-    def __init__(self, loaded: LoadedModel, conversations: Sequence[Conversation], plan: Plan) -> None:
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        conversations: Sequence[Conversation],
+        plan: Plan,
+        begun: AnswerIds | None = None,
+    ) -> None:
         self._loaded = loaded
+        self._begun = begun.answers if begun else {}
         self._conversations = conversations
         self._plan = plan
         self._done: dict[tuple[int, ...], list[int]] = {}
         self._turns: dict[int, _Turn] = {}
         self._prompts = sum(1 + len(conversation.then) for conversation in conversations)
-        self._asked = self._answered = self._tokens = self._new = 0
+        self._asked = self._answered = self._tokens = self._taken_tokens = self._new = 0
 
     def work(self) -> Generator[Progress, None, None]:
         """Answer, then count and write the table. Raises `TableError`."""
         every, due = self._plan.table_every_tokens, 0
         for progress in self.answer():
             yield progress
-            if every and progress.tokens >= (due := due or _next(progress.tokens, every)):
+            said_here = progress.tokens - self._taken_tokens
+            if every and said_here >= (due := due or _next(said_here, every)):
                 yield from self.make_table()
-                due = _next(progress.tokens, every)
+                due = _next(said_here, every)
         if self._new or not self._plan.table.exists():
             yield from self.make_table()
 
@@ -94,8 +105,14 @@ class Rehearsal:
             waiting = iter(self._conversations)
             try:
                 while not self._enough():
-                    while answers.waiting < plan.batch and (held := next(waiting, None)) is not None:
-                        self._ask(answers, held, (Message("user", held.prompt),))
+                    while not self._enough() and answers.waiting < plan.batch:
+                        held = next(waiting, None)
+                        if held is None:
+                            break
+                        before = self._answered
+                        self._ask(answers, records, held, (Message("user", held.prompt),))
+                        if self._answered > before:
+                            yield self.progress()
                     if not answers.busy:
                         break
                     for answered in answers.step():
@@ -134,11 +151,15 @@ class Rehearsal:
     def _enough(self) -> bool:
         return 0 < self._plan.most_tokens <= self._tokens
 
-    def _ask(self, answers: GreedyAnswers, held: Conversation, messages: tuple[Message, ...]) -> None:
+    def _ask(
+        self, answers: GreedyAnswers, records: Records, held: Conversation, messages: tuple[Message, ...]
+    ) -> None:
         """Queue the first turn of `held`, from `messages` on, that has no answer yet."""
         while True:
             ids = tuple(render(self._loaded.tokenizer, messages).ids)
             out = self._done.get(ids)
+            if out is None:
+                out = self._take(records, held, ids)
             if out is None:
                 break
             self._answered += 1
@@ -158,6 +179,16 @@ class Rehearsal:
         self._turns[key] = _Turn(held, messages, ids)
         answers.ask(key, ids)
 
+    def _take(self, records: Records, held: Conversation, ids: tuple[int, ...]) -> list[int] | None:
+        """What was said to `ids` elsewhere, now in the records, too."""
+        out = self._begun.get(prompt_key(ids))
+        if out is not None:
+            records.add(Stream(list(ids), out, held.kind))
+            self._done[ids] = out
+            self._tokens += len(out)
+            self._taken_tokens += len(out)
+        return out
+
     def _keep(self, answers: GreedyAnswers, records: Records, answered: Answered) -> None:
         turn = self._turns.pop(answered.key)
         records.add(
@@ -166,7 +197,7 @@ class Rehearsal:
         self._done[turn.ids] = answered.out
         self._tokens += len(answered.out)
         self._new += 1
-        self._ask(answers, turn.conversation, turn.messages)
+        self._ask(answers, records, turn.conversation, turn.messages)
 
     def _text(self, out: Sequence[int]) -> str:
         stops = self._loaded.eos

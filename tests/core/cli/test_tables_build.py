@@ -15,6 +15,8 @@ from core.cli import main, tables_build
 from core.drafting.gram_table import GramTable
 from core.engine import Engine
 from core.models.loader import load, load_family
+from core.rehearsal import answer_ids
+from core.rehearsal.answers import GreedyAnswers
 from core.rehearsal.records import read_records
 from core.settings import Settings, assign_all
 from core.tables.built import TEXTS_SUFFIX, load_built, texts_path
@@ -43,6 +45,31 @@ def test_from_a_model(tmp_path: Path, prompts: Path, capsys: pytest.CaptureFixtu
     assert main(command) == 0
     assert "from 6 of 6 answers" in capsys.readouterr().out
     assert len(list(read_records(tmp_path / "t.grams.answers.jsonl"))) == 6
+
+
+def test_from_a_model_with_its_ids_to_go_on_from(
+    tmp_path: Path, prompts: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_toy_model(tmp_path / "toy")
+    shipped = tmp_path / "shipped"
+    monkeypatch.setattr(answer_ids, "shipped_dir", lambda: shipped)
+    command = ["tables", "build", "--from-model", str(tmp_path / "toy"), "--prompts", str(prompts)]
+    command += ["--max-tokens", "8", "--batch", "3"]
+    ids = shipped / "toy.answers.xz"
+    assert main([*command, "--out", str(tmp_path / "t.grams"), "--ids", str(ids)]) == 0
+    assert f"{ids}: 6 answers, " in capsys.readouterr().out
+    # Elsewhere, where the model must not be asked again.
+    monkeypatch.setattr(GreedyAnswers, "step", lambda self: pytest.fail("it was answered already"))
+    assert main([*command, "--out", str(tmp_path / "u.grams")]) == 0
+    assert "from 6 of 6 answers" in capsys.readouterr().out
+    one, other = (
+        {
+            tuple(stream.prompt): stream.out
+            for stream in read_records(tmp_path / f"{name}.grams.answers.jsonl")
+        }
+        for name in "tu"
+    )
+    assert one == other
 
 
 def test_its_own_place_is_in_the_data_folder(

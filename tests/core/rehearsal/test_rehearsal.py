@@ -11,6 +11,7 @@ from core.errors import RequestError, TableError
 from core.events import Message
 from core.models.loader import LoadedModel
 from core.models.prompt import render
+from core.rehearsal.answer_ids import save_ids
 from core.rehearsal.conversations import Conversation, default_conversations, read_conversations
 from core.rehearsal.records import Records, read_records
 from core.rehearsal.rehearsal import Plan, Rehearsal
@@ -76,8 +77,36 @@ def test_a_finished_one_asks_nothing_again(toy: LoadedModel, plan: Plan) -> None
     list(rehearsal(toy, plan).answer())
     before = plan.records.read_bytes()
     again = rehearsal(toy, plan)
-    assert list(again.answer()) == []
+    assert {progress.tokens for progress in again.answer()} == {again.progress().tokens}
     assert (again.progress().answered, plan.records.read_bytes()) == (PROMPTS, before)
+
+
+def test_it_goes_on_from_what_was_said_elsewhere(toy: LoadedModel, plan: Plan, tmp_path: Path) -> None:
+    """The same records and, without probabilities, the same table; only what is missing is asked."""
+    list(rehearsal(toy, plan).work())
+    whole = {tuple(stream.prompt): stream.out for stream in read_records(plan.records)}
+    ids = save_ids(tmp_path / "toy.answers.xz", list(read_records(plan.records))[:-3], toy.info)
+    elsewhere = Plan(tmp_path / "e" / "toy.jsonl", tmp_path / "e" / "toy.grams", batch=2, max_tokens=6)
+    again = Rehearsal(toy, CONVERSATIONS, elsewhere, ids)
+    done = list(again.work())[-1]
+    assert {tuple(stream.prompt): stream.out for stream in read_records(elsewhere.records)} == whole
+    assert (done.answered, done.tokens) == (PROMPTS, sum(map(len, whole.values())))
+    assert done.contexts > 10
+    said_here = [stream for stream in read_records(elsewhere.records) if stream.tops]
+    assert len(said_here) == 3, "what was taken over has no probabilities, and what was said has"
+    assert [s.cls for s in read_records(elsewhere.records) if s.prompt == said_here[0].prompt] != ["prompt"]
+
+
+def test_what_was_said_elsewhere_is_within_the_tokens_asked_for_and_makes_no_early_table(
+    toy: LoadedModel, plan: Plan, tmp_path: Path
+) -> None:
+    list(rehearsal(toy, plan).answer())
+    ids = save_ids(tmp_path / "toy.answers.xz", read_records(plan.records), toy.info)
+    few = Plan(tmp_path / "few.jsonl", tmp_path / "few.grams", batch=1, max_tokens=6, most_tokens=7)
+    assert list(Rehearsal(toy, CONVERSATIONS, few, ids).answer())[-1].answered < PROMPTS
+    often = Plan(tmp_path / "o.jsonl", tmp_path / "o.grams", batch=2, max_tokens=6, table_every_tokens=5)
+    tables = [progress for progress in Rehearsal(toy, CONVERSATIONS, often, ids).work() if progress.contexts]
+    assert len(tables) == 1, "only the one at the end"
 
 
 def test_it_stops_at_the_tokens_asked_for(toy: LoadedModel, plan: Plan) -> None:
