@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.bench import decode, fit, parity, prefill, quality, replay, sweep, tables, window
+from core.cli.bench import decode, fit, neighbours, parity, prefill, quality, replay, sweep, tables, window
 from core.cli.parser import add_command
 
 
@@ -28,5 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     tables.add_arguments(add_command(benches, "tables", "what tables give, how large, how safe, how quick"))
     sweep.add_arguments(add_command(benches, "sweep", "every drafter on every class: what the Lab shows"))
+    neighbours.add_arguments(
+        add_command(benches, "neighbours", "answers beside another busy program, threads held and adapting")
+    )
     replay.add_arguments(add_command(benches, "replay", "drafters over recorded streams, without a model"))
     fit.add_arguments(add_command(benches, "fit", "the weights of auto's evidence, from recorded answers"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import time
@@ -16,10 +15,9 @@ from core.bench.neighbours import (
     NeighbourResults,
     _company,
     busy_loop,
-    run,
     write_report,
 )
-from core.errors import RequestError
+from core.cli import main
 from core.models import blas
 
 _HERE = Environment(
@@ -59,9 +57,8 @@ def test_the_loop_works_inside_the_block_and_is_gone_after_it() -> None:
 
 
 def test_it_is_refused_where_the_number_of_threads_is_fixed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(blas, "why_threads_are_fixed", lambda: "OMP_NUM_THREADS is set")
-    options = argparse.Namespace(prompts=None, model="starter", out=tmp_path)
-    with pytest.raises(RequestError, match="OMP_NUM_THREADS is set"):
-        run(options)
+    assert main(["bench", "neighbours", "--model", "starter", "--out", str(tmp_path)]) == 1
+    assert "OMP_NUM_THREADS is set" in capsys.readouterr().err
