@@ -83,12 +83,15 @@ class AnswerBody(TextCanvas):
         """Lay out one piece more of a text that was there before, so wide; whether that was all."""
         self.height_for(width)
         pieces = self._text.pieces
-        if len(self.boxes) < len(pieces):
-            self.append_pieces([pieces[len(self.boxes)]])
-        if len(self.boxes) < len(pieces):
-            return False
-        self._open = len(self._text.open)
-        self._place_parts()
+        try:
+            if not self.is_given_up and len(self.boxes) < len(pieces):
+                self.append_pieces([pieces[len(self.boxes)]])
+            if not self.is_given_up and len(self.boxes) < len(pieces):
+                return False
+            self._open = len(self._text.open)
+            self._place_parts()
+        except Exception as error:
+            self.give_up(error)
         return True
 
     def append(self, tokens: Sequence[Token]) -> None:
@@ -158,6 +161,14 @@ class AnswerBody(TextCanvas):
     # ---- growing
 
     def _apply(self, change: Change) -> None:
+        if self.is_given_up:
+            return
+        try:
+            self._show(change)
+        except Exception as error:
+            self.give_up(error)
+
+    def _show(self, change: Change) -> None:
         kept = self._selected_source()
         # The caret stands at the end, and goes from there.
         dirty_top = self.boxes[-1].bottom - self._theme.zoom * _CARET_LINE_PX if self.boxes else 0.0

@@ -22,6 +22,9 @@ from app.chat.thoughts import Tag, certain_end, find_tag
 from app.chat.token_table import TokenTable
 from core.events import Token
 
+# Characters that are read again with all that comes; more of them stand as written until their end.
+_LONGEST_OPEN = 8_000
+
 
 class Change(Struct, frozen=True):
     """`closed` follow the pieces that were closed before; `open` is all that is open now.
@@ -188,14 +191,14 @@ class AnswerText:
             pieces = (open_code_piece(source, code.start, code.body, end, code.language),)
         else:
             end = shown_end(source, start, end)
-            if reads_early(source, start, end):
-                if self._certain <= start:
-                    self._certain, self._before = start, ""
+            if self._certain <= start:
+                self._certain, self._before = start, ""
+            if end - self._certain <= _LONGEST_OPEN and reads_early(source, start, end):
                 read = read_open(source, self._certain, end, self._before)
                 self._certain, self._before = read.start, read.before
                 certain, pieces = read.pieces[: read.certain], read.pieces[read.certain :]
             else:
-                piece = plain_piece(source, start, end)
+                piece = plain_piece(source, self._certain, end)
                 pieces = (piece,) if piece.text else ()
         if self._closing:
             pieces = tuple(replace(piece, thought=self.thoughts[-1].start) for piece in pieces)

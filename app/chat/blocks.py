@@ -28,7 +28,7 @@ _ITEM = re.compile(r"( {0,3})([-*+]|(\d{1,9})[.)])([ \t]+|$)")
 _QUOTE = re.compile(r" {0,3}>")
 # A line that has only begun and may still become anything: an item, a heading, a rule, a fence.
 _UNSURE = re.compile(
-    r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(?:[-*+_#>|=~`\s]*|\d{1,9}[.)]?[ \t]*|`{3,}[^`]*|~{3,}.*)"
+    r"[ \t]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+(?:[-*+_#>|=~`\s]*|\d{1,9}[.)]?[ \t]*|`{3,}[^`]*|~{3,}.*)"
 )
 
 BlockKind = Literal["blank", "text", "fence", "item"]
@@ -197,6 +197,13 @@ class BlockSplitter:
         else:
             self._kind = "text"
             self._formula = closing_mark(line)
+
+
+def open_code(source: str, start: int) -> OpenCode | None:
+    """The fenced code at the left margin that the block from `start` on is, if it is one."""
+    stop = source.find("\n", start)
+    match = _FENCE.match(source[start : len(source) if stop < 0 else stop].rstrip("\r"))
+    return OpenCode(start, stop + 1, match.group(2)) if match and stop >= 0 else None
 
 
 def shown_end(source: str, start: int, end: int) -> int:

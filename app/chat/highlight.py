@@ -8,11 +8,13 @@ may change what a word is, and the work stays in proportion to the text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
+
+from app.chat.unshown import report
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -22,6 +24,9 @@ WordKind = Literal["keyword", "string", "number", "comment", "name"]
 _GROWN_BY = 1.25
 _GROWN_CHARACTERS = 80
 _TOKENS_A_LOOK = 40
+# A lexer is a set of regular expressions: with a line or a text without end one match may take minutes.
+_LONGEST = 100_000
+_LONGEST_LINE = 2_000
 
 
 class Stretch(Struct, frozen=True, gc=False):
@@ -49,6 +54,9 @@ class Highlight:
         if self._lexer is None or not (enough or (whole and grown)):
             return
         self._length = len(text)
+        if len(text) > _LONGEST or max(map(len, text.split("\n"))) > _LONGEST_LINE:
+            self._lexer, self._words, self.stretches = None, None, []
+            return
         # Not `get_tokens`: that takes white space off the ends, and places would be off.
         self._words = iter(self._lexer.get_tokens_unprocessed(text))
         self._fresh = []
@@ -56,7 +64,11 @@ class Highlight:
     def advance(self, time_is_up: Callable[[], bool]) -> bool:
         """Go on until done or `time_is_up()`; whether there is nothing left to do."""
         while self._words is not None:
-            part = list(islice(self._words, _TOKENS_A_LOOK))
+            try:
+                part = list(islice(self._words, _TOKENS_A_LOOK))
+            except Exception as error:  # a lexer is any program's grammar, met by any text
+                report("The colours of code", error)
+                self._lexer, self._fresh, part = None, [], []
             if not part:
                 self.stretches, self._words = self._fresh, None
                 return True
@@ -69,7 +81,7 @@ class Highlight:
         return True
 
 
-@cache
+@lru_cache(64)
 def lexer_for(language: str) -> Lexer | None:
     """The lexer of that language by any of its names; None if there is none."""
     from pygments.lexers import get_lexer_by_name  # only once somebody shows code

@@ -9,6 +9,7 @@ character still belongs to some token.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ class _Reader:
         self.origins: list[int] = []
         self.styles: list[Styled] = []
         self._open: list[tuple[Style, int, str]] = []
+        self._inside: Counter[Style] = Counter()  # how many of each are open
 
     def take(self, node: Node) -> None:
         kind, _, edge = node.type.rpartition("_")
@@ -76,7 +78,7 @@ class _Reader:
             # An automatic link is shown with its address tidied: match what is still alike.
             self._loosely(text)
             return
-        if not any(style == "link" for style, _, _ in self._open):
+        if not self._inside["link"]:
             start = len(self.origins)
             for low, high in bare_links(text):
                 self.styles.append(Styled(start + low, start + high, "link", text[low:high]))
@@ -146,6 +148,7 @@ class _Reader:
                 mark = "<" if node.markup == "autolink" else "["
             found = self.content.find(mark, self.at)
             self.at = found + len(mark) if found >= 0 else self.at
+            self._inside[style] += 1
             self._open.append((style, len(self.origins), str(node.attrGet("href") or "")))
             return
         if style == "link":
@@ -157,8 +160,10 @@ class _Reader:
             found = self.content.find(node.markup, self.at)
             self.at = found + len(node.markup) if found >= 0 else self.at
         if self._open:
-            _, start, target = self._open.pop()
-            if start < len(self.origins):
+            opened, start, target = self._open.pop()
+            self._inside[opened] -= 1
+            # Bold in bold is bold: thousands of them would be as many formats over the same words.
+            if start < len(self.origins) and not self._inside[opened]:
                 self.styles.append(Styled(start, len(self.origins), style, target))
 
     def _skip_target(self) -> None:

@@ -2,12 +2,13 @@
 
 Not typesetting: fractions become a/b, indices and exponents the small characters Unicode has (else
 ^(…) and _(…)), symbols themselves. Nothing is lost: what is not known stands as it was written,
-braces and all. Places never go backwards.
+braces and all, and so does a whole formula that is too deep or too long. Places never go backwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from app.chat.latex_symbols import ACCENTS, DOUBLE_STRUCK, DROPPED, PLAIN, SPACES, SUB, SUPER, SYMBOLS
 
@@ -15,19 +16,29 @@ Glyph = tuple[str, int]  # one visible character and its offset in the source
 
 _MATRICES = {"matrix": "  ", "pmatrix": "()", "bmatrix": "[]", "vmatrix": "||", "Bmatrix": "{}"}
 _FRACTIONS = {"frac", "dfrac", "tfrac", "cfrac"}
-_DEEPEST = 40
+# No formula that people write comes near these: one that is deeper or longer stands as it was written.
+_DEEPEST = 60
+_LONGEST = 10_000
 
 
 def legible(source: str) -> tuple[str, tuple[int, ...]]:
     """The formula `source` (without its dollar signs) as text, and each character's offset."""
+    try:
+        read = _Reader(source).formula()
+    except _Beyond:
+        return source, tuple(range(len(source)))
     glyphs: list[Glyph] = []
-    for glyph, place in _trim(_Reader(source).sequence()):
+    for glyph, place in _trim(read):
         if glyph == " " and glyphs and glyphs[-1][0].isspace():
             continue
         if glyph in "\n;" and glyphs and glyphs[-1][0] == " ":
             glyphs.pop()
         glyphs.append((glyph, place))
     return "".join(glyph for glyph, _ in glyphs), tuple(place for _, place in glyphs)
+
+
+class _Beyond(Exception):
+    """The formula is deeper or longer than what is made legible."""
 
 
 class _Reader:
@@ -37,7 +48,27 @@ class _Reader:
         self.depth = 0
         self.matrix = 0
 
-    def sequence(self, stop: str = "") -> list[Glyph]:
+    def formula(self) -> list[Glyph]:
+        """All of it. Raises `_Beyond`."""
+        if len(self.source) > _LONGEST:
+            raise _Beyond
+        return self._sequence("")
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        """One level down: whatever calls itself again goes through here."""
+        if self.depth == _DEEPEST:
+            raise _Beyond
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+    def _group(self, stop: str) -> list[Glyph]:
+        """Everything up to `stop`, one level down."""
+        with self._deeper():
+            return self._sequence(stop)
+
+    def _sequence(self, stop: str) -> list[Glyph]:
         """Everything up to `stop` (which is stepped over) or the end."""
         shown: list[Glyph] = []
         while self.at < len(self.source):
@@ -71,15 +102,14 @@ class _Reader:
         if self.at >= len(self.source):
             return []
         character, place = self.source[self.at], self.at
-        if character == "{" and self.depth < _DEEPEST:
+        if character == "{":
             self.at += 1
-            self.depth += 1
-            inner = self.sequence("}")
-            self.depth -= 1
+            inner = self._group("}")
             closed = self.source[self.at - 1] == "}" and self.at - 1 > place
             return inner if closed else [("{", place), *inner]
         if character == "\\":
-            return self._command()
+            with self._deeper():
+                return self._command()
         self.at += 1
         return [("−" if character == "-" else character, place)]
 
@@ -144,7 +174,7 @@ class _Reader:
         index: list[Glyph] = []
         if self.source[self.at : self.at + 1] == "[":
             self.at += 1
-            index = self.sequence("]")
+            index = self._group("]")
         sign = max(self.at - 1, place)
         small = [(SUPER.get(glyph, glyph), at) for glyph, at in index]
         return [*small, ("√", sign), *_wrapped(self._atom(), sign)]
@@ -183,7 +213,7 @@ class _Reader:
         """A command nobody here knows, with the groups behind it, as written."""
         while self.source[self.at : self.at + 1] == "{":
             self.at += 1
-            self.sequence("}")
+            self._group("}")
         return [(self.source[i], i) for i in range(place, self.at)]
 
 
@@ -210,6 +240,9 @@ def _wrapped(inner: Sequence[Glyph], place: int) -> list[Glyph]:
 
 
 def _accented(name: str, inner: list[Glyph], place: int) -> list[Glyph]:
+    # Marks of marks double the text with each level.
+    if len(inner) > _LONGEST:
+        raise _Beyond
     mark = ACCENTS[name]
     visible = [glyph for glyph, _ in inner]
     if len(visible) == 1 or name in ("overline", "underline"):

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 _SCHEMES = frozenset(("http", "https", "mailto"))
 _BARE = re.compile(r"\bhttps?://[^\s<>\"`]+")
+_LONGEST = 2_000  # characters; nobody opens a longer one
 
 
 def may_open(address: str) -> bool:
@@ -23,6 +24,8 @@ def bare_links(text: str) -> Iterator[tuple[int, int]]:
     """Where addresses stand in `text`, without the punctuation of the sentence around them."""
     for match in _BARE.finditer(text):
         end = match.end()
+        if end - match.start() > _LONGEST:
+            continue
         while end > match.start():
             last, address = text[end - 1], text[match.start() : end]
             unpaired = last in ")]}" and address.count(last) > address.count("([{"[")]}".index(last)])

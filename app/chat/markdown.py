@@ -3,7 +3,7 @@
 Paragraphs, headings, lists, quotes, fenced and indented code, tables and rules; inline bold,
 italic, struck, code, links and formulas. Line breaks stay where the model wrote them. HTML and link
 definitions are text: nothing the model wrote is hidden except syntax that has been carried out,
-and nothing is ever fetched.
+and nothing is ever fetched. What is deeper or larger than anybody writes stands as it was written.
 
 A block that is still being written is read with `read_open`, which says from where the next reading
 may go on, so that the two hundredth item of a list costs what the second one did.
@@ -21,17 +21,25 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.chat.blocks import open_code
 from app.chat.inline import InlineText, align_inline
 from app.chat.links import may_open
-from app.chat.math_rules import add_math, open_formula
-from app.chat.piece import Align, Cell, Piece, PieceKind, Styled
+from app.chat.math_rules import add_math, add_paragraph, open_formula
+from app.chat.piece import Align, Cell, Piece, PieceKind, Styled, open_code_piece, plain_piece
 from app.chat.spans import Segment, segments_of
+from app.chat.unshown import report
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token as Node
 
 _BULLET = "•"
+# A quote is one level, a list two. What is deeper the parser would leave out.
+_DEEPEST = 18
+_LONGEST = 50_000  # characters of a block that is read as Markdown
+_MOST_CELLS = 4_000  # of a table
+_MOST_COLUMNS = 100
 # What a block begins with that nothing before it in the same container can change any more.
 _BEGINNINGS = ("list_item_open", "paragraph_open", "heading_open", "table_open", "fence", "code_block", "hr")
 _MARK = re.compile(r"[ \t]*(?:>|([-*+]|\d{1,9}[.)])(?=[ \t]|$))")
@@ -60,6 +68,16 @@ def parse_block(source: str, start: int, end: int, before: str = "") -> tuple[Pi
 
 def read_open(source: str, start: int, end: int, before: str = "") -> OpenBlock:
     """The pieces of the source range [start, end), and from where more of it can be read on."""
+    if end - start > _LONGEST:
+        return OpenBlock((_large(source, start, end),), 0, start, before)
+    try:
+        return _read(source, start, end, before)
+    except Exception as error:
+        report("A block of Markdown", error)
+        return OpenBlock((plain_piece(source, start, end),), 0, start, before)
+
+
+def _read(source: str, start: int, end: int, before: str) -> OpenBlock:
     text = source[start:end]
     # The parser normalises line ends itself, by length; doing it here keeps offsets alike.
     shown = before + text.replace("\r\n", " \n").replace("\r", "\n").replace("\0", "\ufffd")
@@ -92,6 +110,15 @@ def read_open(source: str, start: int, end: int, before: str = "") -> OpenBlock:
     return OpenBlock(pieces, certain - skipped, walk.place_of(reached), context)
 
 
+def _large(source: str, start: int, end: int) -> Piece:
+    """A block that is too long to be read: fenced code as such, anything else as it was written."""
+    code = open_code(source, start)
+    if code is None:
+        return plain_piece(source, start, end)
+    shown_end = start + len(source[start:end].rstrip("\r\n"))
+    return replace(open_code_piece(source, start, code.body, shown_end, code.language), source_end=end)
+
+
 def _emptied(line: str, items: int) -> str:
     """`line` up to its mark that begins so many list items, and a heading without words behind it.
 
@@ -118,7 +145,20 @@ def _parser() -> MarkdownIt:
     # What may not be opened is no link: it stays as the model wrote it, address and all.
     parser.validateLink = may_open  # type: ignore[method-assign,assignment]
     add_math(parser)
+    names: list[str] = parser.block.ruler.get_active_rules()
+    parser.block.ruler.before(names[0], "deep", _deep)
     return parser
+
+
+def _deep(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    """In so many quotes and lists, lines up to an empty one are a paragraph, whatever they begin with."""
+    if state.level < _DEEPEST or silent:
+        return False
+    last = start_line + 1
+    while last < end_line and not state.isEmpty(last) and not 0 <= state.sCount[last] < state.blkIndent:
+        last += 1
+    add_paragraph(state, start_line, last)
+    return True
 
 
 @dataclass
@@ -139,6 +179,7 @@ class _Walk:
     marker: str = ""
     rows: list[list[tuple[InlineText, list[int]]]] = field(default_factory=list)
     in_table: bool = False
+    cells: int = 0
     aligns: list[Align] = field(default_factory=list)
     table_map: list[int] | None = None
 
@@ -174,6 +215,7 @@ class _Walk:
                 self._add("rule", "", (), (), node.map)
             case "table_open":
                 self.in_table, self.table_map, self.rows, self.aligns = True, node.map, [], []
+                self.cells = 0
             case "th_open":
                 style = str(node.attrGet("style") or "")
                 self.aligns.append("right" if "right" in style else "center" if "center" in style else "left")
@@ -251,6 +293,9 @@ class _Walk:
     def _inline(self, node: Node) -> None:
         first = node.map[0] if node.map else 0
         if self.in_table:
+            self.cells += 1
+            if self.cells > _MOST_CELLS:
+                return
             cell = align_inline(node.content, node.children or ())
             self.rows[-1].append((cell, self._cell_places(node.content, first)))
             return
@@ -260,6 +305,18 @@ class _Walk:
         origins = [self.offset + places[origin] for origin in inline.origins]
         kind: PieceKind = "heading" if self.level else "text"
         self._add(kind, inline.text, segments_of(origins), inline.styles, node.map)
+
+    def _as_written(self, lines: Sequence[int]) -> None:
+        """Those lines, whatever they mean."""
+        first, last = self._line_start(lines[0]), self._line_start(lines[1])
+        content = self.text[first:last].rstrip("\n")
+        self._add(
+            "text",
+            content,
+            segments_of(range(self.offset + first, self.offset + first + len(content))),
+            (),
+            lines,
+        )
 
     def _code(self, node: Node) -> None:
         first, last = node.map or (0, 0)
@@ -283,6 +340,9 @@ class _Walk:
 
     def _table(self) -> None:
         """All rows in one text, as a spreadsheet takes them: tabs between cells, a line a row."""
+        if self.cells > _MOST_CELLS or len(self.aligns) > _MOST_COLUMNS:
+            self._as_written(self.table_map or (0, 0))
+            return
         text: list[str] = []
         origins: list[int] = []
         styles: list[Styled] = []

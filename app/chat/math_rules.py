@@ -48,11 +48,14 @@ def open_formula(text: str) -> int | None:
         return None
     lines = text.split("\n")
     number = 0
+    known: dict[str, int | None] = {}  # the next line that may end one, of those looked for before
     while number < len(lines):
         mark = closing_mark(_MARKS.sub("", lines[number], count=1))
         if mark:
-            ends = (at for at in range(number + 1, len(lines) - 1) if _may_end(lines[at], mark))
-            end = next(ends, None)
+            end = known.get(mark, 0)
+            if end is not None and end <= number:
+                ends = (at for at in range(number + 1, len(lines) - 1) if _may_end(lines[at], mark))
+                end = known[mark] = next(ends, None)
             if end is None:
                 return number
             # A line that closes one does not open another.
@@ -85,8 +88,8 @@ def _inline(state: StateInline, silent: bool) -> bool:
     found = _OPEN.match(state.src, state.pos, state.posMax)
     if found:
         mark = _close_of(found)
-        end = state.src.find(mark, found.end(), state.posMax)
-        if end < 0 or not state.src[found.end() : end].strip():
+        end = _next_place(state, mark, found.end())
+        if not 0 <= end <= state.posMax - len(mark) or not state.src[found.end() : end].strip():
             return False
         whole = bool(found.group(1))  # an environment says by its marks what it is
         inner = (found.start(), end + len(mark)) if whole else (found.end(), end)
@@ -104,6 +107,16 @@ def _inline(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _next_place(state: StateInline, mark: str, start: int) -> int:
+    """Where `mark` comes next in the whole text, −1 if nowhere; looked for once, not for each opening."""
+    known: dict[tuple[str, str], tuple[int, int]] = state.env.setdefault("closing_marks", {})
+    since, place = known.get((mark, state.src), (start + 1, -1))
+    if not (since <= start and (place < 0 or start <= place)):
+        place = state.src.find(mark, start)
+        known[mark, state.src] = (start, place)
+    return place
+
+
 def _block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
     """Lines of one formula are one paragraph, though they look like lists or headings."""
     if state.is_code_block(start_line):
@@ -114,24 +127,36 @@ def _block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> b
         return False
     mark = _close_of(match)
     last, rest = start_line, line[match.end() :]
+    # Each line of a paragraph may open a formula: for all of them the end is looked for once.
+    vain: dict[tuple[str, int, int, int], int] = state.env.setdefault("vain_openings", {})
+    place = (mark, state.level, state.blkIndent, end_line)
+    if mark not in rest and start_line < vain.get(place, 0):
+        return False
     while mark not in rest:
         last += 1
         if last >= end_line or state.isEmpty(last) or state.sCount[last] < state.blkIndent:
+            vain[place] = last
             return False
         rest = _line(state, last)
     if not _ends(rest, mark):
+        vain[place] = last
         return False  # words follow in the same line: a paragraph with a formula in it
     if silent:
         return True
-    state.line = last + 1
+    add_paragraph(state, start_line, last + 1)
+    return True
+
+
+def add_paragraph(state: StateBlock, start_line: int, end_line: int) -> None:
+    """Those lines as a paragraph, and on behind them."""
+    state.line = end_line
     opening = state.push("paragraph_open", "p", 1)
-    opening.map = [start_line, state.line]
+    opening.map = [start_line, end_line]
     node = state.push("inline", "", 0)
-    node.content = state.getLines(start_line, state.line, state.blkIndent, False).strip()
-    node.map = [start_line, state.line]
+    node.content = state.getLines(start_line, end_line, state.blkIndent, False).strip()
+    node.map = [start_line, end_line]
     node.children = []
     state.push("paragraph_close", "p", -1)
-    return True
 
 
 def _line(state: StateBlock, number: int) -> str:

@@ -26,7 +26,7 @@ def pieces_of(content: str) -> tuple[Piece, ...]:
         if (
             len(pieces) != 1
             or pieces[0].kind != "code"
-            or not content[block.start :].lstrip().startswith(("```", "~~~"))
+            or not content[block.start : block.end].lstrip().startswith(("```", "~~~"))
         ):
             continue
         if content[plain_from : block.start].strip():

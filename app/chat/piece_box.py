@@ -26,6 +26,7 @@ _CODE_PAD_LEFT_PX = 14
 _CODE_PAD_TOP_PX = 9
 _CODE_PAD_BOTTOM_PX = 12
 _CODE_RADIUS_PX = 9
+_LABEL_CHARACTERS = 60
 _LIST_INDENT_PX = 24
 _MARKER_GAP_PX = 6
 _MARKER_HANG_PX = 6
@@ -156,8 +157,8 @@ class PieceBox:
             return range(0)
         return self.layout.lines_between(clip.top() - self.text_top, clip.bottom() - self.text_top)
 
-    def paint_around(self, painter: QPainter, theme: Theme) -> None:
-        """Frame, rules and marker: everything but the text and its tints."""
+    def paint_around(self, painter: QPainter, theme: Theme, lines: range) -> None:
+        """Frame, rules and marker, and what is behind code in `lines`: all but the text and its tints."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for level in range(self.piece.quotes):
             x = self.left - (self.piece.quotes - level) * _QUOTE_INDENT_PX * self._zoom
@@ -179,7 +180,8 @@ class PieceBox:
             indent, gap = _LIST_INDENT_PX * self._zoom, _MARKER_GAP_PX * self._zoom
             x = self.left - max(indent, self._marker_width + gap)
             painter.drawText(QPointF(x, baseline), self.piece.marker)
-        self._paint_inline_code(painter, theme)
+        if lines:
+            self._paint_inline_code(painter, theme, lines)
 
     def _paint_frame(self, painter: QPainter, theme: Theme) -> None:
         shape = QPainterPath()
@@ -194,7 +196,9 @@ class PieceBox:
             self.left + _CODE_PAD_LEFT_PX, self.top + 1, self.frame.width() / 2, CODE_HEADER_PX - 1
         )
         painter.drawText(
-            header, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.piece.language
+            header,
+            Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft,
+            self.piece.language[:_LABEL_CHARACTERS],
         )
 
     def _paint_grid(self, painter: QPainter, theme: Theme, table: TableLayout) -> None:
@@ -202,13 +206,15 @@ class PieceBox:
             line = QRectF(self.left, round(self.text_top + height), table.table_width, 1)
             painter.fillRect(line, theme.color("hair" if number else "hair2"))
 
-    def _paint_inline_code(self, painter: QPainter, theme: Theme) -> None:
+    def _paint_inline_code(self, painter: QPainter, theme: Theme, lines: range) -> None:
+        first, last = self.layout.lines[lines[0]].start, self.layout.lines[lines[-1]].end
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("fill1"))
         for styled in self.piece.styles:
-            if styled.style != "code":
+            start, end = max(styled.start, first), min(styled.end, last)
+            if styled.style != "code" or start >= end:
                 continue
-            for rect in self.layout.rects(styled.start, styled.end):
+            for rect in self.layout.rects(start, end):
                 rect.translate(self.text_left, self.text_top)
                 painter.drawRoundedRect(rect.adjusted(-2, 2, 2, -2), 4, 4)
 

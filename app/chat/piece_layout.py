@@ -8,8 +8,9 @@ Coordinates are relative to the text's own left top.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPainter, QTextCharFormat, QTextLayout
@@ -19,6 +20,7 @@ from app.chat.text_chunk import Chunk, VisualLine, lay_out
 from app.chat.text_style import TextStyle
 
 _LONG_CHUNK_LINES = 14
+_LONG_CHUNK_CHARACTERS = 2_000
 _KEPT_OPEN_LINES = 3
 
 
@@ -37,7 +39,9 @@ class PieceLayout:
         self.text = ""
         self.lines: list[VisualLine] = []
         self._width = width
-        self._styles = styles
+        self._styles = sorted(styles, key=lambda styled: styled.start)
+        # Up to where each of them or one before it reaches.
+        self._reach = list(accumulate((styled.end for styled in self._styles), max))
         self._link = link
         self._chunks: list[Chunk] = []
         self.extend(text)
@@ -119,22 +123,34 @@ class PieceLayout:
                 drawn.layout.draw(painter, where, ranges, clip.adjusted(-8, -30, 8, 30))
 
     def _add(self, start: int, text: str) -> None:
-        """Lay out one hard line; cut it while it is long."""
-        top = len(self.lines) * self.style.line_px
-        chunk = Chunk(start, text, top)
-        lines = self._lay_out(chunk)
-        if len(lines) > _LONG_CHUNK_LINES:
-            cut = lines[-_KEPT_OPEN_LINES].start
-            head = Chunk(start, text[: cut - start], top)
-            self._chunks.append(head)
-            self.lines += self._lay_out(head)
-            self._add(cut, text[cut - start :])
-            return
-        self._chunks.append(chunk)
-        self.lines += lines
+        """Lay out one hard line, in parts while it is long."""
+        while True:
+            top = len(self.lines) * self.style.line_px
+            part = text[:_LONG_CHUNK_CHARACTERS]
+            chunk = Chunk(start, part, top)
+            lines = self._lay_out(chunk)
+            is_last = len(part) == len(text)
+            if is_last and len(lines) <= _LONG_CHUNK_LINES:
+                self._chunks.append(chunk)
+                self.lines += lines
+                return
+            # Thousands of characters that take no room stand on one line: then it is cut anywhere.
+            cut = lines[-_KEPT_OPEN_LINES].start - start if len(lines) > _KEPT_OPEN_LINES else len(part)
+            if cut < len(part):
+                chunk = Chunk(start, text[:cut], top)
+                lines = self._lay_out(chunk)
+            self._chunks.append(chunk)
+            self.lines += lines
+            start, text = start + cut, text[cut:]
 
     def _lay_out(self, chunk: Chunk) -> list[VisualLine]:
-        return lay_out(chunk, self.style, self._width, self._styles, self._link)
+        return lay_out(chunk, self.style, self._width, self._styles_in(chunk), self._link)
+
+    def _styles_in(self, chunk: Chunk) -> Sequence[Styled]:
+        """Of all styles those that reach into `chunk`."""
+        first = bisect_right(self._reach, chunk.start)
+        last = bisect_left(self._styles, chunk.start + len(chunk.text), key=lambda styled: styled.start)
+        return self._styles[first:last]
 
 
 def _ranges(chunk: Chunk, colours: Sequence[tuple[int, int, QColor]]) -> list[QTextLayout.FormatRange]:

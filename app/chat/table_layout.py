@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 
-from app.chat.piece import Piece
+from app.chat.piece import Cell, Piece
 from app.chat.piece_layout import PieceLayout
 from app.chat.text_chunk import Chunk, lay_out
 from app.chat.text_style import TextStyle
@@ -65,9 +66,8 @@ class TableLayout(PieceLayout):
         self.text = text
         widths = self._widths()
         top = 0.0
-        count = max((cell.row for cell in self._piece.cells), default=-1) + 1
-        for row in range(count):
-            top = self._add_row(row, top, widths)
+        for _, cells in groupby(self._piece.cells, key=lambda cell: cell.row):
+            top = self._add_row(list(cells), top, widths)
         return 0
 
     def line_near(self, x: float, y: float) -> int:
@@ -95,18 +95,18 @@ class TableLayout(PieceLayout):
                 chunk = self.lines[cell.first].chunk
                 chunk.layout.draw(painter, QPointF(left, top + chunk.top))
 
-    def _add_row(self, number: int, top: float, widths: list[float]) -> float:
+    def _add_row(self, row: Sequence[Cell], top: float, widths: list[float]) -> float:
         cells: list[_Cell] = []
         tallest = 1
-        for cell in self._piece.cells:
-            if cell.row != number:
-                continue
+        for cell in row:
             left = sum(widths[: cell.column]) + cell.column * _GAP_PX
             width = widths[cell.column]
             aligns = self._piece.aligns
             align = aligns[cell.column] if cell.column < len(aligns) else "left"
             chunk = Chunk(cell.start, self.text[cell.start : cell.end], top + _PAD_PX)
-            lines = lay_out(chunk, self.style, width, self._styles, self._link, left=left, align=align)
+            lines = lay_out(
+                chunk, self.style, width, self._styles_in(chunk), self._link, left=left, align=align
+            )
             first = len(self.lines)
             self.lines += lines
             tallest = max(tallest, len(lines))
@@ -121,9 +121,8 @@ class TableLayout(PieceLayout):
         metrics = QFontMetricsF(self.style.font)
         for cell in self._piece.cells:
             text = self.text[cell.start : cell.end]
-            (line, *_) = lay_out(
-                Chunk(cell.start, text, 0), self.style, _ENDLESS_PX, self._styles, self._link
-            )
+            chunk = Chunk(cell.start, text, 0)
+            (line, *_) = lay_out(chunk, self.style, _ENDLESS_PX, self._styles_in(chunk), self._link)
             natural[cell.column] = max(natural[cell.column], line.line.naturalTextWidth() + 1)
             longest = max((metrics.horizontalAdvance(word) for word in text.split()), default=0.0)
             # Headings are bold, and bold is wider than the metrics say.

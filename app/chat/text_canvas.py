@@ -2,6 +2,7 @@
 
 Owns layout, painting of plain text, and selection with mouse and keyboard. It stretches over the
 reading column and `MARGIN_PX` more on each side, where tints and the focus ring may reach.
+A text that it cannot lay out or paint it gives up, and says so in its place.
 It does not know tokens; `AnswerBody` adds them through `paint_under_text` and `pointer_moved`.
 """
 
@@ -23,6 +24,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QWidget
 
+from app.chat import strings
 from app.chat.accessible_text import ReadAloud, make_readable
 from app.chat.canvas_menu import canvas_menu
 from app.chat.caret import Move, moved
@@ -34,6 +36,7 @@ from app.chat.piece import Piece, gap_px
 from app.chat.piece_box import PieceBox
 from app.chat.selection import Place, Selection, everything, selected_text, word_at
 from app.chat.text_style import answer_style
+from app.chat.unshown import report
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_found
 from app.theme.theme import Theme
@@ -62,6 +65,7 @@ class TextCanvas(ReadAloud):
     """`height_for(width)` and `set_pieces` are what its owner needs; width is the column's."""
 
     height_changed = Signal()
+    gave_up = Signal()
     drag_moved = Signal(QPoint)  # the mouse selects and is at this global point
     drag_ended = Signal()
 
@@ -74,6 +78,7 @@ class TextCanvas(ReadAloud):
         self._theme = theme
         self._size = size
         self._width = 720
+        self.is_given_up = False
         self.boxes: list[PieceBox] = []
         self._selection: Selection | None = None
         self.beyond: Selecting | None = None  # who selects over several texts, if this is one of them
@@ -86,6 +91,8 @@ class TextCanvas(ReadAloud):
         self.setCursor(Qt.CursorShape.IBeamCursor)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
+        # Not at once: it may be in the midst of painting.
+        self.gave_up.connect(self.height_changed, Qt.ConnectionType.QueuedConnection)
         theme.changed.connect(self._recolour)
 
     # ---- content
@@ -96,10 +103,7 @@ class TextCanvas(ReadAloud):
 
     def set_pieces(self, pieces: Sequence[Piece]) -> None:
         """Show these instead."""
-        self.boxes = []
-        self.append_pieces(pieces)
-        self.place_copies()
-        self.update()
+        self._lay_out(pieces)
 
     def let_go(self) -> None:
         """It is not shown any more. What was laid out goes at once, and not when Python next looks for
@@ -120,12 +124,25 @@ class TextCanvas(ReadAloud):
 
     def lay_out_again(self) -> None:
         """Make all boxes anew from their pieces."""
-        pieces = self.pieces
+        self._lay_out(self.pieces)
+
+    def _lay_out(self, pieces: Sequence[Piece]) -> None:
         self.boxes = []
-        for piece in pieces:
-            self.boxes.append(self._box(piece))
-        self.place_copies()
+        try:
+            self.append_pieces(pieces)
+            self.place_copies()
+        except Exception as error:
+            self.give_up(error)
         self.update()
+
+    def give_up(self, error: Exception) -> None:
+        """The text cannot be shown: say so where it would be."""
+        report(self.accessibleName(), error)
+        self.boxes, self._selection, self._found = [], None, ()
+        if not self.is_given_up:  # else that sentence cannot be shown, either
+            self.is_given_up = True
+            self._lay_out([Piece("text", strings.UNSHOWN, (), 0, 0)])
+            self.gave_up.emit()
 
     def place_copies(self) -> None:
         """One Copy button for each code block, in its header."""
@@ -283,6 +300,13 @@ class TextCanvas(ReadAloud):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
+        try:
+            self._paint(painter, event)
+        except Exception as error:
+            self.give_up(error)
+        painter.end()
+
+    def _paint(self, painter: QPainter, event: QPaintEvent) -> None:
         painter.translate(MARGIN_PX, 0)
         clip = QRectF(event.rect()).translated(-MARGIN_PX, 0)
         # One line more above and below: outlines and glyphs reach over.
@@ -290,8 +314,8 @@ class TextCanvas(ReadAloud):
             box = self.boxes[number]
             if box.hidden:
                 continue
-            box.paint_around(painter, self._theme)
             lines = box.lines_in(clip.adjusted(0, -25, 0, 25))
+            box.paint_around(painter, self._theme, lines)
             self.paint_under_text(painter, box, lines)
             self._paint_found(painter, number, box)
             self._paint_selection(painter, number, box)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import threading
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import isValid
 
+from app.chat.unshown import LOG as UNSHOWN
 from app.system.application import Application
 
 
@@ -68,3 +70,22 @@ def leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     except RuntimeError:
         return
     assert not asyncio.all_tasks(loop), "a task is still pending"
+
+
+class _Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(self.format(record))
+
+
+@pytest.fixture(autouse=True)
+def unshown() -> Iterator[list[str]]:
+    """What could not be shown. A test that expects some takes it from the list; what is left fails."""
+    kept = _Kept()
+    UNSHOWN.addHandler(kept)
+    yield kept.said
+    UNSHOWN.removeHandler(kept)
+    assert not kept.said
