@@ -36,6 +36,7 @@ from core.models.blas_threads import BlasThreads
 from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import is_exhausted
 from core.models.prompt import check_begun, offsets, render
+from core.models.runtime import check_prepared
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import why_whole
 from core.prefill.reading import Means, ScoringDraft, Text
@@ -44,7 +45,7 @@ from core.rehearsal.idle import IdleRehearsal
 from core.resident import Resident
 from core.settings import Settings, assign
 from core.settings.declaration import check
-from core.tables.memory import TableMemory
+from core.tables.memory import Done, TableMemory
 
 
 def never() -> bool:
@@ -58,6 +59,7 @@ class Engine:
     `memory` keeps what drafters learn; without one it lasts as long as the engine. `say` hears how
     a rehearsal stands. `clock` gives the seconds that answers are timed by. `threads` may adapt to
     what else the machine does; without it all are used, so that figures can be compared.
+    Raises `NotPreparedError` if MLX was imported before `core.models.runtime.prepare()` was called.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Engine:
         clock: Callable[[], float] = time.perf_counter,
         threads: BlasThreads | None = None,
     ) -> None:
+        check_prepared()
         self._threads = threads or BlasThreads("held still for measuring")
         self._resident: Resident | None = None
         self._memory = memory or TableMemory()
@@ -150,6 +153,20 @@ class Engine:
             self._memory.forget()
         if self._resident:
             self._resident.forget_contexts()
+
+    def erase_learned(self, family: str) -> Done:
+        """Erase all that was learned for `family`, a fingerprint; what is loaded of it is used no more.
+
+        A rehearsal of a model of that family stops. Raises `TableError`.
+        """
+        here = self._resident
+        of_this = here is not None and here.model.info.family == family
+        if of_this:
+            self._rehearsal.forget_model()
+        done = self._memory.reset(family)
+        if of_this and here is not None:
+            here.beforehand.forget()
+        return done
 
     def count_tokens(self, text: str) -> int:
         """Tokens of `text`, without any template. Raises `NoModelError`."""

@@ -59,6 +59,11 @@ def load_openblas() -> str:
     return _loaded[0].name
 
 
+def uses_slow_blas() -> bool:
+    """Whether MLX was loaded and OpenBLAS, which it should use here, was not."""
+    return sys.platform == "linux" and "mlx.core" in sys.modules and not _loaded
+
+
 def threads() -> int:
     """How many threads OpenBLAS uses now; 0 where MLX uses another library."""
     return _loaded[0].library.openblas_get_num_threads() if _loaded else 0

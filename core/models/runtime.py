@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import os
 
-from core.models.blas import load_openblas
+from core.errors import RequestError
+from core.models.blas import load_openblas, uses_slow_blas
 from core.models.import_index import use_index
+
+
+class NotPreparedError(RequestError):
+    """MLX was imported before `prepare()` was called."""
+
+    code = "not-prepared"
 
 
 def hush_hub() -> None:
@@ -24,3 +31,13 @@ def prepare() -> str:
     hush_hub()
     use_index()
     return load_openblas()
+
+
+def check_prepared() -> None:
+    """Raises `NotPreparedError` where MLX computes without the fast BLAS, so that answers take minutes."""
+    if uses_slow_blas():
+        raise NotPreparedError(
+            "MLX was imported before its fast BLAS was loaded, which cannot be done afterwards.",
+            "Call core.models.runtime.prepare() before core.engine or mlx is imported, or use"
+            " core.python.open_engine().",
+        )
