@@ -10,7 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -24,6 +24,8 @@ from core.paths import tables_dir
 
 if TYPE_CHECKING:  # importing it loads numpy, which no other command waits for
     from core.tables.memory import Done, TableMemory
+
+_Table = TypeVar("_Table", TableInfo, LearnedTable, TableInfo | LearnedTable)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -170,12 +172,15 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _reset(options: argparse.Namespace) -> int:
+    from core.tables.built import listing
+
     memory = _memory()
-    tables = memory.listing()[0]
+    built = (each for each in listing()[0] if not each.shipped)
+    tables: Sequence[TableInfo | LearnedTable] = (*memory.listing()[0], *built)
     if options.family != "all":
         tables = _of_family(tables, options.family)
     families = {info.family: _called(info.family_name) for info in tables}
-    entries = sum(info.figures.used for info in tables)
+    entries = sum(info.figures.used if isinstance(info, TableInfo) else info.entries for info in tables)
     names = ", ".join(families.values())
     if not families:
         print("There are no tables.")
@@ -215,7 +220,7 @@ def _opened(family: str) -> tuple[TableMemory, TableInfo]:
     return memory, info
 
 
-def _of_family(tables: Sequence[TableInfo], wanted: str) -> tuple[TableInfo, ...]:
+def _of_family(tables: Sequence[_Table], wanted: str) -> tuple[_Table, ...]:
     """The tables of one family. Raises `TableError` with the known ones."""
     name = wanted.lower()
     found = tuple(

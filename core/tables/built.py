@@ -2,7 +2,7 @@
 
 A file built here is newer evidence than a shipped one, and the newest of several is taken. Files
 of other families are passed over; one of this family that is damaged is reported, and the next
-one taken. Reads only.
+one taken. Reads only, until a family is erased.
 """
 
 from __future__ import annotations
@@ -100,6 +100,33 @@ def listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:
         except OSError as error:
             refused.append(f"{path.name} could not be read: {error.strerror}.")
     return tuple(tables), tuple(refused)
+
+
+def erase_built(folder: Path, family: str) -> int:
+    """Delete all that was built here for `family` in `folder`; how many files.
+
+    A rehearsal's answers go with the table made of them. What does not say whose it is goes, too: it may
+    be this family's, and nothing of that is to stay. Raises `TableError` that names the first file that
+    cannot be erased.
+    """
+    if not folder.is_dir():
+        return 0
+    doomed = [path for path in sorted(folder.iterdir()) if path.is_file() and _owner(path) in (family, None)]
+    for path in doomed:
+        try:
+            path.unlink()
+        except OSError as error:
+            raise TableError(
+                f"{path} could not be erased: {error.strerror}.", "Make the folder writable and reset again."
+            ) from error
+    return len(doomed)
+
+
+def _owner(path: Path) -> str | None:
+    """The family that a file in the folder of built tables is of; None if nothing says it."""
+    if ".answers." in path.name:
+        path = path.with_name(path.name.partition(".answers.")[0] + SUFFIX)
+    return GRAMS.family_of(path) or FROZEN.family_of(path)
 
 
 def _looked_at(path: Path) -> LearnedTable:

@@ -29,6 +29,7 @@ from core.errors import TableError
 from core.events import TableInfo, TableMoment, TableStatus
 from core.settings import Settings
 from core.tables import exchange
+from core.tables.built import erase_built
 from core.tables.family import Family, Page, read_table
 from core.tables.folder import TableFolder, TableKey
 from core.tables.life import saved_info
@@ -213,7 +214,8 @@ class TableMemory:
         return Done(current.fingerprint, current.name, current.entries, files, took_s, notes=tuple(notes))
 
     def reset(self, family: str) -> Done:
-        """Forget all of `family`, a fingerprint: memory, files, older generations, what was set aside.
+        """Forget all of `family`, a fingerprint: memory, files, older generations, what was set aside, and
+        what was built here beforehand.
 
         Raises `TableError`; then nothing in memory was forgotten.
         """
@@ -223,7 +225,7 @@ class TableMemory:
         files = 0
         if self._folder is not None:
             with self._folder.writing(family):
-                files = self._folder.erase(family)
+                files = self._folder.erase(family) + erase_built(self._folder.path / "built", family)
         known = self._families.get(family)
         if known is not None:
             known.forget()

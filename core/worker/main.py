@@ -140,7 +140,7 @@ class _Worker:
                 case LoadTables(_, previous):
                     self._done(request, "load", self._engine.memory.load(previous=previous))
                 case ResetTable(_, family):
-                    self._done(request, "reset", self._engine.memory.reset(family))
+                    self._done(request, "reset", self._engine.erase_learned(family))
                 case ExportTable(_, family, n, slots, path, replace):
                     done = self._engine.memory.export(family, n, slots, Path(path), replace=replace)
                     self._done(request, "export", done)

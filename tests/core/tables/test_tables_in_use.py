@@ -30,9 +30,13 @@ from core.events import (
     TableStatus,
     Token,
 )
+from core.paths import tables_dir
 from core.settings import Settings, assign_all
 from core.tables import folder as folder_module
+from core.tables.built import texts_path
 from core.tables.folder import TableFolder
+from core.tables.gram_count import GramCounter, Pruning
+from core.tables.gram_file import save_grams
 from core.tables.memory import TableMemory
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.tables.support import files
@@ -307,3 +311,25 @@ def test_table_commands_get_typed_answers(home: Path, toy_folder: Path, tmp_path
             assert len(files(home)) == 1
 
     run(life)
+
+
+def test_a_running_engine_uses_nothing_of_what_was_erased(
+    tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    engine = engine_on(tables_dir(), toy_folder)
+    info = engine.loaded.info
+    counter = GramCounter(3)
+    counter.add([], [1, 2, 3] * 9)
+    path = texts_path(info.family_name)
+    save_grams(
+        counter.table(Pruning()), path, family=info.family, family_name=info.family_name, learned_from="x"
+    )
+    auto = assign_all(Settings(), [("drafting.drafter", "auto"), ("sampling.max_tokens", 2)]).auto
+    beforehand = engine._here.beforehand
+    assert beforehand.continuations(auto, []) is not None
+    engine.erase_learned(info.family)
+    assert not path.exists()
+    assert beforehand.continuations(auto, []) is None
+    engine.close()
+    assert [name for name in files(tables_dir()) if name != "built"] == []
