@@ -7,7 +7,7 @@ import importlib
 from tests.attack.campaign import Campaign
 
 # Each is `tests/attack/NAME.py`, dashes as underscores, and holds `CAMPAIGN`.
-NAMES: tuple[str, ...] = ()
+NAMES: tuple[str, ...] = ("documents",)
 
 
 def campaign(name: str) -> Campaign:

@@ -1,0 +1,308 @@
+"""Documents that do harm, or were harmed: each maker writes one file of one kind from a case's randomness.
+
+`MAKERS` are drawn from by weight. A maker that knows what its document says returns that; the others
+return None.
+"""
+
+from __future__ import annotations
+
+import encodings.aliases
+import io
+import random
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.core.documents.made import W, paragraph, pdf_of, write_docx
+
+Maker = Callable[[random.Random, Path], str | None]
+
+_WORDS = ("fog", "harbour", "lamp", "rope", "Förde", "灯台", "маяк", "🚢", "e\u0301", "\u202e", "quay")
+_CODECS = sorted(
+    {*encodings.aliases.aliases.values(), "idna", "punycode", "undefined", "utf_8_sig", "x-none"}
+)
+_TAGS = ("<a", "<a b='", '<a b="', "<!--", "<![CDATA[", "</a", "<script>", "<td>x", "<svg>", "</object>")
+_SHAPES = (*_TAGS, "<", "&", "&#9", "<pre>", "<div>", "<title>", "<br>\t", "<a b=c ", "<?", "<textarea>", "=")
+
+
+def words(dice: random.Random, count: int) -> str:
+    """Some words in several writings."""
+    return " ".join(dice.choice(_WORDS) for _ in range(count))
+
+
+def plain(dice: random.Random, path: Path) -> str | None:
+    """A text in one of the usual encodings."""
+    text = words(dice, dice.randrange(1, 400))
+    path.write_bytes(text.encode(dice.choice(("utf-8", "utf-8-sig", "utf-16", "utf-32"))))
+    return text
+
+
+def noise(dice: random.Random, path: Path) -> str | None:
+    """Bytes of any kind, perhaps with the mark of some kind before them."""
+    marks = (b"", b"%PDF-1.7\n", b"PK\x03\x04", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\xef\xbb\xbf")
+    size = dice.choice((0, 1, 2, 3, 50, 5000, 70_000))
+    body = dice.choice((dice.randbytes(size), bytes(size), b"\n" * size, b"\x80" * size, b"a\0" * size))
+    path.write_bytes(dice.choice(marks) + body)
+    return None
+
+
+def long_line(dice: random.Random, path: Path) -> str | None:
+    """One line of up to 20 MB."""
+    text = words(dice, 100).replace("\u202e", "x")
+    text *= dice.choice((10, 1000, 20_000))
+    path.write_text(text, encoding="utf-8")
+    return text if len(text) <= 8_000_000 else None
+
+
+def html_shapes(dice: random.Random, path: Path) -> str | None:
+    """Pieces of markup over and over, up to 1 MB."""
+    shape = "".join(dice.choice(_SHAPES) for _ in range(dice.randrange(1, 4)))
+    size = dice.choice((200, 5000, 50_000, 200_000, 1_000_000))
+    path.write_text(f"<p>{words(dice, 5)}</p>" + shape * (size // len(shape)), encoding="utf-8")
+    return None
+
+
+def html_wide(dice: random.Random, path: Path) -> str | None:
+    """As large as a page may be."""
+    shape = dice.choice(("<b>x", "x\u0301 ", "<br>🚢", "<p a=b>word</p>", "&nGt;", "<", "\n"))
+    path.write_text(shape * (33_000_000 // len(shape.encode())), encoding="utf-8")
+    return None
+
+
+def html_codec(dice: random.Random, path: Path) -> str | None:
+    """A page that says it is in any encoding Python has a name for."""
+    head = f'<meta charset="{dice.choice(_CODECS)}"><p>'.encode()
+    path.write_bytes(head + dice.choice((words(dice, 30).encode(), b"+ADw-b+AD4-" * 900, b"xn--" * 9000)))
+    return None
+
+
+def html_page(dice: random.Random, path: Path) -> str | None:
+    """An ordinary page."""
+    said = [words(dice, 20).replace("\u202e", "x") for _ in range(dice.randrange(1, 30))]
+    path.write_text("<!doctype html><body>" + "".join(f"<p>{one}</p>\n" for one in said), encoding="utf-8")
+    return "\n\n".join(said)
+
+
+def docx_page(dice: random.Random, path: Path) -> str | None:
+    """An ordinary Word document."""
+    said = [words(dice, 20) for _ in range(dice.randrange(1, 60))]
+    write_docx(path, "".join(paragraph(one) for one in said))
+    return "\n\n".join(said)
+
+
+def docx_bomb(dice: random.Random, path: Path) -> str | None:
+    """Little that unpacks to much: text, elements, depth, tags, names, white space."""
+    many = dice.choice((1000, 100_000, 1_000_000))
+    body = dice.choice(
+        (
+            lambda: paragraph("x" * 40) * (many // 4),
+            lambda: "<w:p/>" * many,
+            lambda: "<w:r>" * (many // 4) + "</w:r>" * (many // 4),
+            lambda: f'<w:p a="{"y" * many * 20}"/>',
+            lambda: f"<w:p><w:r><w:t>{' ' * many * 10}</w:t></w:r></w:p>",
+            lambda: f"<w:p><w:r><w:t>{'x' * many * 30}</w:t></w:r></w:p>",
+            lambda: "<w:tc>" * many,
+            lambda: "".join(f'<w:p xmlns:n{n}="u{n}"/>' for n in range(many // 20)),
+            lambda: f'<p xmlns="{"u" * many}">' + "<q/>" * 5000 + "</p>",
+            lambda: "<!--" + "-x" * many * 10 + "-->",
+            lambda: f"<{'n' * many}/>",
+        )
+    )()
+    write_docx(path, body)
+    return None
+
+
+def docx_xml(dice: random.Random, path: Path) -> str | None:
+    """A main part that is declared, or declares, what Word does not."""
+    laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 9 if n else "ha"}">' for n in range(9))
+    away = f'<!ENTITY e SYSTEM "{dice.choice(("file:///etc/passwd", "/dev/zero", "http://localhost:1/"))}">'
+    declared = f'<?xml version="1.0" encoding="{dice.choice(_CODECS)}"?>'
+    begin = dice.choice(
+        ("", declared, declared, f"<!DOCTYPE d [{laughs}]>", f"<!DOCTYPE d [{away}]>", "<?x?>")
+    )
+    text = dice.choice(("&l8;", "&e;", "&#xd800;", "&#0;", "words", "+ADw-", "\ufffe"))
+    xml = f'{begin}<w:document xmlns:w="{W}"><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:document>'
+    data = xml.encode(dice.choice(("utf-8", "utf-16", "utf-16-be", "utf-32", "utf-8-sig")))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", data)
+    return None
+
+
+def docx_zip(dice: random.Random, path: Path) -> str | None:
+    """A zip that lies about itself, or packs in other ways."""
+    buffer = io.BytesIO()
+    how = dice.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+    xml = f'<w:document xmlns:w="{W}">{paragraph(words(dice, 9)) * 500}</w:document>'
+    with zipfile.ZipFile(buffer, "w", how) as archive:
+        for number in range(dice.choice((0, 1, 2000))):
+            archive.writestr(f"word/media/{number}.png", b"")
+        archive.writestr(dice.choice(("word/document.xml", "WORD/document.xml", "../document.xml")), xml)
+    data = bytearray(buffer.getvalue())
+    entry = data.find(b"PK\x01\x02")
+    # In the table of contents: flags, method, sizes, where it begins.
+    for place, width in dice.sample(((8, 2), (10, 2), (20, 4), (24, 4), (42, 4)), dice.randrange(3)):
+        data[entry + place : entry + place + width] = dice.randbytes(width)
+    if dice.random() < 0.3:
+        data[-22:] = dice.randbytes(22)
+    path.write_bytes(bytes(data))
+    return None
+
+
+def pdf_page(dice: random.Random, path: Path) -> str | None:
+    """An ordinary PDF."""
+    pages = [
+        f"{dice.choice(('North', 'South'))} quay {dice.randrange(99)}" for _ in range(dice.randrange(1, 9))
+    ]
+    path.write_bytes(pdf_of(pages))
+    return "\n\n".join(pages)
+
+
+def pdf_equal(dice: random.Random, path: Path) -> str | None:
+    """Many pages, all drawn by one stream."""
+    drawn = b"BT /F1 12 Tf " + b"(harbour lamp) Tj " * dice.choice((10, 3000, 20_000)) + b"ET"
+    pages = dice.choice((10, 500, 5000))
+    kids = b"4 0 R " * pages if dice.random() < 0.5 else b" ".join(b"%d 0 R" % (6 + n) for n in range(pages))
+    page = b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Resources << /Font << /F1 3 0 R >> >> >>"
+    objects = [page] * (pages if b"6 0 R" in kids else 0)
+    path.write_bytes(_pdf(b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, pages), page, drawn, objects))
+    return None
+
+
+def pdf_stream(dice: random.Random, path: Path) -> str | None:
+    """A page whose stream unpacks to much, is nested, draws itself, or asks for much."""
+    much = dice.choice((1, 20, 80)) * 1_000_000
+    drawn = dice.choice(
+        (b"(x) Tj ", b"q ", b"[ ", b"<< ", b"/X Do ", b"\0", b"(", b"BI ", b"1 0 0 1 0 0 cm ")
+    )
+    packed = zlib.compress(b"BT /F1 9 Tf " + drawn * (much // len(drawn)), 1)
+    filters = b"/FlateDecode"
+    if dice.random() < 0.4:
+        times = dice.choice((1, 5, 60))
+        for _ in range(times):
+            packed = zlib.compress(packed)
+        filters = b"[" + b"/FlateDecode " * (times + 1) + b"]"
+    form = b"<< /Type /XObject /Subtype /Form /Resources << /XObject << /X 5 0 R >> >> /Filter %s" % filters
+    page = b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Resources"
+    page += b" << /Font << /F1 3 0 R >> /XObject << /X 5 0 R >> >> >>"
+    kids = b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>"
+    path.write_bytes(_pdf(kids, page, packed, (), form))
+    return None
+
+
+def pdf_tree(dice: random.Random, path: Path) -> str | None:
+    """A tree of pages that is deep, turns in a circle, or lies about its size."""
+    depth = dice.choice((5, 90, 3000))
+    down = [b"<< /Type /Pages /Kids [%d 0 R] /Count 1 >>" % (7 + n) for n in range(depth)]
+    end = dice.choice((b"4 0 R", b"2 0 R", b"6 0 R", b"999999 0 R", b"4 0 R " * 50_000, b"null"))
+    down[-1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (end, dice.choice((1, -1, 2**31, 10**30)))
+    page = dice.choice((b"<< /Type /Page >>", b"<< /Type /Page /Contents 4 0 R >>", b"[" * 5000, b"<<" * 900))
+    path.write_bytes(_pdf(b"<< /Type /Pages /Kids [6 0 R] /Count 1 >>", page, b"", down))
+    return None
+
+
+def pdf_font(dice: random.Random, path: Path) -> str | None:
+    """A font that says its letters are halves of characters, or huge ranges of them."""
+    to = dice.choice(("D83D", "DE00", "0000", "D83DDE00" * 50, "", "FFFF"))
+    ranges = dice.choice((f"<00> <FF> <{to}>", f"<0000> <FFFFFFFF> <{to}>", f"<41> <41> [<{to}>]"))
+    cmap = f"/CIDInit begincmap 1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfrange {ranges}"
+    cmap += f" endbfrange {dice.choice((1, 30_000))} beginbfchar <41> <{to}> endbfchar endcmap"
+    body = cmap.encode()
+    unicode = b"<< /Length %d >>\nstream\n%s\nendstream" % (len(body), body)
+    page = b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Resources << /Font << /F1 7 0 R >> >> >>"
+    font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>"
+    drawn = b"BT /F1 9 Tf (AAAA words) Tj ET"
+    path.write_bytes(_pdf(b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>", page, drawn, (unicode, font)))
+    return None
+
+
+def pdf_picture(dice: random.Random, path: Path) -> str | None:
+    """A page with a picture that claims to be huge, and no text."""
+    side = dice.choice((1, 60_000, 2**31))
+    picture = b"<< /Type /XObject /Subtype /Image /Width %d /Height %d /BitsPerComponent 8" % (side, side)
+    page = b"<< /Type /Page /Parent 2 0 R /Contents 6 0 R /Resources << /XObject << /X 5 0 R >> >> >>"
+    draw = b"<< /Length 5 >>\nstream\n/X Do\nendstream"
+    data = _pdf(
+        b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        page,
+        bytes(dice.choice((9, 9_000_000))),
+        (draw,),
+        picture,
+    )
+    path.write_bytes(data)
+    return None
+
+
+def damaged(dice: random.Random, path: Path) -> str | None:
+    """An ordinary document of any kind with bytes changed, taken out, doubled, or its end missing."""
+    dice.choice((pdf_page, docx_page, docx_page, pdf_page, html_page, pdf_equal, pdf_font))(dice, path)
+    data = bytearray(path.read_bytes())
+    for _ in range(dice.choice((1, 1, 3, 30))):
+        place, length = dice.randrange(len(data) + 1), dice.choice((1, 1, 4, 100, 2000))
+        change = dice.randrange(4)
+        if change == 0:
+            data[place : place + length] = dice.randbytes(length)
+        elif change == 1:
+            del data[place : place + length]
+        elif change == 2:
+            data[place:place] = data[place : place + length]
+        else:
+            numbers = (b"0", b"-1", b"99999999999", b"R", b"/", b"<<", b"\xff\xff\xff\xff", b"\0\0\0\0")
+            number = dice.choice(numbers)
+            data[place : place + len(number)] = number
+    if dice.random() < 0.2:
+        del data[dice.randrange(len(data) + 1) :]
+    path.write_bytes(bytes(data))
+    return None
+
+
+def sparse(dice: random.Random, path: Path) -> str | None:
+    """A file with a hole: it begins like something and is larger than can be read."""
+    with path.open("wb") as stream:
+        stream.write(dice.choice((b"line\n", b"%PDF-1.7\n", b"PK\x03\x04", b"<p>")))
+        stream.truncate(dice.choice((30_000_000, 40_000_000, 500_000_000, 2**33)))
+    return None
+
+
+# Kinds of files by the ending that a maker is right with, and how often each is drawn.
+MAKERS: tuple[tuple[Maker, str, int], ...] = (
+    (plain, ".txt", 8),
+    (noise, ".txt", 10),
+    (long_line, ".log", 3),
+    (html_page, ".html", 6),
+    (html_shapes, ".html", 12),
+    (html_wide, ".html", 1),
+    (html_codec, ".htm", 6),
+    (docx_page, ".docx", 5),
+    (docx_bomb, ".docx", 5),
+    (docx_xml, ".docx", 8),
+    (docx_zip, ".docx", 8),
+    (pdf_page, ".pdf", 3),
+    (pdf_equal, ".pdf", 2),
+    (pdf_stream, ".pdf", 2),
+    (pdf_tree, ".pdf", 4),
+    (pdf_font, ".pdf", 4),
+    (pdf_picture, ".pdf", 2),
+    (damaged, "", 20),
+    (sparse, ".pdf", 1),
+)
+
+
+def _pdf(
+    pages: bytes, page: bytes, stream: bytes, more: tuple[bytes, ...] | list[bytes], about: bytes = b"<<"
+) -> bytes:
+    """Objects: 1 catalogue, 2 pages, 3 font, 4 page, 5 stream, and more from 6 on."""
+    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", pages]
+    objects += [b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>", page]
+    objects += [b"%s /Length %d >>\nstream\n%s\nendstream" % (about, len(stream), stream), *more]
+    out = io.BytesIO()
+    out.write(b"%PDF-1.4\n")
+    places = []
+    for number, body in enumerate(objects, 1):
+        places.append(out.tell())
+        out.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
+    table = out.tell()
+    out.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
+    out.write(b"".join(b"%010d 00000 n \n" % place for place in places))
+    out.write(b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, table))
+    return out.getvalue()
