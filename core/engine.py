@@ -46,6 +46,7 @@ from core.resident import Resident
 from core.settings import Settings, assign
 from core.settings.declaration import check
 from core.tables.memory import Done, TableMemory
+from core.text import well_formed
 
 
 def never() -> bool:
@@ -170,7 +171,7 @@ class Engine:
 
     def count_tokens(self, text: str) -> int:
         """Tokens of `text`, without any template. Raises `NoModelError`."""
-        return len(self.loaded.tokenizer.encode(text, add_special_tokens=False))
+        return len(self.loaded.tokenizer.encode(well_formed(text), add_special_tokens=False))
 
     def exactness_profile(self) -> Profile:
         """How this model's logits depend on the block's width here; measured at first use."""

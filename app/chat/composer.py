@@ -44,6 +44,7 @@ from app.controls.icon_button import IconButton
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from core.events import Attachment, Message
+from core.text import well_formed_record
 
 ComposerState = Literal["idle", "busy", "blocked"]
 
@@ -129,7 +130,7 @@ class Composer(QWidget):
 
     def attach(self, attachment: Attachment) -> None:
         """Add one document."""
-        self._chips.add(attachment)
+        self._chips.add(well_formed_record(attachment))
 
     def attach_files(self, paths: Sequence[Path]) -> None:
         """Add files. Those that give no text are reported by `attach_failed`, all in one."""
@@ -149,7 +150,7 @@ class Composer(QWidget):
 
     def message(self) -> Message:
         """What is written now."""
-        return Message("user", self.text.strip(), self.attachments)
+        return well_formed_record(Message("user", self.text.strip(), self.attachments))
 
     def clear(self) -> None:
         """Nothing written, nothing attached, nothing on its way."""

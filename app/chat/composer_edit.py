@@ -31,6 +31,7 @@ from app.chat.text_style import zoomed
 from app.controls.scroll_bar import ScrollBar
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from core.text import well_formed
 
 SendKeys = Literal["return", "command_return"]
 
@@ -77,7 +78,7 @@ class ComposerEdit(QTextEdit):
     @property
     def text(self) -> str:
         """What is typed."""
-        return self.toPlainText()
+        return well_formed(self.toPlainText())
 
     def set_text(self, text: str) -> None:
         """Replace what is typed and put the cursor behind it; undo brings the old text back."""

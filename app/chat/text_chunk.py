@@ -33,7 +33,7 @@ class Chunk:
         self.start = start
         self.text = text
         self.top = top
-        self.layout = QTextLayout(text)
+        self.layout = QTextLayout(_whole(text))
         # UTF-16 offsets differ from string indices only behind characters outside the basic plane.
         self.units: list[int] | None = None
         if text and max(text) > "\uffff":
@@ -50,6 +50,15 @@ class Chunk:
         low = max(start, self.start) - self.start
         high = min(end, self.start + len(self.text)) - self.start
         return (self.unit(low), self.unit(high) - self.unit(low)) if low < high else None
+
+
+def _whole(text: str) -> str:
+    """`text` as Qt takes it, as long as it is: half a character Qt would leave out, and all places be off."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+    return text
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from core.text import well_formed
 
 _LINE_PX = 17
 
@@ -79,7 +80,7 @@ class TextArea(QWidget):
         draw_box(painter, QRectF(self.rect()), 6, self._theme.color("text_area"), frame)
 
     def _take_text(self) -> None:
-        text = self._edit.toPlainText()
+        text = well_formed(self._edit.toPlainText())
         if text != self._value:
             self._value = text
             self.value_changed.emit(text)

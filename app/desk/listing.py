@@ -15,6 +15,7 @@ from app.panels.chat_row import ChatRow
 from app.session.chats import Chats
 from app.views import Views
 from core.errors import RequestError
+from core.text import well_formed
 
 
 class Listing(QObject):
@@ -60,7 +61,7 @@ class Listing(QObject):
 
     def rename(self, chat_id: str, name: str) -> None:
         """Give a chat the title `name`; empty brings back the one from its first question."""
-        chat = self._chats.get(chat_id)
+        chat, name = self._chats.get(chat_id), well_formed(name)
         if name != chat.title:
             self._chats.keep(chat.renamed(name))
             self._page.show_names()

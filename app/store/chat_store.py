@@ -19,6 +19,7 @@ from app.session.conversation import Answer, Conversation, Turn
 from app.session.shelf import Hit, Summary
 from app.store import packing, schema, search
 from app.store.faults import NewerStoreError
+from core.text import well_formed, well_formed_record
 
 
 class ChatStore:
@@ -96,7 +97,7 @@ class ChatStore:
 
     def search(self, query: str) -> list[Hit]:
         """Chats that match, best first, each once."""
-        return search.search(self._connection, query, self.full_text)
+        return search.search(self._connection, well_formed(query), self.full_text)
 
     # ---- writing
 
@@ -114,6 +115,12 @@ class ChatStore:
 
     def write(self, chat: Conversation, before: Conversation | None = None) -> None:
         """Write `chat`; `before` is what is on disk of it, if that is known. Inside a transaction."""
+        try:
+            self._write(chat, before)
+        except UnicodeEncodeError:  # half a character that nobody replaced on its way here
+            self._write(well_formed_record(chat), None)
+
+    def _write(self, chat: Conversation, before: Conversation | None) -> None:
         self._write_head(chat)
         old = before.turns if before else ()
         if before is None:

@@ -19,6 +19,7 @@ from app.store import strings
 from app.store.faults import TransferError
 from app.store.packing import TokenColumns, columns_of, forgiving, tokens_of
 from core.events import Message
+from core.text import well_formed_record
 
 FORMAT = 1
 
@@ -50,7 +51,7 @@ class ChatFile(Struct, frozen=True):
 
 def to_json(chats: Iterable[Conversation]) -> bytes:
     """All of `chats`."""
-    return msgspec.json.encode(ChatFile(FORMAT, tuple(_packed(chat) for chat in chats)))
+    return msgspec.json.encode(ChatFile(FORMAT, tuple(_packed(well_formed_record(chat)) for chat in chats)))
 
 
 def from_json(data: bytes) -> tuple[Conversation, ...]:

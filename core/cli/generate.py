@@ -24,6 +24,7 @@ from core.events import (
     failure,
 )
 from core.paths import tables_dir
+from core.text import well_formed_record
 
 
 class FileError(RequestError):
@@ -117,9 +118,9 @@ def _messages(options: argparse.Namespace) -> tuple[Message, ...]:
         if messages and attachments:
             last = messages[-1]
             messages = (*messages[:-1], Message(last.role, last.content, (*last.attachments, *attachments)))
-        return messages
+        return well_formed_record(messages)
     prompt = options.prompt if options.prompt is not None else _text(options.prompt_file)
-    return (Message("user", prompt, attachments),)
+    return well_formed_record((Message("user", prompt, attachments),))
 
 
 def _text(path: Path) -> str:

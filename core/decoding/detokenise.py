@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from mlx_lm.tokenizer_utils import StreamingDetokenizer, TokenizerWrapper
 
+from core.text import well_formed
+
 _INCOMPLETE = "\ufffd"
 
 
@@ -52,6 +54,7 @@ class TokenTexts:
 
     def _divide(self, segment: str) -> Iterator[str]:
         waiting, self._waiting = self._waiting, []
+        segment = well_formed(segment)
         cut = 0
         for count in range(1, len(waiting)):
             whole = self._tokenizer.decode(waiting[:count]).rstrip(_INCOMPLETE)

@@ -34,8 +34,9 @@ from core.documents.limits import (
     UnpacksError,
     UnreadableError,
 )
-from core.documents.text import decode_text, without_halves
+from core.documents.text import decode_text
 from core.errors import RequestError
+from core.text import well_formed
 
 _HEAD_BYTES = 1024
 _HTML_ENDINGS = frozenset((".html", ".htm", ".xhtml"))
@@ -118,7 +119,7 @@ def document_text(
             raise RequestError(strings.file_too_long(name, most_characters), strings.PASTE_PART) from None
         except OSError as error:
             raise _unreadable(name, error) from error
-    return _checked(without_halves(text), name, most_characters)
+    return _checked(well_formed(text), name, most_characters)
 
 
 @contextmanager

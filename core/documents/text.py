@@ -8,7 +8,6 @@ holds control characters is no text. Pure; knows no files.
 from __future__ import annotations
 
 import codecs
-import re
 
 # UTF-32's mark begins with UTF-16's.
 _MARKS = (
@@ -20,7 +19,6 @@ _MARKS = (
 )
 # Tab, line ends, form feed, escape (terminal logs), and DOS's end of file.
 _HARMLESS = frozenset("\t\n\r\x0b\x0c\x1a\x1b\x85")
-_HALVES = re.compile("[\ud800-\udfff]")
 _LOOKED_AT = 65_536
 _MOST_CONTROLS = 0.002
 
@@ -76,10 +74,3 @@ def _looks_binary(text: str) -> bool:
     controls = sum(1 for letter in head if letter < " " and letter not in _HARMLESS)
     controls += sum(1 for letter in head if "\x7f" <= letter <= "\x9f" and letter not in _HARMLESS)
     return controls > _MOST_CONTROLS * len(head)
-
-
-def without_halves(text: str) -> str:
-    """`text` as it can be sent: halves of characters joined, or replaced if the other half is missing."""
-    if not _HALVES.search(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

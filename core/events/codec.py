@@ -39,6 +39,7 @@ from core.events.tables import (
     TableStatus,
 )
 from core.settings import Settings, assign_all
+from core.text import well_formed_json, well_formed_record
 
 Command = Union[
     LoadModel,
@@ -94,17 +95,22 @@ _event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 def encode(message: Command | Event) -> bytes:
     """One line, newline included. JSON escapes newlines inside strings, so a line is a message."""
-    return _encoder.encode(message) + b"\n"
+    try:
+        return _encoder.encode(message) + b"\n"
+    except UnicodeEncodeError:
+        return _encoder.encode(well_formed_record(message)) + b"\n"
 
 
 def decode_command(line: bytes) -> Command:
-    """A command from one line.
+    """A command from one line. What is no text in it is replaced: see `core.text`.
 
     Raises `SettingError` naming the setting and what it takes, or `ProtocolError`.
     """
     try:
         return _command_decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if (better := well_formed_json(line)) != line:
+            return decode_command(better)
         _raise_for_settings(line)
         raise ProtocolError(f"This line is not a command: {_excerpt(line)} ({error}).") from None
 
@@ -114,6 +120,8 @@ def decode_event(line: bytes) -> Event:
     try:
         return _event_decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if (better := well_formed_json(line)) != line:
+            return decode_event(better)
         raise ProtocolError(f"This line is not an event: {_excerpt(line)} ({error}).") from None
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from core.errors import EmptyPromptError, ModelError, RequestError
 from core.events import Message, ModelInfo
+from core.text import well_formed, well_formed_record
 
 # About as many words as `core.prefill.layout` takes tokens for the question.
 _ASKED_CHARACTERS = 500
@@ -80,6 +81,7 @@ def render(tokenizer: TokenizerWrapper, messages: Sequence[Message], system_prom
     a chat template gets the plain texts. Raises `EmptyPromptError` if the last message says
     nothing, `ModelError` if the template refuses the conversation.
     """
+    messages, system_prompt = well_formed_record(tuple(messages)), well_formed(system_prompt)
     if not messages or messages[-1].role != "user" or not _says_something(messages[-1]):
         raise EmptyPromptError("There is nothing to answer: the message is empty.", "Type a question.")
     turns: list[tuple[str, _Piece]] = []

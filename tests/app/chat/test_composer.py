@@ -527,3 +527,12 @@ def test_the_largest_attachment_can_be_removed(qtbot: QtBot, composer: Composer)
     assert list(buttons(composer)) == ["Remove b.txt (300 tokens)"]
     qtbot.mouseClick(buttons(composer)["Remove b.txt (300 tokens)"], Qt.MouseButton.LeftButton)
     assert [attachment.name for attachment in composer.attachments] == ["a.txt"]
+
+
+def test_half_a_character_can_be_sent(qtbot: QtBot, composer: Composer) -> None:
+    messages = sent(composer)
+    # A file's name that is no text in the file system's own encoding looks like this.
+    composer.attach(Attachment("caf\udce9.txt", "half: \ud83d."))
+    composer.set_text("whole 😀")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == [Message("user", "whole 😀", (Attachment("caf\ufffd.txt", "half: \ufffd."),))]
