@@ -71,7 +71,7 @@ class Engine:
         threads: BlasThreads | None = None,
     ) -> None:
         check_prepared()
-        self._threads = threads or BlasThreads("held still for measuring")
+        self._threads = threads or BlasThreads("held still")
         self._resident: Resident | None = None
         self._memory = memory or TableMemory()
         self._rehearsal = IdleRehearsal(say)

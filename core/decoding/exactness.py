@@ -30,6 +30,7 @@ import msgspec
 from msgspec import Struct
 
 from core.events import ModelInfo
+from core.models.blas import threads_at_start
 from core.paths import cache_dir
 from core.settings.decoding import ExactnessMode
 
@@ -132,10 +133,10 @@ def probe(
 
 
 def machine_key(info: ModelInfo) -> str:
-    """Names a model as it runs here: model, dtype, machine and mlx version."""
+    """Names a model as it runs here: model, dtype, machine, threads of OpenBLAS and mlx version."""
     parts = (info.path, info.architecture, info.size_bytes, info.dtype, info.quantisation)
     machine = (platform.node(), platform.machine(), os.cpu_count(), version("mlx"), mx.default_device())
-    return " ".join(map(str, (*parts, *machine)))
+    return " ".join(map(str, (*parts, *machine, threads_at_start())))
 
 
 def _filled(model: Callable[..., Any], new_cache: Callable[[], list[Any]], context: list[int]) -> list[Any]:

@@ -11,7 +11,16 @@ import pytest
 from mlx_lm.models.cache import make_prompt_cache
 from msgspec.structs import replace
 
-from core.decoding.exactness import FAST, Exactness, Profile, WidthProbe, exactness, probe, profile
+from core.decoding.exactness import (
+    FAST,
+    Exactness,
+    Profile,
+    WidthProbe,
+    exactness,
+    machine_key,
+    probe,
+    profile,
+)
 from core.engine import Engine
 from tests.core.decoding.test_loop import Oracle, assert_cache_equals_cold_start, decode, plain, tokens_of
 from tests.core.toy import toy_model
@@ -122,3 +131,13 @@ def test_the_profile_is_measured_once_and_kept(toy_engine: Engine, monkeypatch: 
     other = replace(loaded.info, dtype="x")
     with pytest.raises(AssertionError, match="measured again"):
         profile(loaded.model, loaded.new_cache, other)
+
+
+def test_another_number_of_threads_is_measured_anew(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums that are cut up differently differ in other bits."""
+    info = toy_engine.loaded.info
+    one = machine_key(info)
+    monkeypatch.setattr("core.decoding.exactness.threads_at_start", lambda: 64)
+    assert machine_key(info) != one
