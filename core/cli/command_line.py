@@ -7,7 +7,7 @@ import importlib.metadata
 import sys
 from collections.abc import Sequence
 
-from core.cli import bench, doctor, generate, models, tables, window
+from core.cli import bench, doctor, generate, json_lines, models, tables, window
 from core.cli.output import OutputGoneError, guarded_output
 from core.cli.parser import Parser, UsageError, add_command
 from core.errors import DraftlightError, SettingError
@@ -28,14 +28,19 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    as_lines = json_lines.wanted(arguments)
+    if as_lines:
+        json_lines.begin()
     try:
         options = parser().parse_args(arguments)
         if getattr(options, "loads", False):
-            models.fetch(options.model)
+            models.fetch(options.model, quiet=getattr(options, "quiet", False))
         return int(options.run(options))
     except OutputGoneError:
         raise
     except DraftlightError as error:
+        if as_lines:
+            json_lines.fail(error)
         return _say(error)
     except BrokenPipeError:
         raise

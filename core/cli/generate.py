@@ -8,23 +8,27 @@ from pathlib import Path
 
 import msgspec
 
+from core.cli import json_lines
+from core.cli.arguments import readable_file
 from core.cli.parser import add_model
+from core.cli.progress import ProgressLine, add_quiet
 from core.cli.settings_flags import add_settings, settings_from
-from core.errors import DraftlightError, RequestError
+from core.errors import RequestError
 from core.events import (
     Attachment,
     Effective,
     Finished,
     Generate,
     Message,
+    PrefillProgress,
     Stats,
     TableStatus,
     Token,
-    encode,
-    failure,
 )
 from core.paths import tables_dir
 from core.text import well_formed_record
+
+_STDIN = Path("-")
 
 
 class FileError(RequestError):
@@ -38,12 +42,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--prompt", help="the question")
-    source.add_argument("--prompt-file", type=Path, metavar="F", help="the question, from a text file")
-    source.add_argument("--messages", type=Path, metavar="F.json", help='[{"role": …, "content": …}, …]')
-    parser.add_argument("--document", type=Path, metavar="F", help="a text to ask about")
+    source.add_argument(
+        "--prompt-file", type=_file_or_stdin, metavar="F", help="the question, from a text file; - is stdin"
+    )
+    source.add_argument(
+        "--messages", type=readable_file, metavar="F.json", help='[{"role": …, "content": …}, …]'
+    )
+    parser.add_argument(
+        "--document",
+        type=readable_file,
+        action="append",
+        default=[],
+        metavar="F",
+        help="a text to ask about; may be given several times",
+    )
     add_settings(parser)
-    parser.add_argument("--json", action="store_true", help="one event a line")
+    parser.add_argument("--json", action="store_true", help="one event a line (docs/json.md)")
+    add_quiet(parser)
     parser.set_defaults(run=run)
+
+
+def _file_or_stdin(text: str) -> Path:
+    return _STDIN if text == "-" else readable_file(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,40 +74,55 @@ def run(options: argparse.Namespace) -> int:
 
     prepare()
     from core.engine import Engine
-    from core.models.blas_threads import BlasThreads
     from core.tables.folder import TableFolder
     from core.tables.memory import TableMemory
 
-    def say(status: TableStatus) -> None:
-        for note in status.notes:
-            print(note, file=sys.stderr)
+    with ProgressLine(options.quiet) as line:
 
-    engine = Engine(TableMemory(TableFolder(tables_dir()), say), threads=BlasThreads())
-    request = Generate("cli", messages, settings)
-    try:
-        engine.load(options.model)
-        for event in engine.generate(request):
-            if options.json:
-                sys.stdout.write(encode(event).decode())
-            elif isinstance(event, Token):
-                sys.stdout.write(event.text)
-            elif isinstance(event, Finished):
-                sys.stdout.write("\n")
-                print(summary(event.stats, event.effective), file=sys.stderr)
-            sys.stdout.flush()
-    except DraftlightError as error:
-        if options.json:
-            sys.stdout.write(encode(failure(error, command="generate", request="cli")).decode())
-        raise
-    finally:
-        engine.close()
+        def say(status: TableStatus) -> None:
+            line.clear()
+            for note in status.notes:
+                print(note, file=sys.stderr)
+
+        line.say(f"Loading {options.model}")
+        engine = Engine(TableMemory(TableFolder(tables_dir()), say))
+        try:
+            engine.load(options.model, lambda stage, fraction: line.say(_loading(stage, fraction)))
+            for event in engine.generate(Generate(json_lines.REQUEST, messages, settings)):
+                if isinstance(event, PrefillProgress):
+                    line.say(_reading(event))
+                elif isinstance(event, Token | Finished):
+                    line.clear()
+                if options.json:
+                    json_lines.tell(event)
+                elif isinstance(event, Token):
+                    sys.stdout.write(event.text)
+                    sys.stdout.flush()
+                elif isinstance(event, Finished):
+                    print(flush=True)
+                    print(summary(event.stats, event.effective), file=sys.stderr)
+        finally:
+            line.clear()
+            engine.close()
     return 0
+
+
+def _loading(stage: str, fraction: float | None) -> str:
+    return stage if fraction is None else f"{stage}, {fraction:.0%}"
+
+
+def _reading(event: PrefillProgress) -> str:
+    left = f", {event.seconds_left:.0f} s left" if event.seconds_left is not None else ""
+    if event.phase == "scoring":
+        return f"Choosing what to read: {event.scored_tokens:,} of {event.total_tokens:,} tokens{left}"
+    return f"Reading: {event.done_tokens:,} of {event.total_tokens:,} tokens{left}"
 
 
 def summary(stats: Stats, effective: Effective) -> str:
     """One line of figures, and one for each thing that was asked for and did not happen."""
+    # Where all came at once, or in one step, no time went by that a speed could be told from.
     parts = [
-        f"{stats.tokens_per_s:.1f} tok/s",
+        f"{stats.tokens_per_s:.1f} tok/s" if stats.tokens_per_s else "no speed: it took one step",
         f"TTFT {stats.ttft_s:.2f} s",
         f"{stats.tokens:,} tokens",
     ]
@@ -104,9 +139,7 @@ def summary(stats: Stats, effective: Effective) -> str:
 
 
 def _messages(options: argparse.Namespace) -> tuple[Message, ...]:
-    attachments: tuple[Attachment, ...] = ()
-    if options.document:
-        attachments = (Attachment(options.document.name, _text(options.document)),)
+    attachments = tuple(Attachment(path.name, _text(path)) for path in options.document)
     if options.messages:
         try:
             messages = msgspec.json.decode(options.messages.read_bytes(), type=tuple[Message, ...])
@@ -119,8 +152,17 @@ def _messages(options: argparse.Namespace) -> tuple[Message, ...]:
             last = messages[-1]
             messages = (*messages[:-1], Message(last.role, last.content, (*last.attachments, *attachments)))
         return well_formed_record(messages)
-    prompt = options.prompt if options.prompt is not None else _text(options.prompt_file)
+    prompt = options.prompt if options.prompt is not None else _prompt(options.prompt_file)
     return well_formed_record((Message("user", prompt, attachments),))
+
+
+def _prompt(path: Path) -> str:
+    if path != _STDIN:
+        return _text(path)
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError:
+        raise FileError("What stdin gave is not UTF-8 text.", "Send plain UTF-8 text.") from None
 
 
 def _text(path: Path) -> str:

@@ -16,6 +16,7 @@ import msgspec
 from core.cli import models_profile
 from core.cli.arguments import whole
 from core.cli.parser import add_command
+from core.cli.progress import ProgressLine, add_quiet
 from core.ctrl_c import ending_at_ctrl_c
 from core.errors import ModelError
 from core.events import DownloadProgress, ModelEntry, ModelList, fit_of
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         actions, "download", "get a model from the hub, or go on where its download stopped", _download
     )
     download.add_argument("model", metavar="OWNER/NAME")
+    add_quiet(download)
     download.add_argument("--discard", action="store_true", help="remove what arrived instead")
     add_command(actions, "import", "list a model folder; it stays where it is", _import).add_argument(
         "path", type=Path, metavar="FOLDER"
@@ -137,11 +139,11 @@ def _download(options: argparse.Namespace) -> int:
         discard(model)
         print(f"Removed {_gb(stood.done_bytes)} of {model}.")
         return 0
-    print(f"Downloaded {model} to {_get(model)}.")
+    print(f"Downloaded {model} to {_get(model, options.quiet)}.")
     return 0
 
 
-def fetch(model: str) -> None:
+def fetch(model: str, *, quiet: bool = False) -> None:
     """Download `model` if it is a hub name that is not on this machine; says so on stderr."""
     from core.models.naming import is_hub_name
     from core.models.places import find
@@ -149,38 +151,34 @@ def fetch(model: str) -> None:
     if Path(model).exists() or not is_hub_name(model) or find(model):
         return
     print(f"{model} is not on this computer. Downloading it; Ctrl-C pauses.", file=sys.stderr)
-    print(f"Downloaded {model} to {_get(model)}.", file=sys.stderr)
+    print(f"Downloaded {model} to {_get(model, quiet)}.", file=sys.stderr)
 
 
-def _get(model: str) -> Path:
+def _get(model: str, quiet: bool) -> Path:
     """Download `model` and show how far that is; interrupted it says how to go on."""
     from core.models.download import Download, standing
     from core.models.meter import Meter
 
-    meter = Meter(model)
+    meter, line = Meter(model), ProgressLine(quiet)
 
     def heard(done_bytes: int, total_bytes: int) -> None:
-        if (progress := meter.take(done_bytes, total_bytes)) and sys.stderr.isatty():
+        if line.due() and (progress := meter.take(done_bytes, total_bytes)):
             left = f", {progress.seconds_left:.0f} s left" if progress.seconds_left is not None else ""
             speed = f"{progress.bytes_per_s / 2**20:.1f} MB/s"
-            said = f"{_gb(done_bytes)} of {_gb(total_bytes)}, {speed}{left}"
-            print(f"\r{said:<60}", end="", file=sys.stderr, flush=True)
+            line.say(f"{_gb(done_bytes)} of {_gb(total_bytes)}, {speed}{left}")
 
     def paused() -> None:
         stood = standing(model)
+        line.clear()
         print(
-            f"\nPaused: {_gb(stood.done_bytes)} of {_gb(stood.total_bytes)} are here."
+            f"Paused: {_gb(stood.done_bytes)} of {_gb(stood.total_bytes)} are here."
             f" To go on: draftlight models download {model}",
             file=sys.stderr,
         )
 
-    try:
-        # What arrived is on the disk, so a download may end at any moment.
-        with ending_at_ctrl_c(paused):
-            return Download(model, heard).run()
-    finally:
-        if sys.stderr.isatty():
-            print(file=sys.stderr)
+    # What arrived is on the disk, so a download may end at any moment.
+    with line, ending_at_ctrl_c(paused):
+        return Download(model, heard).run()
 
 
 def _import(options: argparse.Namespace) -> int:

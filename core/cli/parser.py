@@ -28,7 +28,10 @@ class Command(Protocol):
 
 
 class Parser(argparse.ArgumentParser):
-    """Parses one command. Raises `UsageError`."""
+    """Parses one command. Raises `UsageError`. Flags are written out: a new one never changes an old line."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**{**named, "allow_abbrev": False})
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message.rstrip('.')}.", f"See {self.prog} --help.")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from core.cli.arguments import out_file, readable_file, whole
 from core.cli.parser import UsageError
+from core.cli.progress import ProgressLine, add_quiet
 from core.errors import RequestError, TableError
 
 if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
@@ -24,7 +25,6 @@ if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
     from core.tables.corpus import Corpus, Encode
     from core.tables.leader_count import LeaderCount
 
-_SAY_EVERY_S = 1.0
 # Counted in memory: about a gigabyte.
 _MOST_TEXT_TOKENS = 3_000_000
 
@@ -84,6 +84,7 @@ def add_arguments(build: argparse.ArgumentParser) -> None:
     texts.add_argument("--leaders", type=whole(), default=1 << 20, help="most leaders (default 1048576)")
     texts.add_argument("--followers", type=whole(), default=128, help="most followers of one (default 128)")
     texts.add_argument("--least-count", type=whole(), default=2, help="a follower's fewest times (default 2)")
+    add_quiet(build)
     build.set_defaults(run=run)
 
 
@@ -120,7 +121,7 @@ def _from_model(options: argparse.Namespace) -> int:
         pruning=Pruning(most_bytes=options.kbytes * 1024),
     )
     rehearsal = Rehearsal(loaded, conversations, plan, shipped_ids(loaded.info))
-    stopped = _answer(rehearsal)
+    stopped = _answer(rehearsal, options.quiet)
     done = [rehearsal.progress(), *rehearsal.make_table()][-1]
     if not done.contexts:
         print("Nothing was answered, so there is no table.", file=sys.stderr)
@@ -140,38 +141,24 @@ def _from_model(options: argparse.Namespace) -> int:
     return 130 if stopped else 0
 
 
-class _Ticker:
-    """A line on stderr that says how far it is, at most once a second."""
-
-    def __init__(self) -> None:
-        self._said_s = time.monotonic()
-
-    def due(self) -> bool:
-        return time.monotonic() - self._said_s >= _SAY_EVERY_S
-
-    def say(self, words: str) -> None:
-        self._said_s = time.monotonic()
-        print(f"\r{words} ", end="", file=sys.stderr, flush=True)
-
-
-def _answer(rehearsal: Rehearsal) -> bool:
+def _answer(rehearsal: Rehearsal, quiet: bool) -> bool:
     """Answer until all is done; whether it was stopped by Ctrl-C."""
     started = time.monotonic()
-    ticker = _Ticker()
+    line = ProgressLine(quiet)
     first: Progress | None = None
     try:
         for progress in rehearsal.answer():
             first = first or progress
-            if ticker.due():
+            if line.due():
                 speed = (progress.tokens - first.tokens) / (time.monotonic() - started)
-                ticker.say(
+                line.say(
                     f"{progress.answered:,} of {progress.prompts:,} answers,"
                     f" {progress.tokens:,} tokens, {speed:.0f} a second"
                 )
     except KeyboardInterrupt:
         return True
     finally:
-        print(file=sys.stderr)
+        line.clear()
     return False
 
 
@@ -203,7 +190,7 @@ def _from_texts(options: argparse.Namespace) -> int:
     basis = f"{family.family} {corpus.fingerprint()}"
     try:
         with LeaderCount(shape, family.vocabulary, counted, basis=basis) as count:
-            if not _counted(count, corpus, family.encode):
+            if not _counted(count, corpus, family.encode, options.quiet):
                 print(f"Stopped. The same command goes on from here; until then {counted} stays.")
                 return 130
             table = count.table()
@@ -251,17 +238,17 @@ def _texts_for_auto(options: argparse.Namespace) -> int:
     corpus = Corpus(options.corpus)
     family = load_family(options.tokenizer)
     grams = TextGrams(corpus, family.encode, most_tokens=options.tokens or _MOST_TEXT_TOKENS)
-    ticker = _Ticker()
+    line = ProgressLine(options.quiet)
     try:
         for counted in grams.read():
-            if ticker.due():
-                ticker.say(f"{counted.share:.0%} of the text, {counted.tokens:,} tokens")
+            if line.due():
+                line.say(f"{counted.share:.0%} of the text, {counted.tokens:,} tokens")
         table = grams.table(Pruning(most_bytes=options.kbytes * 1024))
     except KeyboardInterrupt:
         print("Stopped. Nothing was written.")
         return 130
     finally:
-        print(file=sys.stderr)
+        line.clear()
     if not len(table):
         raise RequestError("There is no text to learn from.", "Give texts that are not empty.")
     counted = grams.counted
@@ -275,17 +262,17 @@ def _texts_for_auto(options: argparse.Namespace) -> int:
     return 0
 
 
-def _counted(count: LeaderCount, corpus: Corpus, encode: Encode) -> bool:
+def _counted(count: LeaderCount, corpus: Corpus, encode: Encode, quiet: bool) -> bool:
     """Count what is not counted yet; False if that was stopped by Ctrl-C."""
-    ticker = _Ticker()
+    line = ProgressLine(quiet)
     try:
         for piece in corpus.pieces(encode, after=count.mark.pieces):
             count.add(piece.ids, starts=piece.starts)
-            if ticker.due():
+            if line.due():
                 share = corpus.read_bytes / max(corpus.size_bytes, 1)
-                ticker.say(f"{share:.0%} of the text, {count.mark.tokens:,} tokens")
+                line.say(f"{share:.0%} of the text, {count.mark.tokens:,} tokens")
     except KeyboardInterrupt:
         return False
     finally:
-        print(file=sys.stderr)
+        line.clear()
     return True

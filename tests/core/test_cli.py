@@ -40,6 +40,7 @@ def test_generate_json_is_one_event_a_line(toy_folder: Path, tmp_path: Path) -> 
     )
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[0]["type"] == "started"
     tokens = [event for event in events if event["type"] == "token"]
     assert len(tokens) == 30
     assert all({"id", "text", "origin", "step", "position"} <= token.keys() for token in tokens)
@@ -79,8 +80,8 @@ def test_generate_from_a_messages_file(toy_folder: Path, tmp_path: Path) -> None
         ([], 2, "required"),
         (["--prompt", "  "], 1, "nothing to answer"),
         (["--prompt", "x" * 600], 1, "more than the 511"),
-        (["--prompt-file", "/no/such/file"], 1, "cannot be read"),
-        (["--messages", "/no/such/file"], 1, "cannot be read as messages"),
+        (["--prompt-file", "/no/such/file"], 2, "cannot be read"),
+        (["--messages", "/no/such/file"], 2, "cannot be read"),
     ],
 )
 def test_what_goes_wrong_is_said(
@@ -97,7 +98,9 @@ def test_what_goes_wrong_is_said(
 def test_a_bad_model_is_said() -> None:
     done = draftlight("generate", "--model", "/no/such/folder", "--prompt", "x", "--json")
     assert done.returncode == 1
-    assert json.loads(done.stdout)["code"] == "bad-model"
+    started, failed = map(json.loads, done.stdout.splitlines())
+    assert (started["type"], started["schema"]) == ("started", 1)
+    assert (failed["type"], failed["code"]) == ("failed", "bad-model")
     assert "no model folder" in done.stderr
 
 

@@ -6,12 +6,11 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from core.bench.runs import draftlight
-from core.cli import main, tables_build
+from core.cli import main
 from core.drafting.gram_table import GramTable
 from core.engine import Engine
 from core.models.loader import load, load_family
@@ -128,33 +127,6 @@ def test_from_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [path.name for path in (tmp_path / "t").iterdir()] == ["toy.frozen"]
     assert main([*command]) == 2
     assert "--out" in capsys.readouterr().err
-
-
-def test_it_says_how_far_it_is_at_most_once_a_second(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    now_s = 100.0
-    add = LeaderCount.add
-
-    def slow(count: LeaderCount, ids: Sequence[int], *, starts: bool = True) -> None:
-        nonlocal now_s
-        now_s += 0.25
-        add(count, ids, starts=starts)
-
-    monkeypatch.setattr(tables_build, "time", SimpleNamespace(monotonic=lambda: now_s))
-    monkeypatch.setattr("core.tables.corpus._PIECE_BYTES", 60)
-    monkeypatch.setattr(LeaderCount, "add", slow)
-    write_toy_model(tmp_path / "toy")
-    text = tmp_path / "a.txt"
-    text.write_text("the cat and the dog and the bird\n" * 20)
-    command = ["tables", "build", "--tokenizer", str(tmp_path / "toy"), "--corpus", str(text)]
-    assert main([*command, "--out", str(tmp_path / "t")]) == 0
-    pieces = round((now_s - 100.0) / 0.25)
-    assert pieces >= 10
-    said = [line for line in capsys.readouterr().err.split("\r") if "% of the text" in line]
-    assert len(said) == pieces // 4
-    shares = [int(line.partition("%")[0]) for line in said]
-    assert shares == sorted(set(shares))
 
 
 def test_texts_go_on_where_they_were_stopped(

@@ -1,0 +1,130 @@
+"""What `generate` reads, what it says on the way, and its lines of JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from core.cli import json_lines, main
+from core.cli.generate import summary
+from core.cli.json_lines import Line
+from core.cli.progress import ProgressLine
+from core.events import Effective, Stats
+from core.settings import Settings
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def answer(capsys: pytest.CaptureFixture[str], model: Path, *more: str) -> list[dict[str, object]]:
+    assert main(["generate", "--model", str(model), "--max-tokens", "3", "--json", *more]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def prompt_tokens(events: list[dict[str, object]]) -> int:
+    stats = events[-1]["stats"]
+    assert isinstance(stats, dict)
+    return int(stats["prompt_tokens"])
+
+
+def test_a_prompt_from_stdin(
+    toy_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = answer(capsys, toy_folder, "--prompt", "hello there")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"hello there")))
+    piped = answer(capsys, toy_folder, "--prompt-file", "-")
+    assert prompt_tokens(piped) == prompt_tokens(said)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe")))
+    assert main(["generate", "--model", str(toy_folder), "--prompt-file", "-"]) == 1
+    assert "not UTF-8" in capsys.readouterr().err
+
+
+def test_several_documents(toy_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = []
+    documents: list[str] = []
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("abc abc abc abc abc")
+        documents += ["--document", str(tmp_path / name)]
+        counts.append(prompt_tokens(answer(capsys, toy_folder, "--prompt", "x", *documents)))
+    assert counts[1] > counts[0] + 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "code"),
+    [
+        (["--prompt", "x", "--dowse"], 2, "usage"),
+        ([], 2, "usage"),
+        (["--prompt", "x", "--temperature", "hot"], 2, "bad-setting"),
+        (["--prompt-file", "/no/such"], 2, "usage"),
+        (["--prompt", "x", "--model", "/no/such"], 1, "bad-model"),
+    ],
+)
+def test_errors_before_loading_are_lines_too(
+    arguments: list[str], status: int, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["generate", "--json", *arguments]) == status
+    said = capsys.readouterr()
+    started, failed = [msgspec.json.decode(line, type=Line) for line in said.out.splitlines()]
+    assert isinstance(started, json_lines.Started)
+    assert started.schema == json_lines.SCHEMA
+    assert isinstance(failed, json_lines.Failed)
+    assert failed.code == code
+    assert failed.message in said.err
+
+
+def test_every_line_is_of_the_schema_in_the_docs(
+    toy_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (DOCS / "json-schema.json").read_bytes() == json_lines.schema(), (
+        "Run: python -m core.cli.json_lines docs"
+    )
+    for event in answer(capsys, toy_folder, "--prompt", "hello"):
+        msgspec.convert(event, Line)
+
+
+def test_an_answer_of_one_step_has_no_speed() -> None:
+    words = summary(Stats(tokens=1, steps=1), Effective("m", "float32", "off", Settings()))
+    assert "0.0 tok/s" not in words
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it needs a pseudo-terminal")
+@pytest.mark.parametrize("quiet", [False, True])
+def test_how_far_it_is_stands_on_a_terminal_and_is_gone_before_the_answer(
+    toy_folder: Path, quiet: bool
+) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = ["generate", "--model", str(toy_folder), "--prompt", "x" * 300, "--max-tokens", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "core.cli", *command, *(["--quiet"] if quiet else [])],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        check=False,
+    )
+    os.close(theirs)
+    said = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    assert ("Loading" in said) is not quiet
+    assert "2 tokens" in said.rpartition("\x1b[K")[2]
+
+
+def test_the_line_is_said_four_times_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = type("Terminal", (io.StringIO,), {"isatty": lambda self: True})()
+    monkeypatch.setattr("sys.stderr", out)
+    now_s = 0.0
+    with ProgressLine(clock=lambda: now_s) as line:
+        for number in range(100):
+            line.say(f"{number} of 100")
+            now_s += 0.01
+    said = out.getvalue().split("\r\x1b[K")
+    assert said == ["", "0 of 100", "25 of 100", "50 of 100", "75 of 100", ""]
