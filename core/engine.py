@@ -37,6 +37,7 @@ from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import is_exhausted
 from core.models.prompt import check_begun, offsets, render
 from core.models.runtime import check_prepared
+from core.models.size import check_fits, count_tokens
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import why_whole
 from core.prefill.reading import Means, ScoringDraft, Text
@@ -170,8 +171,12 @@ class Engine:
         return done
 
     def count_tokens(self, text: str) -> int:
-        """Tokens of `text`, without any template. Raises `NoModelError`."""
-        return len(self.loaded.tokenizer.encode(well_formed(text), add_special_tokens=False))
+        """Tokens of `text`, without any template. Raises `NoModelError`.
+
+        About as many as it has, if it is far longer than the context.
+        """
+        loaded = self.loaded
+        return count_tokens(loaded.tokenizer, well_formed(text), loaded.info.context_tokens)
 
     def exactness_profile(self) -> Profile:
         """How this model's logits depend on the block's width here; measured at first use."""
@@ -221,6 +226,9 @@ class Engine:
         """
         settings = request.settings
         tokenizer = self.loaded.tokenizer
+        model_tokens = self.loaded.info.context_tokens
+        context_tokens = settings.prefill.context_of(model_tokens)
+        check_fits(tokenizer, request.messages, context_tokens - 1, context_tokens < model_tokens)
         prompt = render(tokenizer, request.messages, settings.chat.system_prompt)
 
         begun = request.begun

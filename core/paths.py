@@ -5,12 +5,16 @@ Nothing is created here; whoever writes makes the folder first.
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import platformdirs
 
+from core.errors import RequestError
+
 _APP = "Draftlight"
+_SHOWN_CHARACTERS = 200
 
 
 def data_dir() -> Path:
@@ -38,6 +42,32 @@ def tables_dir() -> Path:
 def resources_dir() -> Path:
     """Files that ship with Draftlight, beside the packages in a checkout and in a wheel alike."""
     return Path(__file__).resolve().parents[1] / "resources"
+
+
+def given_path(text: str, raising: type[RequestError] = RequestError) -> Path:
+    """The path that somebody gave, its `~` expanded; it need not be there.
+
+    Raises `raising` if no file can be called so, or if this process may not look there.
+    """
+    shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+    shown = shown.encode("utf-8", "replace").decode().replace("\0", "\\0")
+    try:
+        path = Path(text).expanduser()
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except OSError as error:
+        name = max((len(part.encode("utf-8", "replace")) for part in Path(text).parts), default=0)
+        size = f" Its longest part has {name:,} bytes." if error.errno == errno.ENAMETOOLONG else ""
+        raise raising(
+            f"“{shown}” cannot be used: {error.strerror}.{size}",
+            "Give the path of a file or folder that this user may read; a name has 255 bytes at most.",
+        ) from None
+    except (ValueError, RuntimeError) as error:
+        raise raising(
+            f"“{shown}” is not a path: {error}.", "Give one without null characters, in valid Unicode."
+        ) from None
+    return path
 
 
 def _home() -> Path | None:

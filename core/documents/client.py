@@ -10,7 +10,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from core.children import CHILD_FOLDER, child_command, child_environment
 from core.documents import strings
 from core.documents.limits import Limits
 from core.documents.reading import shown_name
@@ -56,10 +56,8 @@ class _Line(Struct, frozen=True):
 
 
 def reader_command() -> list[str]:
-    """How to start a reader: this interpreter from source, the app's own executable when bundled."""
-    if getattr(sys, "frozen", False):
-        return [sys.executable, "--read"]
-    return [sys.executable, "-P", "-m", "core.cli", "--read"]
+    """How to start a reader."""
+    return child_command("--read")
 
 
 class DocumentReading:
@@ -117,7 +115,8 @@ class DocumentReading:
                     [*self._command, os.path.abspath(self.path), *(str(int(bound)) for bound in bounds)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    cwd="/",
+                    env=child_environment(),
+                    cwd=CHILD_FOLDER,
                 )
             except (OSError, ValueError) as error:
                 why = strings.NOT_STARTED.format(why=error)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Union
+from typing import Any, Union
 
 import msgspec
+from msgspec import Struct
 
 from core.errors import DraftlightError, PromptTooLongError, ProtocolError
 from core.events.answer import Finished, Gauges, Token
@@ -88,7 +89,32 @@ Event = Union[
     Failed,
     Heartbeat,
 ]
+_BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+# Of a line in either direction. A generate command carries whole documents: far above any context.
+LINE_LIMIT_BYTES = 64 * 1024 * 1024
+TOO_LONG = f"A line has more than {LINE_LIMIT_BYTES:,} bytes; it was skipped."
+_SETTINGS_BYTES = 64 * 1024
+# Enough for any sentence of ours; what was given may be megabytes.
+_SAID_CHARACTERS = 2000
+
+
+class Head(Struct, frozen=True):
+    """Of a line that failed as a command: nothing else of it is built, however large it is."""
+
+    type: str = ""
+    request: str = ""
+
+
+class _WithSettings(Struct):
+    settings: msgspec.Raw = msgspec.Raw(b"")
+
+
 _encoder = msgspec.json.Encoder()
+_head_decoder = msgspec.json.Decoder(Head)
+_settings_decoder = msgspec.json.Decoder(_WithSettings)
+_groups_decoder: msgspec.json.Decoder[dict[str, dict[str, Any]]] = msgspec.json.Decoder(
+    dict[str, dict[str, Any]]
+)
 _command_decoder: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
 _event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
@@ -108,34 +134,57 @@ def decode_command(line: bytes) -> Command:
     """
     try:
         return _command_decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except _BAD as error:
         if (better := well_formed_json(line)) != line:
             return decode_command(better)
         _raise_for_settings(line)
         raise ProtocolError(f"This line is not a command: {_excerpt(line)} ({error}).") from None
 
 
+def head_of(line: bytes) -> Head:
+    """What a line that is not a command says of itself; nothing if it is not even JSON."""
+    try:
+        return _head_decoder.decode(line)
+    except _BAD:
+        return Head()
+
+
 def decode_event(line: bytes) -> Event:
     """An event from one line. Raises `ProtocolError`."""
     try:
         return _event_decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except _BAD as error:
         if (better := well_formed_json(line)) != line:
             return decode_event(better)
         raise ProtocolError(f"This line is not an event: {_excerpt(line)} ({error}).") from None
 
 
 def failure(error: BaseException, *, command: str, request: str = "") -> Failed:
-    """`error` as an event. Errors that are not ours become internal ones with their type named."""
+    """`error` as an event.
+
+    What the system says of a file is for whoever named it. Other errors that are not ours become internal
+    ones with their type named.
+    """
     if isinstance(error, DraftlightError):
         over = error.tokens - error.limit_tokens if isinstance(error, PromptTooLongError) else 0
-        return Failed(request, command, error.kind, error.code, error.message, error.hint, over)
+        return Failed(
+            request, command, error.kind, error.code, _short(error.message), _short(error.hint), over
+        )
+    if isinstance(error, OSError) and error.filename is not None:
+        return Failed(
+            request,
+            command,
+            "request",
+            "bad-path",
+            _short(f"{error.filename}: {error.strerror}."),
+            "See whether it is there, may be read and written, and has room on its disk.",
+        )
     return Failed(
         request,
         command,
         "internal",
         "internal",
-        f"Draftlight hit an error of its own: {type(error).__name__}: {error}.",
+        _short(f"Draftlight hit an error of its own: {type(error).__name__}: {error}."),
         "The details are in the worker's log.",
     )
 
@@ -143,11 +192,16 @@ def failure(error: BaseException, *, command: str, request: str = "") -> Failed:
 def _raise_for_settings(line: bytes) -> None:
     """If only the settings of a generate command are wrong, say which and what they take."""
     try:
-        groups = msgspec.json.decode(line)["settings"]
-        pairs = [(f"{g}.{f}", value) for g, group in groups.items() for f, value in group.items()]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError, KeyError, TypeError):
+        raw = _settings_decoder.decode(line).settings
+        # Whole settings have some thousand bytes; whatever is longer is none, and not worth the memory.
+        groups = _groups_decoder.decode(raw) if raw and len(raw) <= _SETTINGS_BYTES else {}
+    except _BAD:
         return
-    assign_all(Settings(), pairs)
+    assign_all(Settings(), [(f"{g}.{f}", value) for g, group in groups.items() for f, value in group.items()])
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _SAID_CHARACTERS else f"{message[:_SAID_CHARACTERS]}…"
 
 
 def _excerpt(line: bytes) -> str:

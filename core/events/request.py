@@ -63,7 +63,7 @@ class CountTokens(Wire, frozen=True):
 
 
 class TokenCount(Wire, frozen=True):
-    """Answer to `count_tokens`."""
+    """Answer to `count_tokens`; an estimate for a text far longer than the model's context."""
 
     request: str
     tokens: int

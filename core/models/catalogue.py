@@ -22,7 +22,7 @@ from core.models.folder import check, describe, disk_bytes, is_supported
 from core.models.naming import family_label
 from core.models.need import Machine
 from core.models.starter import NAME, STARTER, packed_file, starter_folder
-from core.paths import models_dir
+from core.paths import given_path, models_dir
 
 
 class Catalogue:
@@ -50,7 +50,7 @@ class Catalogue:
     def entry(self, reference: str) -> ModelEntry:
         """The one that is called so: by reference, folder or name. Raises `ModelError`."""
         entries = self.entries()
-        path = str(Path(reference).expanduser().absolute())
+        path = str(given_path(reference, ModelError).absolute())
         for matches in (
             [each for each in entries if each.reference == reference or each.path == path],
             [each for each in entries if each.name.lower() == reference.lower()],
@@ -65,7 +65,7 @@ class Catalogue:
 
         A model that is too large is taken all the same: listed, it says so itself.
         """
-        folder = Path(path).expanduser().absolute()
+        folder = given_path(path, ModelError).absolute()
         if folder.is_file():
             folder = _folder_of(folder)
         if not folder.is_dir():

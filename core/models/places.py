@@ -14,7 +14,7 @@ from pathlib import Path
 
 from core.errors import ModelError
 from core.models.naming import folder_name, hub_name, is_hub_name
-from core.paths import models_dir
+from core.paths import given_path, models_dir
 
 _IMPORTED = "imported.json"
 _SNAPSHOT_PREFIX = "models--"
@@ -68,8 +68,11 @@ def forget(folder: Path) -> None:
 
 
 def find(reference: str) -> Path | None:
-    """The folder of a path or hub name, if it is on this machine; downloads before the hub's cache."""
-    path = Path(reference).expanduser()
+    """The folder of a path or hub name, if it is on this machine; downloads before the hub's cache.
+
+    Raises `ModelError` for what cannot be a path.
+    """
+    path = given_path(reference, ModelError)
     if path.is_dir():
         return path
     if not is_hub_name(reference):

@@ -127,12 +127,12 @@ class TableMemory:
         """Seconds until something should be saved; None if there is nothing to wait for."""
         if self._due_at is None or all(family.is_saved for family in self._saving()):
             return None
-        least = _WRITING_S if self._is_writing() else 0.0
+        least = _WRITING_S if self.is_writing() else 0.0
         return max(least, self._due_at - time.monotonic())
 
     def save_soon(self) -> None:
         """Save what changed, by a thread that works on copies; nothing if one is at it."""
-        if self._is_writing():
+        if self.is_writing():
             return
         self._due_at = None
         work = self._work()
@@ -306,8 +306,10 @@ class TableMemory:
             else:
                 self._status("saved", family, time.perf_counter() - started)
 
-    def _is_writing(self) -> bool:
-        return self._writer is not None and self._writer.is_alive()
+    def is_writing(self) -> bool:
+        """Whether a save is under way on its own thread. Any thread may ask."""
+        writer = self._writer
+        return writer is not None and writer.is_alive()
 
     def _wait(self) -> None:
         """Until nobody writes."""

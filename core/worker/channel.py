@@ -11,8 +11,11 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from core.errors import DraftlightError
+from core.errors import DraftlightError, ProtocolError
 from core.events import Command, Event, decode_command, encode, failure
+from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG, head_of
+
+_PIECE_BYTES = 1024 * 1024
 
 
 class Channel:
@@ -41,29 +44,19 @@ class Channel:
 
     def commands(self) -> Iterator[Command]:
         """Commands until the other end closes. A bad line is answered with `failed` and skipped."""
-        for line in self._in:
+        while line := self._in.readline(LINE_LIMIT_BYTES):
+            if len(line) == LINE_LIMIT_BYTES and not line.endswith(b"\n"):
+                self._skip_rest()
+                self.send(failure(ProtocolError(TOO_LONG), command="unknown"))
+                continue
             if not line.strip():
                 continue
             try:
                 yield decode_command(line)
             except DraftlightError as error:
-                self.send(failure(error, command=_type_of(line), request=_request_of(line)))
+                head = head_of(line)
+                self.send(failure(error, command=head.type or "unknown", request=head.request))
 
-
-def _type_of(line: bytes) -> str:
-    return _field(line, "type") or "unknown"
-
-
-def _request_of(line: bytes) -> str:
-    return _field(line, "request")
-
-
-def _field(line: bytes, name: str) -> str:
-    """A text field of a line that failed to decode as a command, if it is JSON at all."""
-    import msgspec
-
-    try:
-        value = msgspec.json.decode(line)[name]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError, IndexError):
-        return ""
-    return value if isinstance(value, str) else ""
+    def _skip_rest(self) -> None:
+        while (piece := self._in.readline(_PIECE_BYTES)) and not piece.endswith(b"\n"):
+            pass

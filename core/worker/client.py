@@ -21,9 +21,8 @@ from msgspec import Struct
 from core.children import CHILD_FOLDER, child_command, child_environment
 from core.errors import ProtocolError, WorkerError
 from core.events import Command, Event, Shutdown, decode_event, encode
+from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG
 
-# A generate command carries whole documents: 64 MiB is far above any context.
-_LINE_LIMIT_BYTES = 64 * 1024 * 1024
 _LOG_LINES = 200
 # A pause of this process, however long, passes for one of these waits.
 _WAITS_OF_A_SILENCE = 10
@@ -87,7 +86,7 @@ class WorkerClient:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                limit=_LINE_LIMIT_BYTES,
+                limit=LINE_LIMIT_BYTES,
                 env=child_environment(PYTHONUNBUFFERED="1"),
                 cwd=CHILD_FOLDER,
             )
@@ -125,7 +124,12 @@ class WorkerClient:
                         yield WorkerSilent(self._silence_s)
                     continue
                 waits = 0
-                line = reading.result()
+                try:
+                    line = reading.result()
+                except ValueError:  # longer than the limit: the stream has dropped what it held
+                    reading = asyncio.ensure_future(process.stdout.readline())
+                    yield BadLine(TOO_LONG)
+                    continue
                 if not line:
                     break
                 reading = asyncio.ensure_future(process.stdout.readline())
@@ -168,7 +172,14 @@ class WorkerClient:
     async def _read_stderr(self) -> None:
         assert self._process is not None
         assert self._process.stderr is not None
-        while line := await self._process.stderr.readline():
+        while True:
+            try:
+                line = await self._process.stderr.readline()
+            except ValueError:
+                self._log.append(TOO_LONG)
+                continue
+            if not line:
+                return
             self._log.append(line.decode("utf-8", "replace").rstrip())
 
 

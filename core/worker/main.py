@@ -55,14 +55,17 @@ from core.events import (
 )
 from core.paths import tables_dir
 from core.worker.channel import Channel
+from core.worker.folders_in_use import FoldersInUse
 from core.worker.model_room import ModelRoom
 
 if TYPE_CHECKING:  # importing it loads numpy, and MLX must be prepared before
     from core.tables.memory import Done
 
 _TICKS_A_BEAT = round(1.0 / TICK_S)
-# A window that is gone does not wait for a long forward to end.
+# A window that is gone does not wait for a long forward to end, but for the tables to be on the disk.
 _ORPHAN_GRACE_S = 10.0
+_SAVING_GRACE_S = 120.0
+_LOOK_S = 0.05
 
 
 def main() -> int:
@@ -79,6 +82,17 @@ def main() -> int:
     return _Worker(channel, blas).run()
 
 
+def _wanted_models(command: Command) -> tuple[str, ...]:
+    """References of the models that `command` may load."""
+    match command:
+        case LoadModel(model):
+            return (model,)
+        case Generate() if command.settings.draft_model.model:
+            return (command.settings.draft_model.model,)
+        case _:
+            return ()
+
+
 class _Worker:
     def __init__(self, channel: Channel, blas: str) -> None:
         from core.engine import Engine
@@ -93,11 +107,12 @@ class _Worker:
         # Said by the main thread and by the one that saves; the channel takes both.
         memory = TableMemory(TableFolder(tables_dir()), channel.send)
         self._engine = Engine(memory, channel.send, self._clock, BlasThreads())
-        self._models = ModelRoom(channel.send, machine(), lambda: self._in_use)
-        self._in_use: tuple[str, ...] = ()
+        self._in_use = FoldersInUse()
+        self._models = ModelRoom(channel.send, machine(), self._in_use)
         self._queue: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._cancelled: set[str] = set()
         self._closing = threading.Event()
+        self._leaving = threading.Event()
         self._still = False
         self._activity: Activity = "empty"
         self._moved_at = self._clock()
@@ -113,6 +128,7 @@ class _Worker:
                 break
             self._run(command)
         self._closing.set()
+        self._leaving.set()
         self._models.close()
         self._engine.close()
         heart.join()
@@ -161,7 +177,7 @@ class _Worker:
             self._channel.send(failure(error, command=name, request=request))
         finally:
             self._cancelled.discard(request)
-            self._in_use = self._engine.model_folders
+            self._in_use.settled(self._engine.model_folders, *_wanted_models(command))
             self._set(self._resting())
 
     def _next_command(self) -> Command:
@@ -191,6 +207,7 @@ class _Worker:
 
     def _load(self, model: str) -> None:
         self._set("loading")
+        self._in_use.loading()
 
         def progress(stage: str, fraction: float | None) -> None:
             self._moved_at = self._clock()
@@ -200,6 +217,7 @@ class _Worker:
 
     def _generate(self, command: Generate) -> None:
         self._set("prefilling")
+        self._in_use.loading()
         for event in self._engine.generate(command, lambda: self._is_cancelled(command.request)):
             if isinstance(event, Token):
                 self._activity = "decoding"
@@ -246,10 +264,15 @@ class _Worker:
             elif not self._models.take(command):
                 if isinstance(command, Shutdown):
                     self._closing.set()
+                self._in_use.coming(*_wanted_models(command))
                 self._queue.put(command)
         self._closing.set()
         self._queue.put(Shutdown())
         time.sleep(_ORPHAN_GRACE_S)
+        waited_s = _ORPHAN_GRACE_S
+        while (self._leaving.is_set() or self._engine.memory.is_writing()) and waited_s < _SAVING_GRACE_S:
+            time.sleep(_LOOK_S)
+            waited_s += _LOOK_S
         os._exit(0)
 
     # ---- heart thread

@@ -10,7 +10,7 @@ import queue
 import shutil
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from core.errors import DraftlightError
 from core.events import (
@@ -36,6 +36,7 @@ from core.models.need import Machine
 from core.models.suggested import suggested
 from core.paths import data_dir, models_dir
 from core.worker.downloads import Downloads
+from core.worker.folders_in_use import FoldersInUse
 
 _COMMANDS = (
     ListModels,
@@ -49,11 +50,9 @@ _COMMANDS = (
 
 
 class ModelRoom:
-    """`say` takes events from any thread; `in_use` gives the folders of the models that are loaded."""
+    """`say` takes events from any thread; `in_use` knows the folders that must stay."""
 
-    def __init__(
-        self, say: Callable[[Event], None], machine: Machine, in_use: Callable[[], Sequence[str]]
-    ) -> None:
+    def __init__(self, say: Callable[[Event], None], machine: Machine, in_use: FoldersInUse) -> None:
         self._say = say
         self._in_use = in_use
         self._catalogue = Catalogue(machine)
@@ -109,7 +108,8 @@ class ModelRoom:
                 self._say(ModelImported(request, self._catalogue.take(path)))
                 self._say(self._listing(""))
             case RemoveModel(request, reference):
-                entry, freed = self._catalogue.remove(reference, self._in_use())
+                with self._in_use.removing() as in_use:
+                    entry, freed = self._catalogue.remove(reference, in_use)
                 self._say(ModelRemoved(request, entry.reference, entry.name, freed))
                 self._say(self._listing(""))
             case _:
