@@ -7,7 +7,7 @@ import importlib.metadata
 import sys
 from collections.abc import Sequence
 
-from core.cli import bench, doctor, generate, json_lines, models, tables, window
+from core.cli import bench, doctor, generate, json_lines, models, settings, tables, window
 from core.cli.output import OutputGoneError, guarded_output
 from core.cli.parser import Parser, UsageError, add_command
 from core.errors import DraftlightError, SettingError
@@ -67,6 +67,9 @@ def parser() -> argparse.ArgumentParser:
     )
     tables.add_arguments(
         add_command(commands, "tables", "what the drafters learned: list, save, share, erase")
+    )
+    settings.add_arguments(
+        add_command(commands, "settings", "what --set takes: bounds, defaults, what each is for")
     )
     bench.add_arguments(add_command(commands, "bench", "measure"))
     doctor.add_arguments(

@@ -33,7 +33,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="GROUP.FIELD=VALUE",
-        help="any setting: " + ", ".join(known),
+        help="any setting; `draftlight settings` lists them with what they allow: " + ", ".join(known),
     )
 
 

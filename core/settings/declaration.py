@@ -69,8 +69,10 @@ class Setting(Struct, frozen=True):
         if self.kind == "text":
             return f"a text of at most {int(self.maximum or 0):,} characters" if self.maximum else "a text"
         noun = "a whole number" if self.kind == "integer" else "a number"
-        low = f"above {self.minimum:g}" if self.minimum_open else f"from {self.minimum:g}"
-        return f"{noun} {low} to {self.maximum:g}{unit}"
+        # `:g` would make 2.14748e+09 of a whole number.
+        form = ".0f" if self.kind == "integer" else "g"
+        low = f"above {self.minimum:{form}}" if self.minimum_open else f"from {self.minimum:{form}}"
+        return f"{noun} {low} to {self.maximum:{form}}{unit}"
 
 
 @cache

@@ -7,7 +7,11 @@ import importlib
 from tests.attack.campaign import Campaign
 
 # Each is `tests/attack/NAME.py`, dashes as underscores, and holds `CAMPAIGN`.
-NAMES: tuple[str, ...] = ("documents",)
+NAMES: tuple[str, ...] = (
+    "command-line",
+    "documents",
+    "tables",
+)
 
 
 def campaign(name: str) -> Campaign:

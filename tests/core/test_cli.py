@@ -111,6 +111,13 @@ def test_help_and_version() -> None:
     assert draftlight("divine").returncode == 2
 
 
+def test_bounds_are_told_and_whole_numbers_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings"]) == 0
+    listed = capsys.readouterr().out
+    assert "ngram_simple.k  (a whole number from 1 to 64 tokens; default 7)" in listed
+    assert "e+09" not in listed + draftlight("generate", "--help").stdout
+
+
 def test_without_a_display_the_window_names_the_packages() -> None:
     environment = {
         k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
