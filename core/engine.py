@@ -15,10 +15,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import mlx.core as mx
+from msgspec.structs import replace
 
 from core.answer import Answer, Plan
 from core.decoding.exactness import Profile, exactness
 from core.decoding.proposer import ModelProposer
+from core.decoding.verdict import Verdict
 from core.decoding.width_cost import CostProfile
 from core.drafting.calibration import Calibration
 from core.drafting.ngram_table import NgramTables
@@ -186,12 +188,16 @@ class Engine:
         """Measure T(w) now, again if it was measured before (some seconds)."""
         return self._here.measured.costs_anew()
 
+    def try_out(self) -> Verdict:
+        """Whether trees and drafts are exact for this model, tried now if it never was (some seconds)."""
+        return self._here.measured.try_out()
+
     def idle_work(self) -> bool:
         """One piece of what is worth doing while nothing is asked; whether there is more.
 
         First what an answer skipped is read, if that was asked for; a new request ends it. Then
-        T(w) is measured, one forward at a time, and trees are tried, where that was never done;
-        then rehearsal, if that is wanted and nobody types.
+        drafts and trees are tried and T(w) is measured, some forwards at a time, where that was
+        never done; then rehearsal, if that is wanted and nobody types.
         """
         here = self._resident
         if here is None:
@@ -285,11 +291,12 @@ class Engine:
             raise PromptTooLongError(len(prompt), context_tokens - 1, chosen)
         try:
             plan = self._plan(len(prompt), settings, apart)
+            whole = bool(why_whole(settings.prefill, text.asked))
+            ledger = Ledger(here.model.new_cache) if apart else here.shelf.take(text.ids, whole=whole)
+            plan = self._without_reuse(plan, ledger, text)
             means = Means(
                 here.measured.why_no_gaps, lambda required: self._scoring(required, plan), self._clock
             )
-            whole = bool(why_whole(settings.prefill, text.asked))
-            ledger = Ledger(here.model.new_cache) if apart else here.shelf.take(text.ids, whole=whole)
             if apart:
                 here.drafts.forget()
             answer = Answer(
@@ -334,7 +341,9 @@ class Engine:
             reason = "the context is full after that"
             changes.append(Change("sampling.max_tokens", str(wanted), str(room), reason))
             settings = assign(settings, "sampling.max_tokens", room)
-        name, why_not = settings.drafting.drafter, self.ledger.why_no_rollback
+        reach_tokens = prompt_tokens + settings.sampling.max_tokens
+        name, measured = settings.drafting.drafter, self._here.measured
+        why_not = self.ledger.why_no_rollback or measured.why_not_split(reach_tokens)
         if name != "off" and why_not:
             reason = f"{info.name} cannot speculate: {why_not}"
             changes.append(Change("drafting.drafter", name, "off", reason))
@@ -349,8 +358,19 @@ class Engine:
         resources = self._resources(settings, spec, changes, apart)
         drafter = spec.build(settings, resources)
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        cost = self._here.measured.cost(prompt_tokens) if spec.planned(settings) else None
+        cost = measured.cost(prompt_tokens) if spec.planned(settings) else None
         return Plan(settings, spec, drafter, exact, cost, proposer, tuple(changes))
+
+    def _without_reuse(self, plan: Plan, ledger: Ledger, text: Text) -> Plan:
+        """Start cold where going on with `ledger` might not give what a cold start gives."""
+        reach_tokens = len(text.ids) + plan.settings.sampling.max_tokens
+        shared = ledger.shared(text.ids)
+        why_not = self._here.measured.why_not_split(reach_tokens) if shared else ""
+        if not why_not:
+            return plan
+        ledger.clear()
+        change = Change("prefix cache", f"{shared:,} tokens", "none", why_not)
+        return replace(plan, changes=(*plan.changes, change))
 
     def _resources(
         self, settings: Settings, spec: DrafterSpec, changes: list[Change], apart: bool
@@ -380,7 +400,7 @@ class Engine:
         """Why trees are not verified, in words; empty if they are."""
         if settings.decoding.exactness != "fast":
             return f"exactness “{settings.decoding.exactness}” was measured on chains"
-        return self._here.measured.why_no_trees(self.ledger.cache)
+        return self._here.measured.why_no_trees()
 
     def _scoring(self, required: bool, plan: Plan) -> ScoringDraft | None:
         """The draft model that scores passages, if one is loaded or it is `required`."""

@@ -39,9 +39,13 @@ from tests.core.toy import write_toy_model  # noqa: E402
 
 @pytest.fixture(scope="session")
 def toy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A complete MLX model folder with a tiny random llama; loads in milliseconds."""
+    """A complete MLX model folder with a tiny random llama, tried out; loads in milliseconds."""
     folder = tmp_path_factory.mktemp("models") / "toy"
     write_toy_model(folder)
+    engine = Engine()
+    engine.load(str(folder))
+    engine.try_out()
+    engine.unload()
     return folder
 
 

@@ -27,6 +27,11 @@ def run(options: argparse.Namespace) -> int:
         base = context.seconds[1]
         costs = "  ".join(f"{width}: {seconds / base:.2f}" for width, seconds in context.seconds.items())
         print(f"  context {context.context_tokens:,} (plain step {base * 1000:.0f} ms)  {costs}")
+    verdict = engine.try_out()
+    print(f"trees: {verdict.why_no_trees or 'exact'}")
+    agreed = verdict.splits.agreed_tokens
+    limit = "exact" if agreed is None else f"not beyond {agreed:,} tokens: {verdict.splits.reason}"
+    print(f"drafts and reuse: {limit}")
     found = engine.exactness_profile()
     print(
         f"logits are the same bits up to width {found.exact_width}, and differ by at most"

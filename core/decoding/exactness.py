@@ -29,6 +29,7 @@ import mlx.core as mx
 import msgspec
 from msgspec import Struct
 
+from core.decoding.agreement import differences
 from core.events import ModelInfo
 from core.models.blas import threads_at_start
 from core.paths import cache_dir
@@ -126,7 +127,7 @@ def probe(
             cache = _filled(model, new_cache, context)
             got = [*_logits(model, block[:width], cache), _logits(model, [block[width]], cache)[0]]
             for one, other in zip(rows, got):
-                difference = float(mx.abs(one.astype(mx.float32) - other.astype(mx.float32)).max())
+                difference = float(differences(one, other)[0].max())
                 identical[width] &= difference == 0.0
                 largest[width] = max(largest[width], difference)
     return Profile(key, _INPUTS, tuple(WidthProbe(w, identical[w], largest[w]) for w in widths))

@@ -19,7 +19,6 @@ is long. Worker's main thread.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Generator, Sequence
 from copy import deepcopy
@@ -29,6 +28,7 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.cache import CacheList, KVCache, QuantizedKVCache, RotatingKVCache, make_prompt_cache
 
+from core.decoding.agreement import agree
 from core.decoding.tree_pass import tree_pass, why_no_tree_masks
 from core.errors import InternalError
 from core.models.rope import rotations
@@ -45,10 +45,6 @@ _CONTEXT_TOKENS = 64 - _LEAD - 3
 _FAR_TOKENS = tuple(1 << power for power in range(7, 18))
 # Ids that every tokenizer has.
 _IDS = 200
-# Largest error allowed, relative to the largest logit. Measured on a CPU: below 1e-6 in float32 and
-# none in bfloat16; without the position hook SmolLM2-135M is off by 0.1 to 0.3.
-_TOLERANCE_FLOAT32 = 1e-4
-_TOLERANCE_16_BIT = 0.02
 # A router at a near-tie may flip on the way; a model that goes by the index is wrong every time.
 _TRIALS = 3
 
@@ -104,7 +100,7 @@ class _Probe:
             # Filled up to the tree's width, for the same kernels; what follows a token cannot touch it.
             branch += block[len(branch) :]
             alone = self._logits(branch, deepcopy(cache))
-            if not _agree(_rows(tree, path), _rows(alone, range(len(path)))):
+            if not agree(_rows(tree, path), _rows(alone, range(len(path)))):
                 return False
         return True
 
@@ -113,7 +109,7 @@ class _Probe:
         lead, twin = _ids(rng, _LEAD), _ids(rng, len(_FIRST_TWIN))
         start = tokens - _LEAD - len(_FIRST_TWIN)
         logits = self._tree(lead + twin + twin, _TWIN_PARENTS, [_at(entry, start) for entry in self._empty])
-        return _agree(_rows(logits, _FIRST_TWIN), _rows(logits, _SECOND_TWIN))
+        return agree(_rows(logits, _FIRST_TWIN), _rows(logits, _SECOND_TWIN))
 
     def _tree(self, block: list[int], parents: Sequence[int], cache: list[Any]) -> mx.array:
         with tree_pass(self._model, cache, parents, _LEAD, self._found) as rows:
@@ -134,14 +130,6 @@ def _ids(rng: random.Random, count: int) -> list[int]:
 
 def _rows(logits: mx.array, nodes: Sequence[int]) -> mx.array:
     return mx.take(logits, mx.array([_LEAD + node for node in nodes]), axis=0)
-
-
-def _agree(rows: mx.array, others: mx.array) -> bool:
-    tolerance = _TOLERANCE_FLOAT32 if rows.dtype == mx.float32 else _TOLERANCE_16_BIT
-    rows, others = rows.astype(mx.float32), others.astype(mx.float32)
-    error, scale = float(mx.abs(rows - others).max()), float(mx.abs(others).max())
-    # Not-a-number agrees with nothing.
-    return math.isfinite(scale) and error <= tolerance * scale
 
 
 def _alike(new: Any, held: Any) -> Any:

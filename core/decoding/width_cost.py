@@ -1,6 +1,6 @@
 """T(w): what a verify block of w tokens costs here, in plain steps; measured, cached, kept honest.
 
-`measure` finds out whether trees are exact and times blocks of several widths at two context
+`measure` times blocks of several widths at two context
 lengths. It is a generator that does a forward or a few at a time, so that the worker can run it
 between two commands, and takes a few seconds in all for a small model. The result is
 cached by (model, dtype, machine, mlx version).
@@ -28,7 +28,6 @@ import msgspec
 from msgspec import Struct
 
 from core.decoding.exactness import machine_key
-from core.decoding.tree_probe import try_trees
 from core.drafting.gate import default_cost
 from core.events import ModelInfo
 from core.paths import cache_dir
@@ -52,13 +51,9 @@ class ContextCost(Struct, frozen=True):
 
 
 class CostProfile(Struct, frozen=True):
-    """The measurement of one (model, dtype, machine, mlx version).
-
-    `why_no_trees` says why a tree cannot be verified exactly; empty if it can.
-    """
+    """The measurement of one (model, dtype, machine, mlx version)."""
 
     key: str
-    why_no_trees: str
     contexts: tuple[ContextCost, ...]
 
     def at(self, context_tokens: int) -> Callable[[int], float]:
@@ -126,7 +121,6 @@ def measure(
     contexts: Sequence[int] = CONTEXTS,
 ) -> Generator[None, None, CostProfile]:
     """One forward a `next()`; returns the profile. Contexts longer than the model's are left out."""
-    refused = yield from try_trees(model, new_cache())
     rng = random.Random(0)
     found = []
     for context in contexts:
@@ -147,7 +141,7 @@ def measure(
                 yield
             seconds[width] = statistics.median(times[1:])  # the first may compile
         found.append(ContextCost(context, seconds))
-    return CostProfile(machine_key(info), refused, tuple(found))
+    return CostProfile(machine_key(info), tuple(found))
 
 
 def _forward(model: Callable[..., Any], ids: list[int], cache: list[Any]) -> None:

@@ -80,6 +80,7 @@ def engine(architecture: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
     loaded.eos = frozenset()
     engine = Engine()
     engine.use(loaded)
+    engine.try_out()
     yield engine
     engine.unload()
 

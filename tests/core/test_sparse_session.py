@@ -62,6 +62,7 @@ def endless(folder: Path) -> Engine:
     engine = Engine()
     engine.load(str(folder))
     engine.loaded.eos = frozenset()
+    engine.try_out()
     return engine
 
 

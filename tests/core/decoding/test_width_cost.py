@@ -14,7 +14,6 @@ from core.engine import Engine
 
 PROFILE = CostProfile(
     "key",
-    "",
     (ContextCost(256, {1: 0.04, 2: 0.044, 4: 0.05, 8: 0.06}), ContextCost(1024, {1: 0.05, 8: 0.1})),
 )
 

@@ -38,6 +38,7 @@ def engine(
     monkeypatch.setattr(idle, "default_conversations", lambda: prompts)
     engine = Engine(say=said.append)
     engine.use(toy)
+    engine.try_out()
     engine.measure_cost()
     return engine
 
