@@ -12,9 +12,9 @@ together. Gates are held open: the drafter is measured, not an opinion of it.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +24,15 @@ from msgspec import Struct
 from core.bench.conversation import converse
 from core.bench.draft_time import DraftTime, draft_times
 from core.bench.environment import Environment, describe
-from core.bench.prompts import Prompt, default_prompts, read_prompts
+from core.bench.grid import Configuration, configurations, with_draft_model
+from core.bench.journal import Journal
+from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.prompts import Prompt, default_prompts, fingerprint, read_prompts
 from core.bench.runs import Run, draftlight, first_difference, joined, mlx_lm
 from core.bench.statistic import known, median, speed_ratio
 from core.drafting.registry import DRAFTERS
-from core.events import Change, PositionStat
-from core.settings import Settings, assign, assign_all
+from core.events import Change, ModelInfo, PositionStat
+from core.settings import Settings
 from core.tables.built import load_built
 
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
@@ -91,12 +94,26 @@ class Results(Struct, frozen=True):
     max_tokens: int
     cells: tuple[Cell, ...]
     draft_times: tuple[DraftTime, ...]
+    progress: Progress
+
+
+class Measured(Struct, frozen=True):
+    """The cells of one prompt, the `prompt`th, with one configuration: one, or one a turn and one for all."""
+
+    prompt: int
+    configuration: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return self.prompt, self.configuration
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `results.json` and `report.md`; status 1 if any output differed."""
+    """Measure and write `cells.jsonl`, `results.json` and `report.md`; status 1 if any output differed."""
     path = options.prompts or default_prompts()
     prompts = read_prompts(path)
+    chosen = _configurations(options)
     from core.models.runtime import prepare
 
     blas = prepare()
@@ -104,54 +121,60 @@ def run(options: argparse.Namespace) -> int:
 
     engine = Engine()
     info = engine.load(options.model)
+    environment = describe(blas, info.dtype)
     workloads = [_workload(engine, prompt, options.max_prompt_tokens) for prompt in prompts]
-    cells = []
+    held = options.out / "cells.jsonl"
+    journal = Journal(held, _conditions(options, environment, info, path), Measured)
     with tempfile.TemporaryDirectory() as scratch:
-        for name, settings in list(_configurations(options, Path(info.path), Path(scratch))):
-            for workload in workloads:
-                for cell in _measure(engine, workload, name, settings, options.pairs):
-                    print(_row(cell), file=sys.stderr, flush=True)
-                    cells.append(cell)
+        drafted = with_draft_model(options, chosen, Path(info.path), Path(scratch))
+        pieces = [
+            Piece(
+                (number, each.name),
+                partial(_measured, engine, number, workload, each.name, settings, options.pairs),
+            )
+            for each, settings in drafted
+            for number, workload in enumerate(workloads)
+        ]
+        progress = measure(journal, held, pieces, len(pieces), lambda entry: map(_row, entry.cells))
+    cells = tuple(cell for entry in of_run(journal, pieces) for cell in entry.cells)
+    ids = [each.ids for each in workloads]
     results = Results(
         "decode",
-        describe(blas),
+        environment,
         info.name,
         path.name,
         options.pairs,
         options.max_prompt_tokens,
         options.max_tokens,
-        tuple(cells),
-        tuple(draft_times(DRAFTERS.values(), [each.ids for each in workloads], load_built(info)[0])),
+        cells,
+        tuple(draft_times(DRAFTERS.values(), ids, load_built(info)[0])) if progress.whole else (),
+        progress,
     )
-    options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     report = write_report(results)
     (options.out / "report.md").write_text(report, encoding="utf-8")
     print(report)
-    return 0 if all(cell.equal for cell in cells) else 1
+    return progress.status(all(cell.equal for cell in cells))
 
 
-def _configurations(
-    options: argparse.Namespace, model: Path, scratch: Path
-) -> Iterator[tuple[str, Settings]]:
-    common = [("gate.mode", "always"), ("sampling.max_tokens", options.max_tokens)]
-    for name in options.drafters:
-        settings = assign_all(Settings(), [("drafting.drafter", name), *common])
-        if name == "ngram-simple":
-            for k in options.k:
-                for n_min in options.n_min:
-                    values = {"k": k, "n_min": n_min, "n_max": max(4, n_min)}
-                    pairs = [(f"ngram_simple.{field}", value) for field, value in values.items()]
-                    yield f"{name} k={k} n_min={n_min}", assign_all(settings, pairs)
-        elif name == "draft-model":
-            reference = options.draft_model
-            if not reference:
-                from core.bench.truncated import truncated_copy
+def _conditions(options: argparse.Namespace, environment: Environment, info: ModelInfo, prompts: Path) -> str:
+    return conditions(
+        environment,
+        info.name,
+        f"{prompts.name} {fingerprint(prompts)}",
+        f"{options.pairs} pairs of {options.max_prompt_tokens} + {options.max_tokens} tokens",
+        f"draft model {options.draft_model or f'of {options.draft_layers} layers'}",
+    )
 
-                reference = str(truncated_copy(model, options.draft_layers, scratch / "draft"))
-            yield name, assign(settings, "draft_model.model", reference)
-        else:
-            yield name, settings
+
+def _configurations(options: argparse.Namespace) -> list[Configuration]:
+    return configurations(
+        options.drafters,
+        [("gate.mode", "always"), ("sampling.max_tokens", options.max_tokens)],
+        sets=options.set,
+        grids=options.grid,
+        defaults={"ngram_simple.k": options.k, "ngram_simple.n_min": options.n_min},
+    )
 
 
 class _Workload(Struct, frozen=True):
@@ -177,13 +200,14 @@ def _workload(engine: Engine, prompt: Prompt, most_tokens: int) -> _Workload:
     return _Workload(prompt.kind, engine.loaded.tokenizer.encode(text)[:most_tokens], prompt.turns)
 
 
-def _measure(
-    engine: Engine, workload: _Workload, name: str, settings: Settings, count: int
-) -> Iterator[Cell]:
+def _measured(
+    engine: Engine, number: int, workload: _Workload, name: str, settings: Settings, count: int
+) -> Measured:
     """One cell, or one a turn and one for all turns."""
     rounds = [_trials(engine, workload, settings) for _ in range(count + 1)]
-    for trials in zip(*rounds[1:]):  # the first is the warm-up
-        yield _cell(name, settings, trials)
+    # The first is the warm-up.
+    cells = tuple(_cell(name, settings, trials) for trials in zip(*rounds[1:]))
+    return Measured(number, name, cells)
 
 
 def _trials(engine: Engine, workload: _Workload, settings: Settings) -> list[_Trial]:
@@ -291,6 +315,7 @@ def write_report(results: Results) -> str:
     lines = [
         "# Decode speed against mlx-lm",
         "",
+        *results.progress.lines,
         f"{results.model}, {results.prompts}: at most {results.max_prompt_tokens} prompt tokens,"
         f" {results.max_tokens} new tokens, greedy, one warm-up and {results.pairs} measured pairs,"
         " baseline (`mlx_lm.stream_generate`) and candidate in turn. Ratios are medians of pairs.",

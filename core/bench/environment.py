@@ -14,7 +14,9 @@ from core.models.blas import threads_at_start, threads_variable
 
 
 class Environment(Struct, frozen=True):
-    """`commit` is empty outside a checkout; a `+` marks uncommitted changes.
+    """The one record of all benches. `dtype` is what the model computes in, empty without a model.
+
+    `commit` is empty outside a checkout; a `+` marks uncommitted changes.
 
     `blas` says with how many threads, too, which are all there are unless the user set the number.
     """
@@ -29,18 +31,20 @@ class Environment(Struct, frozen=True):
     mlx_lm: str
     blas: str
     commit: str
+    dtype: str = ""
 
     @property
     def line(self) -> str:
         """All of it in one line, for reports."""
         return (
             f"{self.system} {self.machine}, {self.processor}, {self.cores} cores; Python {self.python},"
-            f" mlx {self.mlx}, mlx-lm {self.mlx_lm}, {self.blas}; Draftlight {self.draftlight} {self.commit}"
+            f" mlx {self.mlx}, mlx-lm {self.mlx_lm}, {self.blas}"
+            f"{f', {self.dtype}' if self.dtype else ''}; Draftlight {self.draftlight} {self.commit}"
         )
 
 
-def describe(blas: str) -> Environment:
-    """The environment of this process."""
+def describe(blas: str = "", dtype: str = "") -> Environment:
+    """The environment of this process; `blas` is what `prepare` gave, where there is a model."""
     version = importlib.metadata.version
     return Environment(
         platform.system(),
@@ -51,8 +55,9 @@ def describe(blas: str) -> Environment:
         version("draftlight"),
         version("mlx"),
         version("mlx-lm"),
-        blas + _threads(),
+        blas + _threads() if blas else "no model",
         _commit(),
+        dtype,
     )
 
 

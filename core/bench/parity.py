@@ -1,30 +1,37 @@
 """`draftlight bench parity`: is drafted greedy output the plain output, on every run and setting?
 
-The stricter follow-up that seed 000 asks for. Each prompt class, cut to two lengths, is answered
-`runs` times by mlx-lm's plain loop and `runs` times by each configuration; a cell passes only if
-every candidate run equals every baseline run. Where they differ, the first divergence is shown
-with the margin between the two tokens at width 1 and at the width the candidate verified with,
-and whether the exactness probe predicted it (a margin inside twice the probed noise). Acceptance
-is reported per place in the draft.
+The stricter follow-up that seed 000 asks for. Each prompt class, at two lengths, is answered `runs`
+times by mlx-lm's plain loop and `runs` times by each configuration: any drafter, exactness and grid
+of settings. A prompt that is longer is cut, one that is shorter follows a document of other words,
+so it has that many tokens exactly. A cell passes only if every candidate run equals every baseline
+run. Where they differ, the first divergence is shown with the margin between the two tokens at
+width 1 and at the width the candidate mostly verified with, and whether the exactness probe
+predicted it (a margin inside twice the probed noise). Acceptance is reported per place in the draft.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Sequence
+from functools import cached_property, partial
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
+from core.bench.documents import document
 from core.bench.environment import Environment, describe
-from core.bench.prompts import default_prompts, read_prompts
-from core.bench.runs import draftlight, first_difference, mlx_lm
+from core.bench.grid import Configuration, configurations, with_draft_model
+from core.bench.journal import Journal
+from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.prompts import Prompt, default_prompts, fingerprint, read_prompts
+from core.bench.runs import Run, draftlight, first_difference, mlx_lm
 from core.errors import RequestError
-from core.events import PositionStat
-from core.settings import Settings, assign_all
+from core.events import Change, ModelInfo, PositionStat
+from core.settings import Settings
 
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.engine import Engine
@@ -43,12 +50,18 @@ class Divergence(Struct, frozen=True):
 
 
 class ParityCell(Struct, frozen=True):
-    """One class, length and configuration; `comparisons` is runs × runs."""
+    """One class, length and configuration; `comparisons` is runs × runs.
 
+    `padded_tokens` of the prompt are not its own. `given` are the settings that the configuration names.
+    """
+
+    prompt: int
     kind: str
     prompt_tokens: int
-    k: int
-    n_min: int
+    padded_tokens: int
+    configuration: str
+    given: dict[str, str]
+    changes: tuple[Change, ...]
     comparisons: int
     equal: int
     acceptance: float
@@ -59,6 +72,10 @@ class ParityCell(Struct, frozen=True):
     @property
     def passed(self) -> bool:
         return self.equal == self.comparisons
+
+    @property
+    def key(self) -> tuple[int, int, str]:
+        return self.prompt, self.prompt_tokens, self.configuration
 
 
 class ParityResults(Struct, frozen=True):
@@ -73,14 +90,16 @@ class ParityResults(Struct, frozen=True):
     noise: float
     exact_width: int
     cells: tuple[ParityCell, ...]
+    progress: Progress
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `results.json` and `report.md`; status 1 if a cell failed."""
+    """Measure and write `cells.jsonl`, `results.json` and `report.md`; status 1 if a cell failed."""
     path = options.prompts or default_prompts()
     prompts = read_prompts(path)
     if any(prompt.turns for prompt in prompts):
         raise RequestError(f"{path} holds conversations.", "Parity is measured on lines with `prompt`.")
+    chosen = _configurations(options)
     from core.models.runtime import prepare
 
     blas = prepare()
@@ -88,55 +107,119 @@ def run(options: argparse.Namespace) -> int:
 
     engine = Engine()
     info = engine.load(options.model)
+    room = info.context_tokens - options.max_tokens
+    if max(options.lengths) > room:
+        raise RequestError(
+            f"A prompt of {max(options.lengths):,} tokens and an answer of {options.max_tokens:,} are more"
+            f" than {info.name} takes.",
+            f"Choose --lengths of at most {room:,}.",
+        )
     profile = engine.exactness_profile()
-    cells = []
-    for prompt, length in product(prompts, options.lengths):
-        ids = engine.loaded.tokenizer.encode(prompt.prompt)[:length]
-        plain = [mlx_lm(engine, ids, options.max_tokens).tokens for _ in range(options.runs)]
-        for settings in _configurations(options):
-            cell = _cell(engine, prompt.kind, ids, plain, settings, 2.0 * profile.noise)
-            print(_row(cell), file=sys.stderr, flush=True)
-            cells.append(cell)
+    environment = describe(blas, info.dtype)
+    held = options.out / "cells.jsonl"
+    journal = Journal(held, _conditions(options, environment, info, path), ParityCell)
+    with tempfile.TemporaryDirectory() as scratch:
+        drafted = with_draft_model(options, chosen, Path(info.path), Path(scratch))
+        pieces = []
+        for (number, prompt), length in product(enumerate(prompts), options.lengths):
+            asked = _asked(engine, number, prompt, length, options)
+            noise = 2.0 * profile.noise
+            pieces += [
+                Piece(
+                    (number, length, each.name),
+                    partial(_cell, engine, asked, each, settings, noise),
+                )
+                for each, settings in drafted
+            ]
+        progress = measure(journal, held, pieces, len(pieces), lambda cell: [_row(cell)])
+    cells = tuple(of_run(journal, pieces))
     results = ParityResults(
         "parity",
-        describe(blas),
+        environment,
         info.name,
         path.name,
         options.runs,
         options.max_tokens,
         profile.noise,
         profile.exact_width,
-        tuple(cells),
+        cells,
+        progress,
     )
-    options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     report = write_report(results)
     (options.out / "report.md").write_text(report, encoding="utf-8")
     print(report)
-    return 0 if all(cell.passed for cell in cells) else 1
+    return progress.status(all(cell.passed for cell in cells))
 
 
-def _configurations(options: argparse.Namespace) -> Iterator[Settings]:
-    for k, n_min in product(options.k, options.n_min):
-        values = [
-            ("drafting.drafter", "ngram-simple"),
-            ("gate.mode", "always"),
-            ("sampling.max_tokens", options.max_tokens),
-            ("ngram_simple.k", k),
-            ("ngram_simple.n_min", n_min),
-            ("ngram_simple.n_max", max(4, n_min)),
-        ]
-        yield assign_all(Settings(), values)
+def _conditions(options: argparse.Namespace, environment: Environment, info: ModelInfo, prompts: Path) -> str:
+    return conditions(
+        environment,
+        info.name,
+        f"{prompts.name} {fingerprint(prompts)}",
+        f"{options.runs} runs of {options.max_tokens} tokens",
+        f"draft model {options.draft_model or f'of {options.draft_layers} layers'}",
+    )
+
+
+def _configurations(options: argparse.Namespace) -> list[Configuration]:
+    return configurations(
+        options.drafters,
+        [("gate.mode", "always"), ("sampling.max_tokens", options.max_tokens)],
+        sets=options.set,
+        grids=options.grid,
+        defaults={"ngram_simple.k": options.k, "ngram_simple.n_min": options.n_min},
+        also={"decoding.exactness": options.exactness},
+    )
+
+
+class _Asked:
+    """One prompt of one length, and what plain decoding says to it, found out when it is first needed."""
+
+    def __init__(
+        self, engine: Engine, number: int, kind: str, ids: list[int], padded: int, options: argparse.Namespace
+    ) -> None:
+        self.number = number
+        self.kind = kind
+        self.ids = ids
+        self.padded = padded
+        self._engine = engine
+        self._runs = options.runs
+        self._max_tokens = options.max_tokens
+
+    @cached_property
+    def plain(self) -> list[list[int]]:
+        """The tokens of each plain run."""
+        return [mlx_lm(self._engine, self.ids, self._max_tokens).tokens for _ in range(self._runs)]
+
+
+def _asked(engine: Engine, number: int, prompt: Prompt, length: int, options: argparse.Namespace) -> _Asked:
+    """The prompt with `length` tokens exactly: cut, or behind a document."""
+    tokenizer = engine.loaded.tokenizer
+    ids = [int(token) for token in tokenizer.encode(prompt.prompt)]
+    missing = length - len(ids)
+    if missing <= 0:
+        return _Asked(engine, number, prompt.kind, ids[:length], 0, options)
+    # What begins every text stays at the beginning.
+    first = len(tokenizer.encode("")) if len(tokenizer.encode("")) < len(ids) else 0
+    filling: list[int] = []
+    parts = document("minutes", number + 1)
+    while len(filling) < missing:
+        more = tokenizer.encode(next(parts), add_special_tokens=False)
+        if not more:
+            raise RequestError(
+                f"Nothing can be put before the prompt to make it {length:,} tokens long.",
+                f"Choose --lengths of at most {len(ids):,}.",
+            )
+        filling += more
+    ids = [*ids[:first], *filling[:missing], *ids[first:]]
+    return _Asked(engine, number, prompt.kind, ids, missing, options)
 
 
 def _cell(
-    engine: Engine,
-    kind: str,
-    ids: Sequence[int],
-    plain: Sequence[Sequence[int]],
-    settings: Settings,
-    noise: float,
+    engine: Engine, asked: _Asked, configuration: Configuration, settings: Settings, noise: float
 ) -> ParityCell:
+    ids, plain = asked.ids, asked.plain
     runs = [draftlight(engine, ids, settings) for _ in plain]
     equal = 0
     divergence: Divergence | None = None
@@ -145,14 +228,18 @@ def _cell(
         if index is None:
             equal += 1
         elif divergence is None and index < min(len(baseline), len(candidate.tokens)):
-            divergence = _divergence(engine, ids, baseline, candidate.tokens, index, settings, noise)
-    stats = runs[-1].stats
+            divergence = _divergence(engine, ids, baseline, candidate, index, noise)
+    stats, effective = runs[-1].stats, runs[-1].effective
     assert stats is not None
+    assert effective is not None
     return ParityCell(
-        kind,
+        asked.number,
+        asked.kind,
         len(ids),
-        settings.ngram_simple.k,
-        settings.ngram_simple.n_min,
+        asked.padded,
+        configuration.name,
+        configuration.given,
+        effective.changes,
         len(runs) * len(plain),
         equal,
         stats.acceptance,
@@ -163,15 +250,12 @@ def _cell(
 
 
 def _divergence(
-    engine: Engine,
-    ids: Sequence[int],
-    baseline: Sequence[int],
-    candidate: Sequence[int],
-    index: int,
-    settings: Settings,
-    noise: float,
+    engine: Engine, ids: Sequence[int], baseline: Sequence[int], run: Run, index: int, noise: float
 ) -> Divergence:
-    width = settings.ngram_simple.k + 1
+    """`width` is the mean one of the run's drafted steps, at least 2."""
+    candidate, stats = run.tokens, run.stats
+    assert stats is not None
+    width = max(2, round(1 + stats.drafted / max(1, stats.bonus)))
     one = margin(engine, ids, baseline, candidate, index, 1)
     wide = margin(engine, ids, baseline, candidate, index, width)
     decode = engine.loaded.tokenizer.decode
@@ -209,7 +293,7 @@ def margin(
 def _row(cell: ParityCell) -> str:
     verdict = "pass" if cell.passed else "FAIL"
     return (
-        f"{cell.kind:>12}  {cell.prompt_tokens:4} tokens  k={cell.k} n_min={cell.n_min}"
+        f"{cell.kind:>12}  {cell.prompt_tokens:4} tokens  {cell.configuration}"
         f"  {cell.equal}/{cell.comparisons} equal  {verdict}"
     )
 
@@ -220,6 +304,7 @@ def write_report(results: ParityResults) -> str:
     lines = [
         "# Parity of drafted and plain greedy output",
         "",
+        *results.progress.lines,
         f"{passed} of {len(results.cells)} cells pass. {results.model}, {results.prompts},"
         f" {results.max_tokens} new tokens; every one of {results.runs} drafted runs against every one of"
         f" {results.runs} plain runs of `mlx_lm.stream_generate`.",
@@ -229,15 +314,16 @@ def write_report(results: ParityResults) -> str:
         f"The exactness probe saw logits differ by at most {results.noise:.2g} between widths;"
         f" bit-identical up to width {results.exact_width}.",
         "",
-        "| class | prompt tokens | k | n_min | equal | verdict | accepted | mean a step | by place |",
+        "| class | prompt tokens | padding | drafter | equal | verdict | accepted | mean a step | by place |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for c in results.cells:
         places = ", ".join(f"{p.accepted}/{p.tested}" for p in c.positions)
         verdict = "pass" if c.passed else "**fail**"
         lines.append(
-            f"| {c.kind} | {c.prompt_tokens} | {c.k} | {c.n_min} | {c.equal}/{c.comparisons}"
-            f" | {verdict} | {c.acceptance:.0%} | {c.mean_per_step:.2f} | {places} |"
+            f"| {c.kind} | {c.prompt_tokens} | {c.padded_tokens} | {c.configuration}"
+            f" | {c.equal}/{c.comparisons} | {verdict} | {c.acceptance:.0%}"
+            f" | {c.mean_per_step:.2f} | {places} |"
         )
     failed = [c for c in results.cells if c.divergence]
     if failed:
@@ -246,9 +332,18 @@ def write_report(results: ParityResults) -> str:
         d = c.divergence
         assert d is not None
         lines.append(
-            f"- {c.kind}, {c.prompt_tokens} tokens, k={c.k}, n_min={c.n_min}: at token {d.index} plain"
+            f"- {c.kind}, {c.prompt_tokens} tokens, {c.configuration}: at token {d.index} plain"
             f" “{d.baseline_token}”, drafted “{d.candidate_token}”; margin {d.margin_width_1:.2g} at width 1,"
             f" {d.margin_width_w:.2g} at width {d.width};"
             f" {'predicted by the probe' if d.predicted else 'NOT predicted by the probe'}"
         )
+    said = sorted(
+        {
+            f"{c.configuration}: {x.asked} ran as {x.used}, because {x.reason}"
+            for c in results.cells
+            for x in c.changes
+        }
+    )
+    if said:
+        lines += ["", "## Asked for and not done", "", *(f"- {line}" for line in said)]
     return "\n".join(lines) + "\n"

@@ -129,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
         settings, draft = _settings(options, Path(info.path), Path(scratch))
         name = options.document.name if options.document else f"{options.kind} (generated)"
         results = PrefillResults(
-            "prefill", describe(blas), info.name, name, settings.prefill.chunk_tokens, draft, ()
+            "prefill", describe(blas, info.dtype), info.name, name, settings.prefill.chunk_tokens, draft, ()
         )
         configurations = list(_configurations(scorers, options.keep))
         rounds = _Rounds(engine, messages, settings, configurations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import msgspec
@@ -49,3 +50,8 @@ def read_prompts(path: Path) -> list[Prompt]:
     if not prompts:
         raise RequestError(f"{path} holds no prompts.", "Write one JSON object a line.")
     return prompts
+
+
+def fingerprint(path: Path) -> str:
+    """What tells this file's content from another's of the same name. Raises `OSError`."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]

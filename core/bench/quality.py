@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
                 print(_row(trial), file=sys.stderr, flush=True)
     results = QualityResults(
         "quality",
-        describe(blas),
+        describe(blas, loaded.info.dtype),
         loaded.info.name,
         options.keep,
         options.context,

@@ -11,17 +11,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.bench.cost_table import CostTable, cost_table
+from core.bench.environment import Environment, describe
+from core.bench.grid import Configuration, configurations
+from core.bench.journal import Journal
+from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.prompts import fingerprint
 from core.bench.reliability import Decile, Fate, deciles, fates
 from core.decoding.accept import walk
 from core.decoding.planner import Planner
 from core.drafting.draft import Draft, sanitise
 from core.drafting.drafter import Drafter
+from core.drafting.frozen_table import FrozenTable
 from core.drafting.gate import Gate
 from core.drafting.gram_table import GramTable
 from core.drafting.joined import Joined
@@ -31,11 +39,13 @@ from core.drafting.registry import DRAFTERS, Resources, drafter_spec
 from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
 from core.settings.gate import Gate as GateSettings
+from core.tables.frozen_file import FROZEN
 from core.tables.gram_file import GRAMS
 
 # No id of a recorded stream is near this; drafts are only checked for form.
 _VOCABULARY = 1 << 24
 _NOWHERE = -1
+_OWN_OPTIONS = {"drafting.drafter": "--drafters", "gate.mode": "--gates"}
 
 
 class Tally(Struct):
@@ -62,7 +72,7 @@ class Tally(Struct):
 
 
 class Row(Struct, frozen=True):
-    """One drafter at one cost; `kinds` maps each class to its speed.
+    """One drafter at one cost, with the settings that are `given`; `kinds` maps each class to its speed.
 
     `reliability` is empty for drafters whose drafts carry no confidences.
     """
@@ -75,6 +85,11 @@ class Row(Struct, frozen=True):
     acceptance: float
     kinds: dict[str, float]
     reliability: tuple[Decile, ...] = ()
+    given: dict[str, str] = {}
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.drafter, self.cost, self.gate
 
 
 class ReplayResults(Struct, frozen=True):
@@ -84,39 +99,72 @@ class ReplayResults(Struct, frozen=True):
     streams: str
     count: int
     rows: tuple[Row, ...]
+    environment: Environment
+    progress: Progress
 
 
 def run(options: argparse.Namespace) -> int:
-    """Replay and write `results.json` and `report.md`."""
+    """Replay and write `rows.jsonl`, `results.json` and `report.md`."""
     streams = read_streams(options.streams)
     answers, texts = learned_table(options.learned), learned_table(options.texts)
     learned = Joined(answers, texts) if answers or texts else None
+    frozen = FROZEN.load_any(options.frozen, _VOCABULARY) if options.frozen else None
+    environment = describe()
+    held = options.out / "rows.jsonl"
+    files = [path for path in (options.streams, options.learned, options.texts, options.frozen) if path]
+    told = conditions(environment, *(f"{path.name} {fingerprint(path)}" for path in files))
+    journal = Journal(held, told, Row)
     names = options.drafters or _replayable()
-    rows = [
-        replay(name, streams, cost_table(cost), gate, learned)
-        for name in names
+    chosen = configurations(names, [], sets=options.set, grids=options.grid, own_options=_OWN_OPTIONS)
+    pieces = [
+        Piece((each.name, cost, gate), partial(_row, each, streams, cost, gate, learned, frozen))
+        for each in chosen
         for cost in options.costs
         for gate in options.gates
     ]
-    results = ReplayResults("replay", Path(options.streams).name, len(streams), tuple(rows))
-    options.out.mkdir(parents=True, exist_ok=True)
+    progress = measure(journal, held, pieces, len(pieces), lambda row: [])
+    rows = tuple(of_run(journal, pieces))
+    results = ReplayResults("replay", Path(options.streams).name, len(streams), rows, environment, progress)
     (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     report = write_report(results)
     (options.out / "report.md").write_text(report, encoding="utf-8")
     print(report)
-    return 0
+    return progress.status(True)
+
+
+def _row(
+    configuration: Configuration,
+    streams: Sequence[Stream],
+    cost: str,
+    gate: str,
+    learned: Continuations | None,
+    frozen: FrozenTable | None,
+) -> Row:
+    row = replay(
+        configuration.drafter, streams, cost_table(cost), gate, learned, frozen, configuration.settings
+    )
+    return replace(row, drafter=configuration.name, given=configuration.given)
 
 
 def replay(
-    name: str, streams: Sequence[Stream], table: CostTable, gate: str, learned: Continuations | None = None
+    name: str,
+    streams: Sequence[Stream],
+    table: CostTable,
+    gate: str,
+    learned: Continuations | None = None,
+    frozen: FrozenTable | None = None,
+    settings: Settings | None = None,
 ) -> Row:
-    """One drafter over all streams, each as a request of its own with empty tables but for `learned`."""
+    """One drafter over all streams, each as a request of its own.
+
+    It begins with empty tables but for those `learned` beforehand and the `frozen` one.
+    """
     spec = drafter_spec(name)
-    settings = assign_all(Settings(), [("drafting.drafter", name), ("gate.mode", gate)])
+    settings = assign_all(settings or Settings(), [("drafting.drafter", name), ("gate.mode", gate)])
     total = Tally()
     kinds: dict[str, Tally] = {}
     for stream in streams:
-        resources = Resources(1 << 17, "replay", NgramTables(), spec.trees, continuations=learned)
+        resources = Resources(1 << 17, "replay", NgramTables(), spec.trees, frozen, learned)
         drafter = spec.build(settings, resources)
         planner = Planner(table.cost) if spec.planned(settings) else None
         one = replay_stream(drafter, stream, table.cost, settings.gate, planner)
@@ -202,7 +250,10 @@ def write_report(results: ReplayResults) -> str:
     lines = [
         "# Replay of recorded streams",
         "",
+        *results.progress.lines,
         f"{results.streams}, {results.count} streams; tokens ÷ Σ T(width), each starts with empty tables.",
+        "",
+        results.environment.line,
         "",
         "| drafter | cost | gate | speed | mean a step | accepted | " + " | ".join(kinds) + " |",
         "|---|---|---|---|---|---|" + "---|" * len(kinds),

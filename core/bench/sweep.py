@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from core.bench.conversation import TurnRuns, converse
 from core.bench.environment import describe
+from core.bench.grid import OWN_OPTIONS, Configuration, configurations, with_draft_model
 from core.bench.prompts import Prompt, default_prompts, read_prompts
 from core.bench.quiet import Quiet, end_with_parent
 from core.bench.runs import Run, draftlight, first_difference, mlx_lm
@@ -33,7 +34,7 @@ from core.bench.sweep_record import Record
 from core.errors import DraftlightError, RequestError
 from core.events import failure
 from core.events.sweep import SweepCell, SweepPair, SweepResults, SweepTurn
-from core.settings import Settings, assign, assign_all
+from core.settings import Settings, assign
 
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.engine import Engine
@@ -67,7 +68,17 @@ def _channel() -> Any:
 
 def _run(options: argparse.Namespace, record: Record) -> int:
     prompts = _chosen_prompts(options)
-    drafters = options.drafters
+    chosen = configurations(
+        options.drafters,
+        [
+            ("gate.mode", "always"),
+            ("decoding.exactness", options.exactness),
+            ("sampling.max_tokens", options.max_tokens),
+        ],
+        sets=options.set,
+        grids=options.grid,
+        own_options={**OWN_OPTIONS, "decoding.exactness": "--exactness"},
+    )
     from core.models.runtime import prepare
 
     blas = prepare()
@@ -77,7 +88,7 @@ def _run(options: argparse.Namespace, record: Record) -> int:
     with closing(quiet), tempfile.TemporaryDirectory() as scratch:
         engine = Engine()
         info = engine.load(options.model)
-        sweep = _Sweep(engine, options, record, quiet, prompts, drafters, Path(scratch))
+        sweep = _Sweep(engine, options, record, quiet, prompts, chosen, Path(scratch))
         readings = None
         if options.keep:
             from core.bench.sweep_reading import SweepReadings
@@ -87,8 +98,8 @@ def _run(options: argparse.Namespace, record: Record) -> int:
             SweepResults(
                 "sweep",
                 info.name,
-                describe(blas).line,
-                tuple(drafters),
+                describe(blas, info.dtype).line,
+                tuple(each.name for each in chosen),
                 options.exactness,
                 options.pairs,
                 options.max_tokens,
@@ -128,7 +139,7 @@ class _Sweep:
         record: Record,
         quiet: Quiet,
         prompts: Sequence[Prompt],
-        drafters: Sequence[str],
+        chosen: Sequence[Configuration],
         scratch: Path,
     ) -> None:
         self._engine = engine
@@ -136,7 +147,9 @@ class _Sweep:
         self._quiet = quiet
         self._pairs = options.pairs
         self._prompts = prompts
-        self._settings = {name: _settings(engine, name, options, scratch) for name in drafters}
+        folder = Path(engine.loaded.info.path)
+        drafted = with_draft_model(options, chosen, folder, scratch)
+        self._settings = {each.name: settings for each, settings in drafted}
         encode = engine.loaded.tokenizer.encode
         self._ids = [
             encode(prompt.prompt)[: options.max_prompt_tokens] if prompt.prompt else [] for prompt in prompts
@@ -246,24 +259,3 @@ class _Sweep:
                 )
             )
         self._record.answered(2 * len(prompt.turns), time.perf_counter() - began)
-
-
-def _settings(engine: Engine, name: str, options: argparse.Namespace, scratch: Path) -> Settings:
-    settings = assign_all(
-        Settings(),
-        [
-            ("drafting.drafter", name),
-            ("gate.mode", "always"),
-            ("decoding.exactness", options.exactness),
-            ("sampling.max_tokens", options.max_tokens),
-        ],
-    )
-    if name != "draft-model":
-        return settings
-    reference = options.draft_model
-    if not reference:
-        from core.bench.truncated import truncated_copy
-
-        folder = Path(engine.loaded.info.path)
-        reference = str(truncated_copy(folder, options.draft_layers, scratch / "draft"))
-    return assign(settings, "draft_model.model", reference)

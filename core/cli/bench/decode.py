@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from core.cli.arguments import listed, names, of_setting, readable_file, whole
-from core.cli.bench.shared import DRAFTERS, add_answer_length, add_draft_model, add_out
+from core.cli.bench.shared import DRAFTERS, add_answer_length, add_draft_model, add_grid, add_out
 from core.cli.parser import add_model
 
 
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-prompt-tokens", type=whole(), default=800, help="longer prompts are cut (default 800)"
     )
     add_answer_length(parser)
+    add_grid(parser)
     add_out(parser)
     parser.set_defaults(run=run)
 

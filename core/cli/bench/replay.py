@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from core.cli.arguments import names, out_file, out_folder, readable_file, whole
-from core.cli.bench.shared import DRAFTERS, add_answer_length
+from core.cli.bench.shared import DRAFTERS, add_answer_length, add_grid
 from core.cli.parser import UsageError, add_model
 from core.settings.declaration import find
 
@@ -39,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=("always",),
         help="always, auto, or both (default always)",
     )
+    parser.add_argument("--frozen", type=readable_file, metavar="TABLE", help="a frozen table, for cacheback")
+    add_grid(parser)
     parser.add_argument("--out", type=out_folder, metavar="DIR", help="for the report of a replay")
     parser.add_argument("--learned", type=readable_file, metavar="TABLE", help="a table of answers, for auto")
     parser.add_argument("--texts", type=readable_file, metavar="TABLE", help="a table of texts, for auto")

@@ -31,3 +31,21 @@ def add_draft_model(parser: argparse.ArgumentParser, layers: int) -> None:
 def add_answer_length(parser: argparse.ArgumentParser, tokens: int = 128) -> None:
     """How long an answer may be."""
     parser.add_argument("--max-tokens", type=whole(), default=tokens, help=f"of an answer (default {tokens})")
+
+
+def add_grid(parser: argparse.ArgumentParser) -> None:
+    """Settings to try with each drafter that looks at them."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="GROUP.FIELD=VALUE",
+        help="a setting of all configurations; may be repeated",
+    )
+    parser.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="GROUP.FIELD=A,B,…",
+        help="try each of these values, with each of every other --grid, as ngram_mod.k=2,4,6,8",
+    )

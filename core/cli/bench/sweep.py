@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from core.cli.arguments import listed, name, names, number, readable_file, whole
-from core.cli.bench.shared import DRAFTERS, add_answer_length, add_draft_model, add_out
+from core.cli.bench.shared import DRAFTERS, add_answer_length, add_draft_model, add_grid, add_out
 from core.cli.parser import add_model
 from core.settings.declaration import find
 
@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="who chooses what is read (default lexical)",
     )
     parser.add_argument("--json", action="store_true", help="one result a line on stdout")
+    add_grid(parser)
     add_out(parser)
     parser.set_defaults(run=run)
 

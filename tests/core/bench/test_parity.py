@@ -58,3 +58,21 @@ def test_a_divergence_is_shown_with_both_margins(
     report = (tmp_path / "out" / "report.md").read_text()
     assert "**fail**" in report
     assert "NOT predicted" in report
+
+
+def test_drafters_exactness_and_lengths_that_are_met(toy_folder: Path, prompts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    status = main(
+        [
+            *("bench", "parity", "--model", str(toy_folder), "--prompts", str(prompts), "--out", str(out)),
+            *("--lengths", "6,40", "--drafters", "ngram-mod,auto", "--exactness", "fast,guarded"),
+            *("--runs", "1", "--max-tokens", "12", "--grid", "ngram_mod.k=2,4", "--set", "ngram_mod.n=2"),
+        ]
+    )
+    assert status == 0
+    cells = json.loads((out / "results.json").read_text())["cells"]
+    # auto asks ngram-mod's table, but drafts as many as it likes: the grid is tried with it, too.
+    assert len(cells) == 2 * (4 + 4)
+    assert {cell["prompt_tokens"] for cell in cells} == {6, 40}
+    assert all((cell["padded_tokens"] > 0) == (cell["prompt_tokens"] == 40) for cell in cells)
+    assert {cell["given"]["decoding.exactness"] for cell in cells} == {"fast", "guarded"}

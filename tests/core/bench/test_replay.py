@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.bench import replay as bench
 from core.bench.cost_table import COST_TABLES, cost_table
 from core.bench.reliability import worst_error
 from core.bench.replay import replay, replay_stream
@@ -143,3 +145,32 @@ def test_the_command_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFix
     drafters = [name for name, spec in DRAFTERS.items() if not spec.needs_proposer]
     assert len(results["rows"]) == len(drafters) * 2 * 2
     assert (out / "report.md").read_text() in capsys.readouterr().out + "\n"
+
+
+def test_a_grid_is_replayed_and_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "streams.jsonl"
+    write_streams(path, [Stream([1, 2, 3, 4] * 5, [1, 2, 3, 4] * 5, "loop")])
+    out = tmp_path / "out"
+    command = ["bench", "replay", "--streams", str(path), "--drafters", "ngram-mod", "--out", str(out)]
+    command += ["--grid", "ngram_mod.k=2,4,6,8", "--set", "ngram_mod.n=4", "--costs", "cpu"]
+    honest, calls = bench.replay, []
+
+    def third_is_stopped(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return honest(*arguments)
+
+    monkeypatch.setattr(bench, "replay", third_is_stopped)
+    assert main(command) == 130
+    assert "2 of 4" in capsys.readouterr().err
+    assert "Stopped after 2 of 4" in (out / "report.md").read_text()
+    assert main(command) == 0
+    assert len(calls) == 5, "two were not made again"
+    rows = json.loads((out / "results.json").read_text())["rows"]
+    assert [row["given"]["ngram_mod.k"] for row in rows] == ["2", "4", "6", "8"]
+    assert [row["drafter"] for row in rows] == [f"ngram-mod n=4 k={k}" for k in (2, 4, 6, 8)]
+    assert rows[0]["mean_per_step"] < rows[3]["mean_per_step"]
+    assert main([*command[:-4], "--grid", "gate.mode=auto"]) == 2

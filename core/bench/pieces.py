@@ -1,0 +1,79 @@
+"""Pieces: the one way that benches measure: piece by piece, each written down as it comes.
+
+A bench that is stopped, by Ctrl-C or for good, keeps what it measured; the same command goes on
+with the rest, and results of other conditions are refused (`journal`). Reports are made of the journal.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from msgspec import Struct
+
+from core.bench.environment import Environment
+from core.bench.journal import Entry, Journal
+from core.ctrl_c import STOPPED
+
+E = TypeVar("E", bound=Entry)
+
+
+class Piece(NamedTuple):
+    """What its entry's key will be, and how it is measured."""
+
+    key: tuple[Hashable, ...]
+    measure: Callable[[], object]
+
+
+class Progress(Struct, frozen=True):
+    """`done` of `total` pieces are written down."""
+
+    done: int
+    total: int
+
+    @property
+    def whole(self) -> bool:
+        return self.done == self.total
+
+    def status(self, good: bool) -> int:
+        """The exit status of a bench that found things `good` or not."""
+        return STOPPED if not self.whole else 0 if good else 1
+
+    @property
+    def lines(self) -> list[str]:
+        """What a report says of a bench that was stopped."""
+        if self.whole:
+            return []
+        return [f"**Stopped after {self.done} of {self.total} pieces.** The same command goes on.", ""]
+
+
+def conditions(environment: Environment, *others: object) -> str:
+    """All that must be the same for two results to be of one measurement."""
+    return "; ".join([environment.line, *map(str, others)])
+
+
+def measure(
+    journal: Journal[E], path: Path, pieces: Iterable[Piece], total: int, say: Callable[[E], Iterable[str]]
+) -> Progress:
+    """Measure what `journal`, at `path`, has not yet; each is told on stderr. Ctrl-C ends it in order."""
+    done = 0
+    try:
+        for piece in pieces:
+            if not journal.has(*piece.key):
+                entry: E = piece.measure()  # type: ignore[assignment]
+                journal.add(entry)
+                for line in say(entry):
+                    print(line, file=sys.stderr, flush=True)
+            done += 1
+    except KeyboardInterrupt:
+        done = len(journal.all)
+        print(f"Stopped. {done} of {total} are in {path}; the same command goes on.", file=sys.stderr)
+    return Progress(done, total)
+
+
+def of_run(journal: Journal[E], pieces: Iterable[Piece]) -> Iterator[E]:
+    """What is measured of `pieces`, in their order: a journal may hold more than a run asks for."""
+    held = {entry.key: entry for entry in journal.all}
+    yield from (held[piece.key] for piece in pieces if piece.key in held)
