@@ -22,7 +22,8 @@ def open_engine(model: str = "starter") -> Engine:
 
     prepare()
     from core.engine import Engine
+    from core.models.blas_threads import BlasThreads
 
-    engine = Engine()
+    engine = Engine(threads=BlasThreads())
     engine.load(model)
     return engine
