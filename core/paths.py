@@ -29,6 +29,12 @@ def cache_dir() -> Path:
     return home / "cache" if home else Path(platformdirs.user_cache_dir(_APP, appauthor=False))
 
 
+def config_dir() -> Path:
+    """The command line's defaults."""
+    home = os.environ.get("DRAFTLIGHT_HOME")
+    return Path(home) if home else Path(platformdirs.user_config_dir(_APP, appauthor=False))
+
+
 def models_dir() -> Path:
     """One folder a model."""
     return data_dir() / "models"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from core.cli import bench, doctor, generate, json_lines, models, settings, tables, window
+from core.cli.config import read_config
 from core.cli.output import OutputGoneError, guarded_output
 from core.cli.parser import Parser, UsageError, add_command
 from core.errors import DraftlightError, SettingError
@@ -33,6 +34,8 @@ def _run(arguments: Sequence[str]) -> int:
         json_lines.begin()
     try:
         options = parser().parse_args(arguments)
+        if "model" in options and options.model is None:
+            options.model = read_config().model or "starter"
         if getattr(options, "loads", False):
             models.fetch(options.model, quiet=getattr(options, "quiet", False))
         return int(options.run(options))

@@ -51,5 +51,5 @@ def add_command(
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The model that the command loads; a hub name that is not here is downloaded first."""
-    parser.add_argument("--model", default="starter", help="starter, a model folder, or a hub name")
+    parser.add_argument("--model", help="starter (the default), a model folder, or a hub name")
     parser.set_defaults(loads=True)

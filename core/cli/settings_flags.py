@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from core.cli.config import read_config
 from core.cli.parser import UsageError
 from core.settings import Settings, declared, parse_all
 
@@ -41,7 +42,7 @@ def settings_from(options: argparse.Namespace) -> Settings:
     """The settings that the flags ask for. Raises `SettingError`, `UsageError`."""
     pairs = [setting_pair(text) for text in options.set]
     pairs += [(key, value) for key in _FLAGS.values() if (value := vars(options)[key]) is not None]
-    return parse_all(Settings(), pairs)
+    return parse_all(read_config().settings, pairs)
 
 
 def setting_pair(text: str) -> tuple[str, str]:
