@@ -10,7 +10,10 @@ from tests.attack.campaign import Campaign
 NAMES: tuple[str, ...] = (
     "command-line",
     "documents",
+    "protocol-lines",
     "tables",
+    "worker-growth",
+    "worker-kills",
 )
 
 
