@@ -213,6 +213,7 @@ SETTINGS_NOT_SAVED = "The settings hold until you close this window: they could 
 HELD = "Off for all chats, in Settings."
 NO_FULL_TEXT = "This system has no full-text index, so each search looks through every text."
 LOST_AT_THE_END = "Some chats could not be saved before the window closed."
+DISK_IS_SLOW = "The disk takes long to write."
 PREFERENCES_TITLE = "Your preferences could not be read."
 EDITING = "You are editing a message. Sending it asks again from there."
 EDITING_EARLIER = "You are editing an earlier message. Sending it goes on in a new chat."

@@ -4,12 +4,13 @@ All goes through `take()`: the pure machine answers with the next state and effe
 effect belongs to one room: `Answering` the running answer, `WorkerBoard` what is known of the
 worker, `TroubleBoard` what went wrong. `ChatPage` shows the open chat, `Listing` all of them,
 `ChatSettings` what holds in it, `Saving` how they are kept. The desk owns the chats and no
-process: commands leave by `send`, a new worker is asked for by `restart`.
+process: commands leave by `send` (once what they wait for has happened), a new worker is asked for by
+`restart`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
 
 from PySide6.QtCore import QObject, Signal
@@ -39,7 +40,7 @@ from app.session.turn import Input, advance
 from app.store.home import Home
 from app.views import Views
 from core.errors import RequestError
-from core.events import Command, Message, StandStill
+from core.events import Command, Generate, Message, StandStill
 from core.settings import Settings, assign, permitted
 
 
@@ -55,7 +56,7 @@ class Desk(QObject):
         self,
         views: Views,
         model: str,
-        send: Callable[[Command], None],
+        send: Callable[[Command, Callable[[], Awaitable[None]] | None], None],
         restart: Callable[[], None],
         home: Home | None = None,
         parent: QObject | None = None,
@@ -251,7 +252,9 @@ class Desk(QObject):
 
     def _carry_out(self, effect: fx.Effect) -> None:
         if isinstance(effect, fx.Send):
-            self._send(effect.command)
+            # A question is on the disk before its answer starts.
+            asked = isinstance(effect.command, Generate)
+            self._send(effect.command, self._saving.question_kept if asked else None)
             return
         if isinstance(effect, fx.RestartWorker | fx.WorkerDied):
             self._worker.forget()

@@ -5,7 +5,8 @@ Nothing is said while all is well. A trouble stays until it is over.
 
 from __future__ import annotations
 
-import sqlite3
+import asyncio
+import contextlib
 
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
@@ -17,6 +18,9 @@ from app.session.trouble import Trouble, Until
 from app.store.faults import is_damage, saving_trouble
 from app.store.home import Home
 from core.errors import RequestError
+
+# A disk that is well takes milliseconds. An answer waits no longer than this.
+_KEPT_WITHIN_S = 1.5
 
 
 class Saving(QObject):
@@ -53,13 +57,36 @@ class Saving(QObject):
         self._chats.refresh()
         self.chats_changed.emit()
 
+    async def question_kept(self) -> None:
+        """Returns once what was asked is on the disk, or when that takes too long; then it is said."""
+        library = self._home.library
+        if library is None or library.writer is None:
+            return  # nothing is kept, or it has been said that nothing can be
+        loop = asyncio.get_running_loop()
+        kept: asyncio.Future[bool] = loop.create_future()
+
+        def settle(done: bool) -> None:
+            if not kept.done():
+                kept.set_result(done)
+
+        def tell(done: bool) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(settle, done)
+
+        library.when_kept(tell)
+        try:
+            await asyncio.wait_for(kept, _KEPT_WITHIN_S)
+        except TimeoutError:
+            self._say(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(strings.DISK_IS_SLOW)))
+            library.when_kept(lambda done: self._heard.emit(None) if done else None)
+
     def _take(self, error: Exception | None) -> None:
         library = self._home.library
         if library is None:
             return
         if error is None:
             self._clear()
-        elif library.condition.state == "damaged" or (isinstance(error, sqlite3.Error) and is_damage(error)):
+        elif library.condition.state == "damaged" or is_damage(error):
             library.take_damage(error)
             self._chats.refresh()
             self._show_condition()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from app.session.intents import SpawnFailed
 from core.errors import WorkerError
@@ -22,6 +22,7 @@ from core.worker.client import Heard, WorkerClient
 # A worker that is replaced because it hangs will not answer a polite request.
 _REPLACE_TIMEOUT_S = 1.0
 _CLOSE_TIMEOUT_S = 5.0
+_Waiting = tuple[Command, Callable[[], Awaitable[None]] | None]
 
 
 class WorkerLink:
@@ -44,7 +45,7 @@ class WorkerLink:
         self._silence_s = silence_s
         self._life: asyncio.Task[None] | None = None
         self._client: WorkerClient | None = None
-        self._outbox: asyncio.Queue[Command] | None = None
+        self._outbox: asyncio.Queue[_Waiting] | None = None
         self._closed = False
 
     @property
@@ -60,10 +61,13 @@ class WorkerLink:
     # Replacing is starting: each life begins by seeing the one before it out.
     restart = start
 
-    def send(self, command: Command) -> None:
-        """Write `command` once all earlier ones are written. Lost if the worker is gone."""
+    def send(self, command: Command, after: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Write `command` once all earlier ones are written, and `after` was waited for.
+
+        Lost if the worker is gone.
+        """
         if self._outbox is not None:
-            self._outbox.put_nowait(command)
+            self._outbox.put_nowait((command, after))
 
     @contextlib.contextmanager
     def heard_by(self, hear: Callable[[Heard | SpawnFailed], None]) -> Iterator[None]:
@@ -92,7 +96,7 @@ class WorkerLink:
             return  # replaced or closed before it began
         begun, self._begun = self._begun, None
         client = begun or WorkerClient(self._command, silence_s=self._silence_s)
-        outbox: asyncio.Queue[Command] = asyncio.Queue()
+        outbox: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._client, self._outbox = client, outbox
         try:
             if begun is None:
@@ -134,9 +138,11 @@ class WorkerLink:
         await life
 
 
-async def _write(client: WorkerClient, outbox: asyncio.Queue[Command]) -> None:
+async def _write(client: WorkerClient, outbox: asyncio.Queue[_Waiting]) -> None:
     while True:
-        command = await outbox.get()
+        command, after = await outbox.get()
+        if after is not None:
+            await after()
         # The end of the process is heard by the reader, with its reason.
         with contextlib.suppress(WorkerError):
             await client.send(command)

@@ -113,6 +113,10 @@ class ChatStore:
                 self._connection.execute("ROLLBACK")
             raise
 
+    def set_durable(self, durable: bool) -> None:
+        """Whether a transaction ends only when the disk confirms it. Outside of a transaction."""
+        self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+
     def write(self, chat: Conversation, before: Conversation | None = None) -> None:
         """Write `chat`; `before` is what is on disk of it, if that is known. Inside a transaction."""
         try:

@@ -48,7 +48,7 @@ class Salvage:
         self.copy = copy
         self.lost = 0
         self._connection: sqlite3.Connection | None = None
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(*UNREADABLE):
             self._connection = schema.connect(copy, read_only=True)
         self._chats = {chat.id: chat for chat in self._read_all()}
 
@@ -118,7 +118,7 @@ class Salvage:
         try:
             if self._connection:
                 yield from self._connection.execute(query, values)
-        except sqlite3.Error:
+        except UNREADABLE:
             self.lost += 1
 
     def _value(self, read: Callable[[Any], _Value], raw: Any, otherwise: _Default) -> _Value | _Default:

@@ -29,11 +29,24 @@ class TransferError(StoreError):
     code = "bad-transfer"
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file itself is at fault, rather than the disk, a lock or our own mistake."""
-    if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+# What passes, or is a matter of rights: the file itself may be whole.
+_NOT_THE_FILE = (
+    *("FULL", "BUSY", "LOCKED", "READONLY", "PERM", "CANTOPEN", "IOERR"),
+    *("NOMEM", "INTERRUPT", "PROTOCOL", "AUTH", "NOLFS", "MISUSE"),
+)
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether the file itself is at fault, rather than the disk, a lock or our own mistake.
+
+    A table or column that is gone, or text that is none, is damage like a broken page.
+    """
+    if isinstance(error, UnicodeDecodeError):
         return True
-    return not isinstance(error, sqlite3.OperationalError) and type(error) is sqlite3.DatabaseError
+    if not isinstance(error, sqlite3.Error) or isinstance(error, sqlite3.ProgrammingError):
+        return False
+    name = getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_")
+    return not name.startswith(_NOT_THE_FILE)
 
 
 def saving_trouble(error: Exception) -> str:

@@ -17,7 +17,16 @@ from msgspec.structs import replace
 from app.session.conversation import Answer, Conversation, Turn
 from app.store import strings
 from app.store.faults import TransferError
-from app.store.packing import TokenColumns, columns_of, forgiving, tokens_of
+from app.store.packing import (
+    TokenColumns,
+    columns_of,
+    forgiving,
+    pack_answer,
+    pack_message,
+    pack_overrides,
+    pack_tokens,
+    tokens_of,
+)
 from core.events import Message
 from core.text import well_formed_record
 
@@ -58,7 +67,11 @@ def from_json(data: bytes) -> tuple[Conversation, ...]:
     """The chats of a file. Raises `TransferError`."""
     try:
         raw: Any = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UnicodeDecodeError:
+        raise TransferError(strings.NOT_JSON, strings.NOT_UTF_8) from None
+    except RecursionError:
+        raise TransferError(strings.NOT_JSON, strings.TOO_DEEP) from None
+    except msgspec.MsgspecError as error:
         raise TransferError(strings.NOT_JSON, str(error)) from None
     found = raw.get("draftlight_chats") if isinstance(raw, dict) else None
     if not isinstance(found, int):
@@ -67,9 +80,28 @@ def from_json(data: bytes) -> tuple[Conversation, ...]:
         raise TransferError(strings.NEWER_FILE, strings.newer_file_hint(found, FORMAT))
     try:
         file: ChatFile = forgiving(raw, ChatFile)
-        return tuple(_unpacked(each) for each in file.chats)
+        chats = tuple(_unpacked(each) for each in file.chats)
+    except RecursionError:
+        raise TransferError(strings.DAMAGED_FILE, strings.TOO_DEEP) from None
     except ValueError as error:
         raise TransferError(strings.DAMAGED_FILE, str(error)) from None
+    for chat in chats:
+        _check_savable(chat)
+    return chats
+
+
+def _check_savable(chat: Conversation) -> None:
+    """JSON holds numbers that a database does not. Raises `TransferError`."""
+    try:
+        chat.context_used_tokens.to_bytes(8, "big", signed=True)
+        pack_overrides(chat.overrides)
+        pack_message(chat.draft)
+        for turn in chat.turns:
+            pack_message(turn.user)
+            pack_answer(turn.answer)
+            pack_tokens(turn.answer.tokens)
+    except (OverflowError, ValueError, TypeError, RecursionError):
+        raise TransferError(strings.CANNOT_BE_SAVED, strings.CANNOT_BE_SAVED_HINT) from None
 
 
 def _packed(chat: Conversation) -> FileChat:

@@ -25,7 +25,7 @@ from app.session.shelf import Hit, MemoryShelf, Summary
 from app.store import strings
 from app.store.chat_store import ChatStore
 from app.store.damage import UNREADABLE, Salvage, back_up
-from app.store.faults import StoreError, is_damage
+from app.store.faults import StoreError, is_damage, saving_trouble
 from app.store.writer import Writer
 
 State = Literal["whole", "elsewhere", "damaged", "unusable"]
@@ -92,8 +92,8 @@ class Library:
         try:
             chat = self._reader.load(chat_id)
         except UNREADABLE as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise StoreError(strings.not_saved(str(error))) from None
+            if isinstance(error, sqlite3.Error) and not is_damage(error):
+                raise StoreError(saving_trouble(error)) from None
             self.take_damage(error)
             self._tell(error)
             return self.load(chat_id)
@@ -119,9 +119,9 @@ class Library:
         hits = {hit.chat_id: hit for hit in self._memory.search(query)}
         try:
             found = self._reader.search(query) if self._reader else []
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             if not is_damage(error):
-                raise StoreError(strings.not_saved(str(error))) from None
+                raise StoreError(saving_trouble(error)) from None
             self.take_damage(error)
             self._tell(error)
             return self.search(query)
@@ -133,6 +133,13 @@ class Library:
     def listen(self, tell: Callable[[Exception | None], None]) -> None:
         """Tell `tell` from now on."""
         self._tell = tell
+
+    def when_kept(self, told: Callable[[bool], None]) -> None:
+        """`told` hears whether all that was saved so far is safe on the disk; see `Writer.when_kept`."""
+        if self._writer:
+            self._writer.when_kept(told)
+        else:
+            told(False)
 
     def flush(self) -> bool:
         """Wait until all is on disk; False if it is not."""
@@ -209,10 +216,13 @@ class Library:
         except StoreError as error:
             self.condition = Condition("unusable", error.message, error.hint)
         except (OSError, *UNREADABLE) as error:
-            if self._path.exists() and not isinstance(error, OSError | sqlite3.OperationalError):
+            passing = isinstance(error, sqlite3.Error) and not is_damage(error)
+            if self._path.is_file() and not isinstance(error, OSError) and not passing:
                 self.take_damage(error)
             else:
-                self.condition = Condition("unusable", strings.UNUSABLE, str(error))
+                said = error.strerror if isinstance(error, OSError) and error.strerror else ""
+                hint = strings.not_opened(said) if said else saving_trouble(error)
+                self.condition = Condition("unusable", strings.UNUSABLE, hint)
 
     def _begin(self) -> None:
         reader = ChatStore(self._path)

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.session.overrides import Override, apply, differences
+from app.store import strings
 from app.store.packing import forgiving
 from core.settings import Settings, WindowSettings
 
@@ -89,8 +90,8 @@ class PreferencesFile:
     def _read(self, path: Path) -> None:
         try:
             self._now = forgiving(msgspec.json.decode(path.read_bytes()), Preferences)
-        except (OSError, ValueError) as error:
-            self.problem = str(error)
+        except (OSError, ValueError, RecursionError) as error:
+            self.problem = _reason(error)
             with contextlib.suppress(OSError):
                 os.replace(path, path.with_name("preferences-damaged.json"))
 
@@ -110,3 +111,14 @@ class PreferencesFile:
             self.problem = str(error)
             with contextlib.suppress(OSError):
                 fresh.unlink(missing_ok=True)
+
+
+def _reason(error: Exception) -> str:
+    """Why the file could not be read, in words."""
+    if isinstance(error, RecursionError):
+        return strings.TOO_DEEP.rstrip(".")
+    if isinstance(error, UnicodeDecodeError):
+        return strings.NOT_TEXT
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error)

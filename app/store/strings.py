@@ -19,6 +19,10 @@ def not_saved(reason: str) -> str:
     return f"The chat database says: {reason}."
 
 
+def not_opened(reason: str) -> str:
+    return f"The system says: {reason}."
+
+
 DAMAGED = "The chat database is damaged."
 ELSEWHERE = "Your chats are open in another Draftlight."
 ELSEWHERE_HINT = (
@@ -37,6 +41,10 @@ NOT_OURS_HINT = "Chats can be taken in from files that Draftlight exported, and 
 NEWER_FILE = "This file was written by a newer Draftlight."
 DAMAGED_FILE = "The chats in this file are damaged."
 NOT_TEXT = "it is no UTF-8 text"
+NOT_UTF_8 = "Its text is not UTF-8."
+TOO_DEEP = "It is nested too deep."
+CANNOT_BE_SAVED = "A chat in this file cannot be saved."
+CANNOT_BE_SAVED_HINT = "A number or a text in it is none that Draftlight writes."
 NO_TURNS = "No question was found in this file."
 NO_TURNS_HINT = "Headings such as “## You” and “## Assistant” say who speaks."
 

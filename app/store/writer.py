@@ -2,8 +2,13 @@
 
 What is to be saved waits in one place a chat: a newer state replaces an older one. Every batch
 is one transaction. What cannot be written stays here, is said once, and is tried again until it
-is written; `close()` tries a last time. `pending()` gives what is not on disk yet, so that who
-reads never sees less than what was kept.
+is written; `close()` tries a last time, for a limited time. `pending()` gives what is not on disk yet,
+so that who reads never sees less than what was kept.
+
+What is promised. Once `when_kept()` has told True, what was saved before it survives the end of this
+process and, as far as the disk tells the truth about what it has written, of the machine. All else,
+such as an answer in the works, is written without waiting for the disk: the end of the process costs
+at most a second of it, the end of the machine may cost more.
 """
 
 from __future__ import annotations
@@ -17,8 +22,11 @@ from app.store.chat_store import ChatStore
 
 INTERVAL_S = 0.25
 RETRY_S = 3.0
-# A long answer takes longer to write the longer it gets: never more than a twentieth of the time.
+# A long answer takes longer to write the longer it gets: a twentieth of the time is enough, but what is
+# shown is never more than a second ahead of the disk.
 _REST_FACTOR = 20.0
+_LONGEST_REST_S = 0.6
+CLOSE_S = 5.0
 # States that are known to be on disk, so that only changes to them are written.
 _KNOWN_CHATS = 6
 
@@ -44,6 +52,7 @@ class Writer:
         self._jobs: dict[str, Conversation | None] = {}
         self._in_flight: dict[str, Conversation | None] = {}
         self._known: dict[str, Conversation] = {}
+        self._waiters: list[Callable[[bool], None]] = []
         self._failing = False
         self._wake = threading.Condition()
         self._hurry = threading.Event()
@@ -58,6 +67,22 @@ class Writer:
     def purge(self, chat_id: str) -> None:
         """Delete a chat for good, soon."""
         self._add(chat_id, None)
+
+    def when_kept(self, told: Callable[[bool], None]) -> None:
+        """Write what waits without delay, and have the disk confirm it.
+
+        `told` hears True then, or False if that cannot be done now; on the thread, or at once.
+        """
+        with self._wake:
+            at_once = self._closing or not (self._jobs or self._in_flight)
+            kept = not self._jobs and not self._in_flight
+            if not at_once:
+                self._waiters.append(told)
+                self._wake.notify_all()
+        if at_once:
+            told(kept)
+        else:
+            self._hurry.set()
 
     def note(self, chat: Conversation) -> None:
         """`chat` was just read: it is on disk as it is."""
@@ -83,18 +108,22 @@ class Writer:
                     return False
             return not (self._jobs or self._in_flight)
 
-    def close(self, *, write: bool = True) -> bool:
-        """Write what waits (unless told not to), end the thread. False if something is not written."""
+    def close(self, *, write: bool = True, timeout_s: float = CLOSE_S) -> bool:
+        """Write what waits (unless told not to), end the thread. False if something is not written.
+
+        A disk that does not answer for `timeout_s` is waited for no longer: `unsaved()` has what hangs.
+        """
         with self._wake:
             self._closing, self._abandoned = True, not write
             self._wake.notify_all()
         self._hurry.set()
-        self._thread.join()
-        return not self._jobs
+        self._thread.join(timeout_s)
+        return not self.unsaved()
 
     def unsaved(self) -> dict[str, Conversation | None]:
-        """What could not be written, after `close()`."""
-        return dict(self._jobs)
+        """What is not known to be on disk, after `close()`."""
+        with self._wake:
+            return {**self._in_flight, **self._jobs}
 
     # ---- on the thread
 
@@ -111,25 +140,35 @@ class Writer:
                 self._hurry.wait(rest_s)
                 self._hurry.clear()
             begun_s = time.monotonic()
-            batch = self._take()
+            batch, waiters = self._take()
             try:
                 if batch:
                     store = store or self._open_store()
+                    store.set_durable(bool(waiters))
                     self._write(store, batch)
                 self._done(batch)
-                rest_s = max(self._interval_s, _REST_FACTOR * (time.monotonic() - begun_s))
+                took_s = time.monotonic() - begun_s
+                rest_s = max(self._interval_s, min(_REST_FACTOR * took_s, _LONGEST_REST_S))
+                kept = True
             except Exception as error:  # whatever it is, the chats in memory are the only copy
                 self._give_back(batch, error)
-                rest_s = self._retry_s
+                rest_s, kept = self._retry_s, False
+            for told in waiters:
+                told(kept)
             if last:
                 break
         if store:
             store.close()
+        with self._wake:
+            waiters, self._waiters = self._waiters, []
+        for told in waiters:
+            told(False)
 
-    def _take(self) -> dict[str, Conversation | None]:
+    def _take(self) -> tuple[dict[str, Conversation | None], list[Callable[[bool], None]]]:
         with self._wake:
             self._in_flight, self._jobs = self._jobs, {}
-            return self._in_flight
+            waiters, self._waiters = self._waiters, []
+            return self._in_flight, waiters
 
     def _write(self, store: ChatStore, batch: dict[str, Conversation | None]) -> None:
         with store.transaction():

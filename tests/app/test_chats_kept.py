@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -610,3 +611,51 @@ def test_out_into_files_and_in_again(
 
     play(qapp, out, folder=home)
     play(qapp, back, folder=tmp_path / "elsewhere")
+
+
+def _questions(folder: Path) -> list[str]:
+    """What is asked in all chats, as another process reads the file."""
+    library = Library(folder)
+    found = [turn.user.content for each in library.summaries() for turn in library.load(each.id).turns]
+    library.close()
+    return found
+
+
+def test_a_question_is_on_the_disk_before_its_answer_starts(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 1 first")
+        await until(lambda: bool(last(window).tokens))
+        assert _questions(tmp_path) == ["write 1 first"]
+        await ready(window)
+        other = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")  # nothing can be written meanwhile
+        ask(window, "write 1 second")
+        await asyncio.sleep(0.4)
+        assert not last(window).tokens
+        other.execute("ROLLBACK")
+        other.close()
+        await until(lambda: bool(last(window).tokens))
+        assert _questions(tmp_path) == ["write 1 first", "write 1 second"]
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_an_answer_does_not_wait_for_a_disk_that_hangs(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await asked(window, "write 1 first")
+        assert window.desk.home.library
+        assert window.desk.home.library.flush()
+        other = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        ask(window, "write 1 second")
+        await until(lambda: bool(last(window).tokens))
+        trouble = window.views.banner.trouble
+        assert trouble
+        assert trouble.title == "The chats cannot be saved."
+        other.execute("ROLLBACK")
+        other.close()
+        await until(lambda: window.views.banner.isHidden())
+        assert _questions(tmp_path) == ["write 1 first", "write 1 second"]
+
+    play(qapp, scene, folder=tmp_path)

@@ -121,3 +121,16 @@ def test_a_file_without_a_question_is_refused() -> None:
     for text in ("", "Just a letter.", "## Answer\nto nothing"):
         with pytest.raises(TransferError, match="No question"):
             from_markdown(text)
+
+
+def test_a_file_that_is_no_utf_8_is_refused_in_words() -> None:
+    data = to_json([chat_of(1)]).replace(b"Question", b"Questi\xffn")
+    with pytest.raises(TransferError, match="not UTF-8"):
+        from_json(data)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**64), 2**200])
+def test_a_chat_that_could_not_be_saved_is_refused(number: int) -> None:
+    data = to_json([replace(chat_of(1), context_used_tokens=4711)]).replace(b"4711", str(number).encode())
+    with pytest.raises(TransferError):
+        from_json(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -273,3 +274,33 @@ def test_a_second_connection_never_sees_half_a_batch(folder: Path, libraries: li
         reader.close()
         time.sleep(0.01)
     assert library.flush()
+
+
+@pytest.mark.parametrize("table", ["answers", "turns", "chats", "facts"])
+def test_a_table_that_is_gone_is_damage_and_said_in_words(
+    folder: Path, libraries: list[Library], table: str
+) -> None:
+    filled(folder, chat_of(1, turns=2), chat_of(2))
+    store = ChatStore(folder / "chats.db")
+    store.connection.execute("PRAGMA foreign_keys = OFF")
+    store.connection.execute(f"DROP TABLE {table}")
+    store.close()
+    library = opened(folder, libraries)
+    if library.condition.state == "whole":
+        with contextlib.suppress(KeyError):  # without its turns there is nothing left of it
+            library.load("c1")
+    assert library.condition.state == "damaged"
+    assert "table" not in library.condition.reason
+    library.save(chat_of(3))
+    assert library.repair().state == "whole"
+    assert library.load("c3") == chat_of(3)
+
+
+def test_a_schema_that_is_no_text_is_damage(folder: Path, libraries: list[Library]) -> None:
+    filled(folder, chat_of(1))
+    path = folder / "chats.db"
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"CREATE TABLE chats", b"\xff\xfeEATE TABLE ch\xffts", 1))
+    library = opened(folder, libraries)
+    assert library.condition.state == "damaged"
+    assert library.repair().state == "whole"

@@ -27,10 +27,9 @@ def test_every_chat_of_0_1_0_is_there_and_new_ones_are_saved(tmp_path: Path) -> 
     library.save(new)
     assert library.close()
     again = Library(folder)
-    assert again.load("c1") == longer
-    assert again.load(new.id) == new
-    assert {hit.chat_id for hit in again.search("ferry nine")} == {"attached"}
+    found = again.load("c1"), again.load(new.id), [hit.chat_id for hit in again.search("times")]
     assert again.close()
+    assert found == (longer, new, ["attached"])
 
 
 def test_preferences_of_0_1_0_hold(tmp_path: Path) -> None:

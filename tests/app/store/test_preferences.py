@@ -97,3 +97,12 @@ def test_an_override_that_is_wrong_by_now_spoils_no_other() -> None:
     settings, refused = apply(Settings(), (Override("ngram_simple.k", 5), wrong, Override("a.b", 1)))
     assert settings == assign(Settings(), "ngram_simple.k", 5)
     assert refused == (wrong, Override("a.b", 1))
+
+
+@pytest.mark.parametrize("data", [b'{"open_chat": ' + b"[" * 200_000, b'{"open_chat": "\xff"}'])
+def test_too_deep_or_no_text_is_set_aside_in_words(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "preferences.json").write_bytes(data)
+    file = PreferencesFile(tmp_path)
+    assert file.now == Preferences()
+    assert "nested" in file.problem or "UTF-8" in file.problem
+    assert (tmp_path / "preferences-damaged.json").read_bytes() == data

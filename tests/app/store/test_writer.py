@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -162,3 +163,47 @@ def test_a_chat_that_was_read_is_written_by_its_changes(writer: Writer, path: Pa
     writer.save(longer)
     assert writer.flush()
     assert read(path, "c1") == longer
+
+
+def test_what_was_asked_is_known_to_be_kept_without_delay(path: Path, told: Told) -> None:
+    writer = Writer(lambda: ChatStore(path), told.append, interval_s=60)
+    heard: list[bool] = []
+    writer.save(chat_of(1))
+    writer.when_kept(heard.append)
+    until(lambda: bool(heard))
+    assert heard == [True]
+    assert read(path, "c1") == chat_of(1)
+    writer.when_kept(heard.append)  # nothing waits
+    assert heard == [True, True]
+    writer.close()
+
+
+def test_what_cannot_be_kept_now_is_told(path: Path, told: Told) -> None:
+    def refuse() -> ChatStore:
+        raise sqlite3.OperationalError("no room")
+
+    writer = Writer(refuse, told.append, interval_s=0.01, retry_s=60)
+    heard: list[bool] = []
+    writer.save(chat_of(1))
+    writer.when_kept(heard.append)
+    until(lambda: bool(heard))
+    assert heard == [False]
+    writer.close()
+
+
+def test_a_disk_that_hangs_is_not_waited_for_at_the_end(path: Path, told: Told) -> None:
+    stuck = threading.Event()
+
+    def hang() -> ChatStore:
+        stuck.wait(30)
+        return ChatStore(path)
+
+    writer = Writer(hang, told.append, interval_s=0.01)
+    writer.save(chat_of(1))
+    begun_s = time.monotonic()
+    assert not writer.close(timeout_s=0.2)
+    assert time.monotonic() - begun_s < 5
+    assert writer.unsaved() == {"c1": chat_of(1)}
+    stuck.set()
+    writer._thread.join(10)
+    assert read(path, "c1") == chat_of(1)
