@@ -25,6 +25,7 @@ from core.bench.table_learned import LearnedRow, chosen, learned_rows, with_tabl
 from core.bench.table_replay import frozen_lengths, frozen_modes, frozen_tables, poison, table_sizes
 from core.bench.table_report import TableResults, write_report
 from core.bench.table_timing import SIZES, timing
+from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
 from core.tables.memory import TableMemory
@@ -93,8 +94,17 @@ def _conversation(options: argparse.Namespace) -> Iterator[WarmRow]:
             layer = loaded.info.layers // 2 if options.without_layer is None else options.without_layer
             name = f"a copy without layer {layer}"
             others.append((name, without_layers(whole, {layer}, Path(scratch) / "thinned")))
+        for reference in options.teacher:
+            others.append((reference, Path(reference)))
         for name, path in others:
-            engine_of_other = partial(with_model, load(str(path)))
+            other = load(str(path))
+            if other.info.family != loaded.info.family:
+                raise RequestError(
+                    f"{name} has another tokenizer ({other.info.family_name}) than {loaded.info.name}"
+                    f" ({loaded.info.family_name}).",
+                    "Choose a --teacher of the same family: a table's ids mean nothing to another one.",
+                )
+            engine_of_other = partial(with_model, other)
             teachers.append(Teacher(f"the same questions, by {name}", engine_of_other, edits.turns))
         conditions = f"{loaded.info.name}, {options.max_tokens} tokens an answer"
         if options.conversation:

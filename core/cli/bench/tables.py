@@ -44,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " by one with a layer less (default same,earlier,rounded,thinned)",
     )
     conversation.add_argument(
+        "--teacher",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="another model folder of the family that warms the table of --model; may be repeated",
+    )
+    conversation.add_argument(
         "--conversation",
         type=readable_file,
         metavar="FILE",

@@ -161,6 +161,21 @@ def test_a_stopped_conversation_goes_on_with_the_next_pair(
         run(options(tmp_path, **chosen, max_tokens=31))
 
 
+def test_any_model_of_the_family_warms_the_table(
+    toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = Edits("a.py", "a = 1\nb = 2\n", ("Hello hello hello.",), ("Other.",))
+    monkeypatch.setattr(tables, "read_edits", lambda path: short)
+    other = without_layers(toy_folder, {1}, tmp_path / "other")
+    chosen = {"model": str(toy_folder), "parts": ("conversation",), "warmed_by": (), "max_tokens": 8}
+    run(options(tmp_path, **chosen, teacher=[str(other)]))
+    results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=TableResults)
+    assert {row.warmed_by for row in results.conversation} == {f"the same questions, by {other}"}
+    assert all(row.equal for row in results.conversation)
+    with pytest.raises(RequestError, match="has another tokenizer"):
+        run(options(tmp_path, **chosen, teacher=["starter"]))
+
+
 def test_tables_learned_beforehand_in_real_decoding(
     tmp_path: Path, toy_engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
