@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+# Any other bracket is text.
+_MARK = re.compile("<[A-Za-z/!?]")
 _SPACES = re.compile(r"[ \t\n\f\r/]*")
 _EQUALS = re.compile(r"[ \t\n\f\r]*=[ \t\n\f\r]*")
 _TAG_NAME = re.compile(r"[^ \t\n\f\r/>]*")
@@ -60,7 +62,8 @@ class Markup:
 
     def __iter__(self) -> Iterator[Text | Start | End]:
         markup = self._markup
-        while (at := markup.find("<", self.place)) >= 0:
+        while found := _MARK.search(markup, self.place):
+            at = found.start()
             if at > self.place:
                 yield Text(resolved(markup[self.place : at]))
             self.place = at + 1
@@ -76,10 +79,8 @@ class Markup:
                 yield from self._end()
             elif letter == "!":
                 self._skip_declaration()
-            elif letter == "?":
-                self._skip_to(">", self.place)
             else:
-                yield Text("<")
+                self._skip_to(">", self.place)
         if self.place < len(markup):
             yield Text(resolved(markup[self.place :]))
         self.place = len(markup)
