@@ -11,7 +11,7 @@ import re
 from typing import Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 _T = TypeVar("_T")
 _ESCAPES = re.compile(
@@ -38,7 +38,7 @@ def well_formed_record(record: _T) -> _T:
     if isinstance(record, str):
         found = well_formed(record)
     elif isinstance(record, Struct):
-        values = {field.name: getattr(record, field.name) for field in fields(record)}
+        values = {name: getattr(record, name) for name in record.__struct_fields__}
         better = {name: well_formed_record(value) for name, value in values.items()}
         if any(better[name] is not value for name, value in values.items()):
             found = replace(record, **better)

@@ -89,7 +89,9 @@ def _read(source: str, start: int, end: int, before: str) -> OpenBlock:
     reached, certain, context = first, 0, ""
     skipped: int | None = None
     items: list[int] = []
+    deepest = 0
     for node in _parser().parse(shown):
+        deepest = max(deepest, node.level)
         if node.type in _BEGINNINGS and node.map:
             line = node.map[0]
             if skipped is None and line >= first:
@@ -105,7 +107,8 @@ def _read(source: str, start: int, end: int, before: str) -> OpenBlock:
             items.pop()
     skipped = len(walk.pieces) if skipped is None else skipped
     pieces = tuple(walk.pieces[skipped:])
-    if reached == first:
+    # So deep a place cannot be gone on from: a line more or less around it makes it another.
+    if reached == first or deepest >= _DEEPEST:
         return OpenBlock(pieces, 0, start, before)
     return OpenBlock(pieces, certain - skipped, walk.place_of(reached), context)
 

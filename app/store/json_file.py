@@ -60,7 +60,11 @@ class ChatFile(Struct, frozen=True):
 
 def to_json(chats: Iterable[Conversation]) -> bytes:
     """All of `chats`."""
-    return msgspec.json.encode(ChatFile(FORMAT, tuple(_packed(well_formed_record(chat)) for chat in chats)))
+    file = ChatFile(FORMAT, tuple(_packed(chat) for chat in chats))
+    try:
+        return msgspec.json.encode(file)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(well_formed_record(file))
 
 
 def from_json(data: bytes) -> tuple[Conversation, ...]:

@@ -11,6 +11,7 @@ NAMES: tuple[str, ...] = (
     "command-line",
     "documents",
     "protocol-lines",
+    "rendered-texts",
     "tables",
     "worker-growth",
     "worker-kills",
