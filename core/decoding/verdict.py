@@ -7,8 +7,8 @@ processor). Until there is one:
 
     trees    are not verified; chains are. One verdict ships: the starter's
              (`resources/decoding/verdicts.json`, written by `make starter-verdict`).
-    chains   are verified for the architectures on which `make attack` tried all drafters and found no
-             difference (`resources/decoding/tried.json`, written by `make models-table`), unless the
+    chains   are verified for the architectures on which the conformance tests try all drafters
+             (`resources/decoding/tried.json`, the names in `tests.core.architectures`), unless the
              config asks for rotary scaling by the length. Others do not speculate, nor go on with a
              prefix, until they were tried: a wrong answer costs more than some slow seconds.
 

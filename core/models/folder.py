@@ -20,7 +20,7 @@ from core.events import MemoryNeed, ModelEntry, ModelSource
 from core.models.family import family_of
 from core.models.header import Tensor, read_header
 from core.models.naming import display_name
-from core.models.need import Machine, context_tokens, layer_kinds, need_of, text_config
+from core.models.need import CONTEXT_NAMES, Machine, context_tokens, layer_kinds, need_of, text_config
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
 # Tensors of parts that a language model does not load.
@@ -34,6 +34,8 @@ _FOREIGN = {
 }
 # Less would not hold a question and its answer.
 _LEAST_CONTEXT_TOKENS = 2048
+# No model's context comes near it, and position ids are 32-bit numbers.
+_MOST_CONTEXT_TOKENS = 1 << 30
 _MLX_VERSION = "Choose a version for MLX, with config.json and model*.safetensors."
 
 
@@ -94,10 +96,23 @@ def check(folder: Path) -> Checked:
             f"The model in {folder} is of the type “{config['model_type']}”, which MLX cannot load.",
             "Choose a language model of another type, or update Draftlight.",
         )
+    _check_context(folder, config)
     tied = bool(text_config(config).get("tie_word_embeddings"))
     dropped = (*_OTHER_PARTS, "lm_head.") if tied else _OTHER_PARTS
     tensors = (tensor for file in files for tensor in read_header(file))
     return Checked(folder, config, tuple(each for each in tensors if not each.name.startswith(dropped)))
+
+
+def _check_context(folder: Path, config: dict[str, Any]) -> None:
+    text = text_config(config)
+    for name in CONTEXT_NAMES:
+        value = text.get(name)
+        if isinstance(value, int | float) and not 1 <= value <= _MOST_CONTEXT_TOKENS:
+            raise ModelError(
+                f"{folder / 'config.json'} gives {name} as {value:,}; a context has from 1 to"
+                f" {_MOST_CONTEXT_TOKENS:,} tokens.",
+                "Correct the figure, or download the model again.",
+            )
 
 
 def check_fits(checked: Checked, machine: Machine) -> MemoryNeed:

@@ -92,9 +92,30 @@ def load(
     if mx.default_device() == mx.cpu:
         model = _expand_for_cpu(model)
     mx.eval(model.parameters())
+    _check_sound(folder, model)
     progress("Almost ready", 0.95)
     info = _describe(folder, config, model, tokenizer, vocabulary, time.perf_counter() - started)
     return LoadedModel(model, tokenizer, info)
+
+
+def _check_sound(folder: Path, model: nn.Module) -> None:
+    """One forward: weights that are not numbers, or not what the config says, show in its logits.
+
+    An id may be forbidden (−inf); none may be not-a-number, and not all of them forbidden.
+    """
+    try:
+        logits = model(mx.array([[1, 2]]), cache=make_prompt_cache(model))
+        sound = not mx.any(mx.isnan(logits)).item() and bool(mx.all(mx.isfinite(logits.max(-1))).item())
+    except Exception as error:
+        raise ModelError(
+            f"The model in {folder} fails at its first tokens: {_first_line(error)}.",
+            "Its config.json and its weights may not belong together; download the model again.",
+        ) from error
+    if not sound:
+        raise ModelError(
+            f"The model in {folder} gives logits that are not numbers: its weights are damaged.",
+            "Download the model again, or choose another.",
+        )
 
 
 class FamilyTokenizer(Struct, frozen=True):

@@ -26,6 +26,9 @@ _FUSED_HEAD_DIMENSIONS = (64, 80, 128)
 # What Python, MLX and the tokenizer library hold beside the weights (measured on Linux: 174 MiB).
 _PROCESS_BYTES = 200_000_000
 
+# What configs call the length of the context.
+CONTEXT_NAMES = ("max_position_embeddings", "max_seq_len", "n_positions")
+
 
 class Machine(Struct, frozen=True):
     """What matters here of a machine. `expands`: weights become float32 at load, as on MLX's CPU build."""
@@ -68,7 +71,7 @@ def text_config(config: dict[str, Any]) -> dict[str, Any]:
 
 def context_tokens(config: dict[str, Any]) -> int:
     """How many tokens the model can look back on; 4,096 where nothing says it."""
-    return _int(text_config(config), "max_position_embeddings", "max_seq_len", "n_positions") or 4096
+    return _int(text_config(config), *CONTEXT_NAMES) or 4096
 
 
 def layer_kinds(text: dict[str, Any]) -> tuple[Kind, ...]:

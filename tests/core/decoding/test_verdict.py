@@ -23,6 +23,7 @@ from core.engine import Engine
 from core.events import Finished, ModelInfo
 from core.models.loader import LoadedModel
 from core.settings import Settings, assign_all
+from tests.core.architectures import ARCHITECTURES
 
 INFO = ModelInfo("x", "", "f", "F", "llama", "float32", "", 10, 20, 512, 260, 2, True)
 
@@ -138,3 +139,7 @@ def test_past_what_agreed_nothing_is_drafted_or_reused(engine: Engine) -> None:
     assert finished.stats.reused_tokens == 0
     assert all("wider than its window" in change.reason for change in finished.effective.changes)
     assert asked(engine, **{"sampling.max_tokens": 18}).effective.drafter == "auto"
+
+
+def test_architectures_known_to_be_fine_are_those_that_conformance_tries() -> None:
+    assert verdict_module._tried() == set(ARCHITECTURES)

@@ -7,7 +7,9 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import mlx.core as mx
 import pytest
 
 from core.errors import ModelError
@@ -133,3 +135,23 @@ def test_fingerprint_stays_what_it_is() -> None:
     pairs = b"a\x001\nb\x0012\n\xc3\xbcn\xc3\xaf\x003\n\xed\xa0\x80\x004\n"
     given = {"\ud800": 4, "b": 12, "ünï": 3, "a": 1}
     assert fingerprint(given) == hashlib.sha256(pairs).hexdigest()
+
+
+@pytest.mark.parametrize("figure", [0, -1, 1 << 40, 1e300])
+def test_a_context_that_cannot_be_is_refused(folder: Path, figure: float) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": figure}))
+    with pytest.raises(ModelError, match="max_position_embeddings"):
+        load(str(folder))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["model.norm.weight", "model.layers.1.mlp.up_proj.weight"])
+def test_weights_that_are_not_numbers_are_refused(folder: Path, name: str, value: float) -> None:
+    path = str(folder / "model.safetensors")
+    weights: Any = mx.load(path)
+    weights[name] = mx.full(weights[name].shape, value)
+    mx.eval(weights)
+    mx.save_safetensors(path, weights, metadata={"format": "mlx"})
+    with pytest.raises(ModelError, match="not numbers"):
+        load(str(folder))
