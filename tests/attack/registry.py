@@ -9,6 +9,7 @@ from tests.attack.campaign import Campaign
 # Each is `tests/attack/NAME.py`, dashes as underscores, and holds `CAMPAIGN`.
 NAMES: tuple[str, ...] = (
     "command-line",
+    "databases",
     "documents",
     "protocol-lines",
     "rendered-texts",
