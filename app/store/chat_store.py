@@ -1,7 +1,8 @@
 """ChatStore: chats in one SQLite file: list, load, write, purge. One connection, one thread.
 
-Invariant: after `write(chat)` a `load` gives an equal chat. Only what changed is written: what
-is the same object as in `before` is on disk already, so a flush in mid-answer costs one answer.
+Invariant: after `write(chat)` a `load` gives an equal chat, or says that it cannot. Only what changed
+is written: what is the same object as in `before` is on disk already, and of an answer that is being
+written only the new tokens are, so that a flush costs as little at its end as at its beginning.
 Reading and writing may happen on different connections at once (write-ahead log).
 """
 
@@ -9,16 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from app.session.conversation import Answer, Conversation, Turn
 from app.session.shelf import Hit, Summary
 from app.store import packing, schema, search
+from app.store.checksum import ChecksumError, Value, checksum
 from app.store.faults import NewerStoreError
+from app.store.rows import WRITE_HEAD, Rows, head_values
 from core.text import well_formed, well_formed_record
 
 
@@ -34,9 +34,11 @@ class ChatStore:
             self.full_text = schema.has_full_text(self._connection) if full_text is None else full_text
             if not read_only:
                 schema.migrate(self._connection)
-                self._ensure_words()
             elif schema.version_of(self._connection) > schema.VERSION:
                 raise NewerStoreError(schema.version_of(self._connection), schema.VERSION)
+            self._rows = Rows(self._connection)
+            if not read_only:
+                self._ensure_words()
         except BaseException:
             self._connection.close()
             raise
@@ -53,47 +55,36 @@ class ChatStore:
     # ---- reading
 
     def summaries(self) -> list[Summary]:
-        """All chats, deleted ones marked, in no order."""
-        rows = self._connection.execute("SELECT id, title, changed, turns, pinned, deleted FROM chats")
-        return [
-            Summary(chat, title, datetime.fromisoformat(changed), turns, bool(pinned), deleted is not None)
-            for chat, title, changed, turns, pinned, deleted in rows
-        ]
+        """All chats, deleted ones marked, in no order. Raises `ValueError` if a row is damaged."""
+        return [head.summary for head in self._rows.heads()]
+
+    def count(self) -> int:
+        """How many chats there are, deleted ones included."""
+        return int(self._connection.execute("SELECT count(*) FROM chats").fetchone()[0])
 
     def load(self, chat_id: str) -> Conversation:
         """The whole chat. Raises `KeyError` if there is none, `ValueError` if a record is damaged."""
-        row = self._connection.execute(
-            "SELECT id, created, context_used_tokens, name, pinned, overrides, draft, deleted"
-            " FROM chats WHERE id = ?",
-            (chat_id,),
-        ).fetchone()
-        if row is None:
-            raise KeyError(chat_id)
-        chat, created, context, name, pinned, overrides, draft, deleted = row
-        return Conversation(
-            chat,
-            datetime.fromisoformat(created),
-            tuple(self._turns(chat_id)),
-            context,
-            name,
-            bool(pinned),
-            packing.unpack_overrides(overrides),
-            packing.unpack_message(draft),
-            datetime.fromisoformat(deleted) if deleted else None,
-        )
+        with self._snapshot():
+            head = self._rows.head(chat_id)
+            if head is None:
+                raise KeyError(chat_id)
+            return self._rows.load(head)
 
-    def _turns(self, chat_id: str) -> Iterator[Turn]:
-        rows = self._connection.execute(
-            "SELECT name, asked, question, state, tokens FROM turns"
-            " LEFT JOIN answers ON answers.turn = turns.id WHERE chat = ? ORDER BY place",
-            (chat_id,),
-        )
-        for name, asked, question, state, tokens in rows:
-            answer = packing.unpack_answer(state) if state is not None else Answer()
-            if tokens:
-                answer = replace(answer, tokens=packing.unpack_tokens(tokens))
-            when = datetime.fromisoformat(asked) if asked else None
-            yield Turn(name, packing.unpack_message(question), answer, when)
+    def check(self, proceed: Callable[[], None] = lambda: None) -> None:
+        """Read all there is. Raises `sqlite3.Error` or `ChecksumError` at the first damage.
+
+        `proceed` is called between chats and may raise to stop it.
+        """
+        verdict = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
+        try:
+            for chat_id in [summary.id for summary in self.summaries()]:
+                proceed()
+                with contextlib.suppress(KeyError):  # deleted meanwhile
+                    self.load(chat_id)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ChecksumError(str(error)) from error
 
     def search(self, query: str) -> list[Hit]:
         """Chats that match, best first, each once."""
@@ -102,8 +93,12 @@ class ChatStore:
     # ---- writing
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing of what is written inside. Raises `sqlite3.Error`."""
+    def transaction(self, *, durable: bool = False) -> Iterator[None]:
+        """All or nothing of what is written inside. Raises `sqlite3.Error`.
+
+        What was written outlives this process in any case; a `durable` transaction a loss of power, too.
+        """
+        self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -113,10 +108,6 @@ class ChatStore:
                 self._connection.execute("ROLLBACK")
             raise
 
-    def set_durable(self, durable: bool) -> None:
-        """Whether a transaction ends only when the disk confirms it. Outside of a transaction."""
-        self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-
     def write(self, chat: Conversation, before: Conversation | None = None) -> None:
         """Write `chat`; `before` is what is on disk of it, if that is known. Inside a transaction."""
         try:
@@ -125,7 +116,7 @@ class ChatStore:
             self._write(well_formed_record(chat), None)
 
     def _write(self, chat: Conversation, before: Conversation | None) -> None:
-        self._write_head(chat)
+        self._connection.execute(WRITE_HEAD, head_values(chat))
         old = before.turns if before else ()
         if before is None:
             self._drop_turns(chat.id, 0)
@@ -144,47 +135,22 @@ class ChatStore:
         self._drop_turns(chat_id, 0)
         self._connection.execute("DELETE FROM chats WHERE id = ?", (chat_id,))
 
-    def _write_head(self, chat: Conversation) -> None:
-        values = (
-            chat.id,
-            chat.created.isoformat(),
-            chat.changed.isoformat(),
-            chat.title,
-            chat.name,
-            len(chat.turns),
-            chat.pinned,
-            chat.context_used_tokens,
-            packing.pack_overrides(chat.overrides),
-            packing.pack_message(chat.draft),
-            chat.deleted.isoformat() if chat.deleted else None,
-        )
-        self._connection.execute(
-            "INSERT INTO chats VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
-            " created = excluded.created, changed = excluded.changed, title = excluded.title,"
-            " name = excluded.name, turns = excluded.turns, pinned = excluded.pinned,"
-            " context_used_tokens = excluded.context_used_tokens, overrides = excluded.overrides,"
-            " draft = excluded.draft, deleted = excluded.deleted",
-            values,
-        )
-
     def _write_turn(
         self, chat: Conversation, place: int, turn: Turn, known: Turn | None, renamed: bool
     ) -> None:
         new_question = known is None or known.user is not turn.user or known.id != turn.id
         if new_question or (known and known.asked != turn.asked):
             asked = turn.asked.isoformat() if turn.asked else None
+            values = (chat.id, place, turn.id, asked, packing.pack_message(turn.user))
             self._connection.execute(
-                "INSERT INTO turns (chat, place, name, asked, question) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (chat, place) DO UPDATE SET"
-                " name = excluded.name, asked = excluded.asked, question = excluded.question",
-                (chat.id, place, turn.id, asked, packing.pack_message(turn.user)),
+                "INSERT INTO turns (chat, place, name, asked, question, sum) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (chat, place) DO UPDATE SET name = excluded.name, asked = excluded.asked,"
+                " question = excluded.question, sum = excluded.sum",
+                (*values, checksum(*values)),
             )
         row = self._row_id(chat.id, place)
         if known is None or known.answer is not turn.answer:
-            self._connection.execute(
-                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)",
-                (row, packing.pack_answer(turn.answer), packing.pack_tokens(turn.answer.tokens)),
-            )
+            self._write_answer(row, turn.answer, known.answer if known and known.id == turn.id else None)
         # An answer's words are indexed once, when it is over: in mid-answer they change all the time.
         if (
             new_question
@@ -192,6 +158,20 @@ class ChatStore:
             or (known is not None and known.answer is not turn.answer and turn.answer.over)
         ):
             self._write_words(row, chat, place, turn)
+
+    def _write_answer(self, row: int, answer: Answer, before: Answer | None) -> None:
+        """Whole; or, while it is being written, only the tokens that are new since `before`."""
+        if before is not None and _is_longer(answer, before):
+            place = len(before.tokens)
+            values: tuple[Value, ...] = (row, place, packing.pack_tokens(answer.tokens[place:]))
+            self._connection.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", (*values, checksum(*values)))
+            return
+        values = (row, packing.pack_answer(answer), packing.pack_tokens(answer.tokens))
+        self._connection.execute("DELETE FROM parts WHERE turn = ?", (row,))
+        self._connection.execute(
+            "INSERT OR REPLACE INTO answers (turn, state, tokens, sum) VALUES (?, ?, ?, ?)",
+            (*values, checksum(*values)),
+        )
 
     def _row_id(self, chat_id: str, place: int) -> int:
         row = self._connection.execute(
@@ -213,7 +193,8 @@ class ChatStore:
         chosen = "SELECT id FROM turns WHERE chat = ? AND place >= ?"
         table = schema.words_table(self.full_text)
         self._connection.execute(f"DELETE FROM {table} WHERE rowid IN ({chosen})", (chat_id, from_place))
-        self._connection.execute(f"DELETE FROM answers WHERE turn IN ({chosen})", (chat_id, from_place))
+        for owned in ("answers", "parts"):
+            self._connection.execute(f"DELETE FROM {owned} WHERE turn IN ({chosen})", (chat_id, from_place))
         self._connection.execute("DELETE FROM turns WHERE chat = ? AND place >= ?", (chat_id, from_place))
 
     def _ensure_words(self) -> None:
@@ -225,3 +206,24 @@ class ChatStore:
                 chat = self.load(summary.id)
                 for place, turn in enumerate(chat.turns):
                     self._write_words(self._row_id(chat.id, place), chat, place, turn)
+
+    @contextlib.contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """What is read inside is of one moment, whatever another connection writes."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("COMMIT")
+
+
+def _is_longer(answer: Answer, before: Answer) -> bool:
+    """Whether `answer` is `before` with more tokens, and more to come."""
+    count = len(before.tokens)
+    if answer.over or len(answer.tokens) <= count or packing.state_of(answer) != packing.state_of(before):
+        return False
+    return count > 0 and answer.tokens[count - 1] is before.tokens[-1]

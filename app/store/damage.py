@@ -1,12 +1,12 @@
 """Damage: a copy of a damaged chat database, and reading from the copy whatever can be read.
 
 The damaged file itself is never written to. What cannot be read is left out and counted, never
-guessed: a chat whose head is lost comes back from its turns, a turn without its answer has none.
+guessed: a chat whose head is lost comes back from its turns, a turn without its answer has none. What
+can be read though its checksum is wrong is shown, and counted too.
 """
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -19,14 +19,14 @@ from msgspec.structs import replace
 
 from app.session.conversation import Answer, Conversation, Turn
 from app.session.shelf import Hit, Summary, find_in, summary_of
-from app.store import packing, schema
-from app.store.packing import unpack_overrides
+from app.store import schema
+from app.store.rows import Place, Rows
+from core.events import Token
 
 # Everything that reading a damaged record raises.
 UNREADABLE = (sqlite3.Error, msgspec.MsgspecError, ValueError, TypeError, OverflowError)
 _SIDES = ("", "-wal")
 _Value = TypeVar("_Value")
-_Default = TypeVar("_Default")
 
 
 def back_up(path: Path) -> Path:
@@ -48,9 +48,14 @@ class Salvage:
         self.copy = copy
         self.lost = 0
         self._connection: sqlite3.Connection | None = None
-        with contextlib.suppress(*UNREADABLE):
+        self._chats: dict[str, Conversation] = {}
+        try:
             self._connection = schema.connect(copy, read_only=True)
-        self._chats = {chat.id: chat for chat in self._read_all()}
+            rows = Rows(self._connection, self._doubt)
+        except UNREADABLE:
+            self.lost += 1
+            return
+        self._chats = {chat.id: chat for chat in self._read_all(self._connection, rows)}
 
     def close(self) -> None:
         if self._connection:
@@ -68,62 +73,57 @@ class Salvage:
         found = (find_in(chat, words) for chat in self._chats.values() if not chat.deleted)
         return [hit for hit in found if hit] if words else []
 
-    def _read_all(self) -> Iterator[Conversation]:
-        heads = [str(chat) for (chat,) in self._rows("SELECT id FROM chats")]
-        owners = [str(chat) for (chat,) in self._rows("SELECT chat FROM turns GROUP BY chat")]
-        for chat_id in dict.fromkeys(heads + owners):
-            chat = self._chat(chat_id)
+    def _read_all(self, connection: sqlite3.Connection, rows: Rows) -> Iterator[Conversation]:
+        heads = self._select(connection, "SELECT id FROM chats")
+        owners = self._select(connection, "SELECT chat FROM turns GROUP BY chat")
+        for chat_id in dict.fromkeys(each for each in (*heads, *owners) if isinstance(each, str)):
+            chat = self._chat(rows, chat_id)
             if chat.turns or chat.draft.content or chat.draft.attachments:
                 yield chat
 
-    def _chat(self, chat_id: str) -> Conversation:
-        turns = tuple(self._turns(chat_id))
+    def _chat(self, rows: Rows, chat_id: str) -> Conversation:
+        nowhere: list[Place] = []
+        places = self._try(lambda: rows.places(chat_id), nowhere)
+        turns = tuple(turn for turn in (self._turn(rows, each.row) for each in places) if turn)
+        head = self._try(lambda: rows.head(chat_id), None)
+        if head is not None:
+            self.lost += max(0, head.turns - len(places))
+            return replace(head.chat, turns=turns)
         times = [turn.asked for turn in turns if turn.asked]
-        chat = Conversation(chat_id, min(times, default=datetime.now(UTC)), turns)
-        heads = self._rows(
-            "SELECT created, context_used_tokens, name, pinned, overrides, draft, deleted FROM chats"
-            " WHERE id = ?",
-            chat_id,
-        )
-        for created, context, name, pinned, overrides, draft, deleted in heads:
-            return replace(
-                chat,
-                created=self._value(datetime.fromisoformat, created, chat.created),
-                context_used_tokens=self._value(int, context, 0),
-                name=str(name),
-                pinned=bool(pinned),
-                overrides=self._value(unpack_overrides, overrides, ()),
-                draft=self._value(packing.unpack_message, draft, chat.draft),
-                deleted=self._value(datetime.fromisoformat, deleted, None) if deleted else None,
-            )
-        return chat
+        return Conversation(chat_id, min(times, default=datetime.now(UTC)), turns)
 
-    def _turns(self, chat_id: str) -> Iterator[Turn]:
-        places = "SELECT id, name FROM turns WHERE chat = ? ORDER BY place"
-        for row, name in list(self._rows(places, chat_id)):
-            for asked, question in self._rows("SELECT asked, question FROM turns WHERE id = ?", row):
-                user = self._value(packing.unpack_message, question, None)
-                if user is not None:
-                    when = self._value(datetime.fromisoformat, asked, None) if asked else None
-                    yield Turn(str(name), user, self._answer(row), when)
+    def _turn(self, rows: Rows, row: int) -> Turn | None:
+        turn = self._try(lambda: rows.question(row), None)
+        if turn is None:
+            return None
+        nothing: tuple[Token, ...] = ()
+        before = self.lost
+        state = self._try(lambda: rows.state(row), None) or Answer(status="cut_off")
+        tokens = self._try(lambda: rows.tokens(row), nothing)
+        self.lost = min(self.lost, before + 1)
+        return replace(turn, answer=replace(state, tokens=tokens))
 
-    def _answer(self, row: int) -> Answer:
-        for state, tokens in self._rows("SELECT state, tokens FROM answers WHERE turn = ?", row):
-            answer = self._value(packing.unpack_answer, state, Answer(status="cut_off"))
-            return replace(answer, tokens=self._value(packing.unpack_tokens, tokens, ()))
-        return Answer(status="cut_off")
-
-    def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """The rows up to where the file is damaged."""
+    def _select(self, connection: sqlite3.Connection, query: str) -> list[Any]:
+        """The first column of the rows up to where the file is damaged."""
+        found: list[Any] = []
         try:
-            if self._connection:
-                yield from self._connection.execute(query, values)
+            for row in connection.execute(query):
+                found.append(row[0])
         except UNREADABLE:
             self.lost += 1
+        return found
 
-    def _value(self, read: Callable[[Any], _Value], raw: Any, otherwise: _Default) -> _Value | _Default:
+    def _doubt(self, error: Exception) -> None:
+        """A letter that became another one is no reason to leave out all others."""
+        self.lost += 1
+
+    def _try(self, read: Callable[[], _Value], otherwise: _Value) -> _Value:
+        """Counts one record, whatever is wrong with it."""
+        before = self.lost
         try:
-            return read(raw)
+            return read()
         except UNREADABLE:
             self.lost += 1
             return otherwise
+        finally:
+            self.lost = min(self.lost, before + 1)

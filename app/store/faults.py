@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from app.store import strings
+from app.store.checksum import ChecksumError
 from core.errors import RequestError
 
 
@@ -29,24 +30,39 @@ class TransferError(StoreError):
     code = "bad-transfer"
 
 
-# What passes, or is a matter of rights: the file itself may be whole.
-_NOT_THE_FILE = (
-    *("FULL", "BUSY", "LOCKED", "READONLY", "PERM", "CANTOPEN", "IOERR"),
-    *("NOMEM", "INTERRUPT", "PROTOCOL", "AUTH", "NOLFS", "MISUSE"),
+# What SQLite says of the disk, of rights and of other programs; the file itself may be whole.
+_SURROUNDINGS = (
+    "FULL",
+    "BUSY",
+    "LOCKED",
+    "READONLY",
+    "PERM",
+    "CANTOPEN",
+    "NOMEM",
+    "INTERRUPT",
+    "PROTOCOL",
+    "AUTH",
+    "NOLFS",
+    "MISUSE",
 )
+# Of all that reading from a disk can give, the one that is the file's fault: it ends too soon.
+_TOO_SHORT = "SQLITE_IOERR_SHORT_READ"
 
 
 def is_damage(error: Exception) -> bool:
     """Whether the file itself is at fault, rather than the disk, a lock or our own mistake.
 
-    A table or column that is gone, or text that is none, is damage like a broken page.
+    A table or column that is missing is the file's fault: the schema's version says that it is there. So
+    is text that is none, which Python's module reports without a name.
     """
-    if isinstance(error, UnicodeDecodeError):
-        return True
-    if not isinstance(error, sqlite3.Error) or isinstance(error, sqlite3.ProgrammingError):
+    if not isinstance(error, sqlite3.Error):
+        return isinstance(error, ChecksumError | UnicodeDecodeError)
+    if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return False
-    name = getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_")
-    return not name.startswith(_NOT_THE_FILE)
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith("SQLITE_IOERR"):
+        return bool(name == _TOO_SHORT)
+    return not name.removeprefix("SQLITE_").startswith(_SURROUNDINGS)
 
 
 def saving_trouble(error: Exception) -> str:

@@ -111,7 +111,7 @@ def unpack_message(blob: bytes) -> Message:
 
 def pack_answer(answer: Answer) -> bytes:
     """All of it but the tokens."""
-    return _encoder.encode(replace(answer, tokens=()))
+    return _encoder.encode(state_of(answer))
 
 
 def unpack_answer(blob: bytes) -> Answer:
@@ -121,6 +121,11 @@ def unpack_answer(blob: bytes) -> Answer:
     except msgspec.ValidationError:
         answer: Answer = forgiving(msgspec.msgpack.decode(blob), Answer)
         return answer
+
+
+def state_of(answer: Answer) -> Answer:
+    """All of it but the tokens."""
+    return replace(answer, tokens=())
 
 
 def pack_overrides(overrides: tuple[Override, ...]) -> bytes:

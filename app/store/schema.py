@@ -3,6 +3,7 @@
     chats    one row a chat: title, times, pin, overrides, draft, deletion
     turns    one row a question, in places 0, 1, …
     answers  one row an answer beside its turn: state, and the tokens as one blob
+    parts    tokens that an answer got since its row was written, while it is being written
     words    what is searched, one row a turn (rowid = turns.id): FTS5 where SQLite has it
 
 `user_version` is the version. A newer one is refused: this Draftlight would write what that
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from app.store.faults import NewerStoreError
 
-VERSION = 1
+VERSION = 2
 # Another window may write for this long before we give up for now; writers try again later.
 BUSY_MS = 2_000
 
@@ -51,6 +52,19 @@ CREATE TABLE answers (
 );
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
+# From version 1 to 2: `sum` is NULL until a row is written again.
+_CHECKED = """
+ALTER TABLE chats ADD COLUMN sum INTEGER;
+ALTER TABLE turns ADD COLUMN sum INTEGER;
+ALTER TABLE answers ADD COLUMN sum INTEGER;
+CREATE TABLE parts (
+    turn INTEGER NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    tokens BLOB NOT NULL,
+    sum INTEGER NOT NULL,
+    PRIMARY KEY (turn, place)
+);
+"""
 _COLUMNS = "title, question, names, answer"
 _FULL_TEXT = (
     f"CREATE VIRTUAL TABLE words USING fts5({_COLUMNS},"
@@ -61,7 +75,10 @@ _PLAIN = f"CREATE TABLE words_plain (rowid INTEGER PRIMARY KEY, {_COLUMNS})"
 # MIGRATIONS[n] takes version n to n + 1. Version 0 is an empty file.
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     0: lambda connection: _run(connection, _TABLES),
+    1: lambda connection: _run(connection, _CHECKED),
 }
+# The first version whose rows have checksums and whose answers have parts.
+CHECKED_VERSION = 2
 
 
 def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:

@@ -22,8 +22,8 @@ from app.store.chat_store import ChatStore
 
 INTERVAL_S = 0.25
 RETRY_S = 3.0
-# A long answer takes longer to write the longer it gets: a twentieth of the time is enough, but what is
-# shown is never more than a second ahead of the disk.
+# Where the disk is slow a twentieth of the time is enough, but what is shown is never more than a second
+# ahead of it.
 _REST_FACTOR = 20.0
 _LONGEST_REST_S = 0.6
 CLOSE_S = 5.0
@@ -144,8 +144,7 @@ class Writer:
             try:
                 if batch:
                     store = store or self._open_store()
-                    store.set_durable(bool(waiters))
-                    self._write(store, batch)
+                    self._write(store, batch, durable=bool(waiters))
                 self._done(batch)
                 took_s = time.monotonic() - begun_s
                 rest_s = max(self._interval_s, min(_REST_FACTOR * took_s, _LONGEST_REST_S))
@@ -170,8 +169,8 @@ class Writer:
             waiters, self._waiters = self._waiters, []
             return self._in_flight, waiters
 
-    def _write(self, store: ChatStore, batch: dict[str, Conversation | None]) -> None:
-        with store.transaction():
+    def _write(self, store: ChatStore, batch: dict[str, Conversation | None], *, durable: bool) -> None:
+        with store.transaction(durable=durable):
             for chat_id, chat in batch.items():
                 if chat is None:
                     store.purge(chat_id)

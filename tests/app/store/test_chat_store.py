@@ -13,12 +13,14 @@ from msgspec.structs import replace
 
 from app.session.conversation import Conversation
 from app.session.shelf import summary_of
-from app.store import schema
+from app.store import packing, schema
 from app.store.chat_store import ChatStore
+from app.store.checksum import ChecksumError
 from app.store.faults import NewerStoreError
+from app.store.rows import head_values
 from core.events import Message
 from tests.app.store import chats
-from tests.app.store.chats import chat_of
+from tests.app.store.chats import NOON, chat_of
 
 
 @pytest.fixture
@@ -80,10 +82,87 @@ def test_a_flush_in_mid_answer_writes_that_answer_only(tmp_path: Path) -> None:
     longer = chat.write("new", chats.written("new", 30))
     write(store, longer, chat)
     changing = [row.split()[0:3] for row in rows if row.startswith(("INSERT", "DELETE", "UPDATE"))]
-    assert changing == [["INSERT", "INTO", "chats"], ["INSERT", "OR", "REPLACE"]]
+    assert changing == [["INSERT", "INTO", "chats"], ["DELETE", "FROM", "parts"], ["INSERT", "OR", "REPLACE"]]
     store.connection.set_trace_callback(None)
     assert store.load(chat.id) == longer
     store.close()
+
+
+def test_of_a_growing_answer_only_new_tokens_are_written(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    before = Conversation("c", NOON).ask("t", Message("user", "?"))
+    write(store, before)
+    tokens = chats.written("t", 1000)
+    for begin in range(0, 1000, 10):
+        chat = before.write("t", tokens[begin : begin + 10])
+        write(store, chat, before)
+        assert store.load("c") == chat
+        before = chat
+    sizes = "SELECT max(length(tokens)), count(*) FROM"
+    longest, parts = store.connection.execute(f"{sizes} parts").fetchone()
+    assert parts == 99
+    assert longest < 1_000
+    ended = before.finish("t", chats.finished("t", 1000))
+    write(store, ended, before)
+    assert store.load("c") == ended
+    assert store.connection.execute(f"{sizes} parts").fetchone()[1] == 0
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE chats SET title = title || '!'",
+        "UPDATE chats SET context_used_tokens = 7",
+        "UPDATE turns SET name = 'other'",
+        "UPDATE turns SET asked = '2020-01-01T00:00:00+00:00' WHERE place = 1",
+        "UPDATE answers SET tokens = (SELECT tokens FROM answers WHERE turn = 2) WHERE turn = 1",
+        "UPDATE answers SET turn = turn + 100",
+        "DELETE FROM answers WHERE turn = 1",
+        "DELETE FROM turns WHERE place = 2",
+        "DELETE FROM turns WHERE place = 0",
+        "DELETE FROM parts WHERE place = (SELECT min(place) FROM parts)",
+        "UPDATE parts SET tokens = (SELECT tokens FROM parts ORDER BY place DESC LIMIT 1)",
+    ],
+)
+def test_no_harm_to_a_row_goes_unnoticed(tmp_path: Path, harm: str) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    before = chat_of(1, turns=3).ask("new", Message("user", "And now?"))
+    write(store, before)
+    for _ in range(4):
+        chat = before.write("new", chats.written("new", 3, word=str(len(before.turns[-1].answer.tokens))))
+        write(store, chat, before)
+        before = chat
+    store.check()
+    store.connection.execute("PRAGMA foreign_keys = OFF")
+    assert store.connection.execute(harm).rowcount
+    with pytest.raises(ChecksumError):
+        store.check()
+    store.close()
+
+
+def test_chats_of_the_first_version_are_read_before_and_after_migration(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    connection = schema.connect(path)
+    schema.MIGRATIONS[0](connection)
+    connection.execute("PRAGMA user_version = 1")
+    chat = chat_of(1, turns=3)
+    *head, _ = head_values(chat)
+    connection.execute(f"INSERT INTO chats VALUES ({', '.join('?' * len(head))})", head)
+    for place, turn in enumerate(chat.turns):
+        asked = turn.asked.isoformat() if turn.asked else None
+        question = packing.pack_message(turn.user)
+        connection.execute(
+            "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?)", (place + 1, "c1", place, turn.id, asked, question)
+        )
+        answer = packing.pack_answer(turn.answer), packing.pack_tokens(turn.answer.tokens)
+        connection.execute("INSERT INTO answers VALUES (?, ?, ?)", (place + 1, *answer))
+    connection.close()
+    for read_only in (True, False, True):
+        store = ChatStore(path, read_only=read_only)
+        assert store.load("c1") == chat
+        store.check()
+        store.close()
 
 
 def test_purging_leaves_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,219 @@
+"""Rows: a chat's head, turns and answers as rows of the database and back, with their checksums.
+
+Invariant: what is read is what was written, or `ValueError` or `TypeError` says that it is not. A
+database of version 1 is read as well: it has neither checksums nor parts.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.session.conversation import NOTHING_WRITTEN, Answer, Conversation, Turn
+from app.session.shelf import Summary
+from app.store import packing, schema
+from app.store.checksum import ChecksumError, Value, check, checksum
+from core.events import Token
+
+_HEAD = "id, created, changed, title, name, turns, pinned, context_used_tokens, overrides, draft, deleted"
+_HEAD_FIELDS = _HEAD.split(", ")
+WRITE_HEAD = (
+    f"INSERT INTO chats ({_HEAD}, sum) VALUES ({', '.join('?' * (len(_HEAD_FIELDS) + 1))})"
+    " ON CONFLICT (id) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in (*_HEAD_FIELDS[1:], "sum"))
+)
+
+_Value = TypeVar("_Value")
+
+
+class Head(Struct, frozen=True):
+    """The row of a chat: all of it but its turns, and how many those are."""
+
+    chat: Conversation
+    title: str
+    changed: datetime
+    turns: int
+
+    @property
+    def summary(self) -> Summary:
+        """What the sidebar lists."""
+        chat = self.chat
+        deleted = chat.deleted is not None
+        return Summary(chat.id, self.title, self.changed, self.turns, chat.pinned, deleted)
+
+
+class Place(Struct, frozen=True):
+    """A row of `turns`: its number, and its place in the chat."""
+
+    row: int
+    place: int
+
+
+class Rows:
+    """Reads rows of one database. Everything raises `sqlite3.Error`, and for damage `ValueError` or
+    `TypeError`.
+
+    `doubt` gets what is wrong with a row; where it does not raise, the rest of the row is read as it is.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, doubt: Callable[[Exception], None] | None = None
+    ) -> None:
+        self._connection = connection
+        self._doubt = doubt or _refuse
+        checked = schema.version_of(connection) >= schema.CHECKED_VERSION
+        self._sum = "sum" if checked else "NULL"
+        self._has_parts = checked
+
+    def heads(self) -> Iterator[Head]:
+        """All chats, in no order."""
+        for row in self._connection.execute(f"SELECT {_HEAD}, {self._sum} FROM chats"):
+            self._check(row[-1], *row[:-1])
+            yield self._head(row)
+
+    def head(self, chat_id: str) -> Head | None:
+        """One chat; None if there is none of this id."""
+        found = self._connection.execute(
+            f"SELECT {_HEAD}, {self._sum} FROM chats WHERE id = ?", (chat_id,)
+        ).fetchone()
+        if found is None:
+            return None
+        self._check(found[-1], *found[:-1])
+        return self._head(found)
+
+    def places(self, chat_id: str) -> list[Place]:
+        """The turns of a chat, in order."""
+        found = self._connection.execute(
+            "SELECT id, place FROM turns WHERE chat = ? ORDER BY place", (chat_id,)
+        )
+        return [Place(row, place) for row, place in found]
+
+    def question(self, row: int) -> Turn:
+        """The turn of a row, not answered yet."""
+        chat, place, name, asked, question, found = self._connection.execute(
+            f"SELECT chat, place, name, asked, question, {self._sum} FROM turns WHERE id = ?", (row,)
+        ).fetchone()
+        self._check(found, chat, place, name, asked, question)
+        return Turn(_text(name), packing.unpack_message(question), asked=_time(asked))
+
+    def state(self, row: int) -> Answer | None:
+        """The answer of a turn without its tokens; None if there is no row for it."""
+        found = self._answer(row, "state")
+        return packing.unpack_answer(found[0]) if found else None
+
+    def tokens(self, row: int) -> tuple[Token, ...]:
+        """The tokens of a turn's answer, those it got since its row was written included."""
+        found = self._answer(row, "tokens")
+        tokens = packing.unpack_tokens(found[0]) if found and found[0] else ()
+        if not self._has_parts:
+            return tokens
+        pieces = [tokens]
+        count = len(tokens)
+        for place, part, total in self._connection.execute(
+            "SELECT place, tokens, sum FROM parts WHERE turn = ? ORDER BY place", (row,)
+        ):
+            self._check(total, row, place, part)
+            if place != count:
+                self._doubt(ChecksumError("a part of an answer is missing"))
+                break
+            pieces.append(packing.unpack_tokens(part))
+            count += len(pieces[-1])
+        return tuple(token for piece in pieces for token in piece)
+
+    def _answer(self, row: int, column: str) -> tuple[Any, ...] | None:
+        found: tuple[Any, ...] | None = self._connection.execute(
+            f"SELECT {column}, state, tokens, {self._sum} FROM answers WHERE turn = ?", (row,)
+        ).fetchone()
+        if found:
+            self._check(found[3], row, found[1], found[2])
+        return found
+
+    def _check(self, found: int | None, *values: Value) -> None:
+        try:
+            check(found, *values)
+        except ChecksumError as error:
+            self._doubt(error)
+
+    def _head(self, row: tuple[Any, ...]) -> Head:
+        chat, created, changed, title, name, turns, pinned, context, overrides, draft, deleted, _ = row
+        began = self._value(datetime.fromisoformat, created, datetime.now(UTC))
+        return Head(
+            Conversation(
+                _text(chat),
+                began,
+                (),
+                self._value(_number, context, 0),
+                self._value(_text, name, ""),
+                bool(self._value(_number, pinned, 0)),
+                self._value(packing.unpack_overrides, overrides, ()),
+                self._value(packing.unpack_message, draft, NOTHING_WRITTEN),
+                self._value(_time, deleted, None),
+            ),
+            self._value(_text, title, ""),
+            self._value(datetime.fromisoformat, changed, began),
+            self._value(_number, turns, 0),
+        )
+
+    def _value(self, read: Callable[[Any], _Value], raw: Any, otherwise: _Value) -> _Value:
+        try:
+            return read(raw)
+        except (ValueError, TypeError, OverflowError) as error:
+            self._doubt(error)
+            return otherwise
+
+    def load(self, head: Head) -> Conversation:
+        """The whole chat. Raises `ChecksumError` too if a turn or an answer is missing."""
+        places = self.places(head.chat.id)
+        if [each.place for each in places] != list(range(head.turns)):
+            raise ChecksumError("questions of a chat are missing")
+        turns = []
+        for each in places:
+            state = self.state(each.row)
+            if state is None:
+                raise ChecksumError("an answer of a chat is missing")
+            answer = replace(state, tokens=self.tokens(each.row))
+            turns.append(replace(self.question(each.row), answer=answer))
+        return replace(head.chat, turns=tuple(turns))
+
+
+def head_values(chat: Conversation) -> tuple[Value, ...]:
+    """What `WRITE_HEAD` takes."""
+    values: tuple[Value, ...] = (
+        chat.id,
+        chat.created.isoformat(),
+        chat.changed.isoformat(),
+        chat.title,
+        chat.name,
+        len(chat.turns),
+        int(chat.pinned),
+        chat.context_used_tokens,
+        packing.pack_overrides(chat.overrides),
+        packing.pack_message(chat.draft),
+        chat.deleted.isoformat() if chat.deleted else None,
+    )
+    return (*values, checksum(*values))
+
+
+def _refuse(error: Exception) -> None:
+    raise error
+
+
+def _time(value: Any) -> datetime | None:
+    return None if value is None else datetime.fromisoformat(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} where text should be")
+    return value
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{type(value).__name__} where a number should be")
+    return value
