@@ -133,6 +133,7 @@ def context_spoken(used_tokens: int, limit_tokens: int, skipped_tokens: int = 0)
 RESTART_WORKER = "Restart worker"
 TRY_AGAIN = "Try again"
 DOWNLOAD_MODEL = "Download and load"
+RESTORE_CHATS = "Restore from the backup"
 REPAIR_CHATS = "Start a new database with them"
 OPEN_TABLES = "Open Tables"
 DETAILS = "Details"
@@ -232,6 +233,14 @@ def damaged_text(readable: int, lost: int, copy: str) -> str:
     chats = "1 chat can be read and is" if readable == 1 else f"{readable:,} chats can be read and are"
     gone = "" if not lost else f" {lost:,} pieces are lost." if lost > 1 else " One piece is lost."
     return f"{chats} shown.{gone} A copy of the file is kept: {copy}. {NOTHING_SAVED}"
+
+
+def missing_text(there: int, lost: int, restorable: int) -> str:
+    had = f"There were {there + lost:,}, and now there {'is' if there == 1 else 'are'} {there:,}."
+    if not restorable:
+        return f"{had} No backup has the others."
+    back = "one of them" if restorable == 1 else f"{restorable:,} of them"
+    return f"{had} The last backup has {back}. If they were meant to go, close this note."
 
 
 def branch_title(title: str, number: int) -> str:

@@ -31,6 +31,7 @@ _REMEDIES = {
     "load": strings.TRY_AGAIN,
     "download": strings.DOWNLOAD_MODEL,
     "repair": strings.REPAIR_CHATS,
+    "restore": strings.RESTORE_CHATS,
     "tables": strings.OPEN_TABLES,
 }
 

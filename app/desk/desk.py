@@ -204,6 +204,8 @@ class Desk(QObject):
             self._make_context_smaller()
         elif name == "repair":
             self._saving.repair()
+        elif name == "restore":
+            self._saving.restore()
         elif name == "load" and self._link.phase in (Phase.READY, Phase.NO_MODEL):
             self.trouble.end(Until.READY)
             self.take(Load(self._link.model))

@@ -36,6 +36,7 @@ class Saving(QObject):
         self._home = home
         self._trouble: Trouble | None = None
         self._heard.connect(self._take, Qt.ConnectionType.QueuedConnection)
+        board.listen_dismissed(self._dismissed)
         if home.library:
             home.library.listen(self._heard.emit)
             self._show_condition()
@@ -54,8 +55,28 @@ class Saving(QObject):
             self._board.show_request_error(error, "repair")
             return
         self._clear()
+        self._show_condition()
         self._chats.refresh()
         self.chats_changed.emit()
+
+    def restore(self) -> None:
+        """What the banner offers where chats are missing."""
+        library = self._home.library
+        if library is None:
+            return
+        try:
+            library.restore()
+        except RequestError as error:
+            self._board.show_request_error(error, "restore")
+            return
+        self._clear()
+        self._chats.refresh()
+        self.chats_changed.emit()
+
+    def _dismissed(self, trouble: Trouble) -> None:
+        """That chats are missing is known, and nothing is to be done about it."""
+        if self._home.library and trouble == self._trouble:
+            self._home.library.accept_missing()
 
     async def question_kept(self) -> None:
         """Returns once what was asked is on the disk, or when that takes too long; then it is said."""
@@ -100,6 +121,9 @@ class Saving(QObject):
         if found.state == "damaged":
             text = strings.damaged_text(found.readable, found.lost, found.copy)
             self._say(Trouble(found.reason, text, "repair"))
+        elif found.state == "missing":
+            text = strings.missing_text(found.readable, found.lost, found.restorable)
+            self._say(Trouble(found.reason, text, "restore" if found.restorable else ""))
         elif found.state != "whole":
             self._say(Trouble(found.reason, f"{found.hint} {strings.NOTHING_SAVED}".strip()))
 

@@ -36,8 +36,13 @@ class TroubleBoard:
         self._banner = banner
         self._context_tokens = context_tokens
         self._troubles = Troubles()
-        banner.dismissed.connect(lambda: self.withdraw(self._troubles.shown))
+        self._tell_dismissed: Callable[[Trouble], None] = lambda trouble: None
+        banner.dismissed.connect(self._dismiss)
         banner.next_requested.connect(lambda: self._show(self._troubles.next()))
+
+    def listen_dismissed(self, tell: Callable[[Trouble], None]) -> None:
+        """`tell` hears what a person has closed."""
+        self._tell_dismissed = tell
 
     def say(self, trouble: Trouble) -> None:
         """This is wrong, too."""
@@ -84,6 +89,12 @@ class TroubleBoard:
     def show_request_error(self, error: RequestError, command: str) -> None:
         """Something that a person asked of the window and that cannot be done."""
         self.say(replace(of_failure(failure(error, command=command)), until=Until.ASKED))
+
+    def _dismiss(self) -> None:
+        trouble = self._troubles.shown
+        self.withdraw(trouble)
+        if trouble:
+            self._tell_dismissed(trouble)
 
     def _show(self, troubles: Troubles) -> None:
         if troubles == self._troubles:

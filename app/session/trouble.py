@@ -17,9 +17,9 @@ from core.errors import ModelNotHereError, OutOfMemoryError
 from core.events import Failed, TableStatus
 from core.settings.prefill import smaller_context
 
-# What the banner's buttons do: a new worker, loading once more, a new chat database, showing the
-# tables, a smaller context, getting a model, or nothing.
-Remedy = Literal["", "restart", "load", "repair", "tables", "smaller", "download"]
+# What the banner's buttons do: a new worker, loading once more, a new chat database, chats from a backup,
+# showing the tables, a smaller context, getting a model, or nothing.
+Remedy = Literal["", "restart", "load", "repair", "restore", "tables", "smaller", "download"]
 
 
 class Until(IntEnum):

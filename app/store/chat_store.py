@@ -16,6 +16,7 @@ from pathlib import Path
 from app.session.conversation import Answer, Conversation, Turn
 from app.session.shelf import Hit, Summary
 from app.store import packing, schema, search
+from app.store.chat_count import ChatCount
 from app.store.checksum import ChecksumError, Value, checksum
 from app.store.faults import NewerStoreError
 from app.store.rows import WRITE_HEAD, Rows, head_values
@@ -25,10 +26,19 @@ from core.text import well_formed, well_formed_record
 class ChatStore:
     """Opens or makes the file at `path`.
 
-    `full_text` None uses FTS5 if SQLite has it. Raises `NewerStoreError` or `sqlite3.Error`.
+    `full_text` None uses FTS5 if SQLite has it. `counted` is told of chats that come and go. Raises
+    `NewerStoreError` or `sqlite3.Error`.
     """
 
-    def __init__(self, path: Path, *, read_only: bool = False, full_text: bool | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        full_text: bool | None = None,
+        counted: ChatCount | None = None,
+    ) -> None:
+        self._counted = counted
         self._connection = schema.connect(path, read_only)
         try:
             self.full_text = schema.has_full_text(self._connection) if full_text is None else full_text
@@ -101,12 +111,18 @@ class ChatStore:
         self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         self._connection.execute("BEGIN IMMEDIATE")
         try:
+            before = self.count() if self._counted else 0
             yield
+            new = self.count() - before if self._counted else 0
+            if self._counted and new < 0:
+                self._counted.add(new)
             self._connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):  # a full disk has rolled back already
                 self._connection.execute("ROLLBACK")
             raise
+        if self._counted and new > 0:
+            self._counted.add(new)
 
     def write(self, chat: Conversation, before: Conversation | None = None) -> None:
         """Write `chat`; `before` is what is on disk of it, if that is known. Inside a transaction."""

@@ -1,16 +1,18 @@
 """Library: the shelf that lasts. Reads on the caller's thread, writes on its own, survives its file.
 
     whole      reading and saving
+    missing    as whole, but there are fewer chats than there were; a backup may have them
     elsewhere  another Draftlight has the chats open: read, nothing saved
     damaged    the file is damaged: a copy is made, what can be read is read, nothing saved
     unusable   the file cannot be opened or is newer: nothing read, nothing saved
 
-In all but the first, what is written in this run is kept in memory, and `repair()` of a damaged
+In all but the first two, what is written in this run is kept in memory, and `repair()` of a damaged
 file takes it along. One process at a time saves: a lock beside the file says who.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sqlite3
@@ -23,17 +25,24 @@ from msgspec import Struct
 from app.session.conversation import Conversation
 from app.session.shelf import Hit, MemoryShelf, Summary
 from app.store import strings
+from app.store.backup_keeper import BackupKeeper
+from app.store.backups import Backups
+from app.store.chat_count import ChatCount
 from app.store.chat_store import ChatStore
 from app.store.damage import UNREADABLE, Salvage, back_up
 from app.store.faults import StoreError, is_damage, saving_trouble
 from app.store.writer import Writer
 
-State = Literal["whole", "elsewhere", "damaged", "unusable"]
+State = Literal["whole", "missing", "elsewhere", "damaged", "unusable"]
 _FILE = "chats.db"
 
 
 class Condition(Struct, frozen=True):
-    """How the library is. `readable` and `lost` count chats and records of a damaged file."""
+    """How the library is. `readable` and `lost` count chats and records of a damaged file.
+
+    Of one with chats missing, `readable` are there, `lost` are gone, and `restorable` of those are in
+    the backup `copy`.
+    """
 
     state: State = "whole"
     reason: str = ""
@@ -41,6 +50,7 @@ class Condition(Struct, frozen=True):
     copy: str = ""
     readable: int = 0
     lost: int = 0
+    restorable: int = 0
 
 
 class Library:
@@ -58,6 +68,9 @@ class Library:
         self._writer: Writer | None = None
         self._memory = MemoryShelf()
         self._purged: set[str] = set()
+        self._count = ChatCount(self._path)
+        self._backups = Backups(self._path)
+        self._keeper: BackupKeeper | None = None
         self.condition = Condition()
         self._open(folder)
 
@@ -102,6 +115,8 @@ class Library:
         return chat
 
     def save(self, chat: Conversation) -> None:
+        if self._keeper:
+            self._keeper.busy()
         if self._writer:
             self._writer.save(chat)
         else:
@@ -147,6 +162,7 @@ class Library:
 
     def close(self) -> bool:
         """Save what waits and let the file go. False if something could not be saved."""
+        self._end_backups()
         saved = self._writer.close() if self._writer else True
         self._writer = None
         if self._reader:
@@ -161,6 +177,7 @@ class Library:
         """The file is damaged: copy it, and go on with what can be read of it."""
         if self.condition.state == "damaged":
             return
+        self._end_backups()
         if self._writer:
             self._keep_unsaved(self._writer)
         if self._reader:
@@ -201,9 +218,69 @@ class Library:
             self._reader.close()
         self._memory, self._purged = MemoryShelf(), set()
         self._begin()
+        if not self.condition.restorable:  # what is lost was said when the damage was
+            self.accept_missing()
         return self.condition
 
+    def restore(self) -> Condition:
+        """Bring back the chats that are missing and that a backup has; the others stay as they are.
+
+        Raises `StoreError` if the backup cannot be read; then everything is as before.
+        """
+        fuller = self._backups.fuller(self._known())
+        if self.condition.state != "missing" or fuller is None:
+            return self.condition
+        try:
+            store = ChatStore(fuller.path, read_only=True)
+            try:
+                chats = [store.load(chat_id) for chat_id in fuller.chats]
+            finally:
+                store.close()
+        except UNREADABLE as error:
+            raise StoreError(strings.NOT_RESTORED, str(error)) from None
+        for chat in chats:
+            self.save(chat)
+        self.accept_missing()
+        return self.condition
+
+    def accept_missing(self) -> None:
+        """What is there is all that there is meant to be."""
+        if self.condition.state == "missing" and isinstance(self._reader, ChatStore) and self.flush():
+            self.condition = Condition()
+            with contextlib.suppress(OSError):  # then it is asked again at the next start
+                self._count.write(self._reader.count())
+            self._start_backups()
+
     # ---- inside
+
+    def _known(self) -> frozenset[str]:
+        return frozenset(summary.id for summary in self.summaries())
+
+    def _begin_count(self, reader: ChatStore) -> Condition:
+        """How many chats are there, compared with how many there were."""
+        found, known = reader.count(), self._count.read()
+        if known is None or found > known:
+            self._count.write(found)
+        if known is None or found >= known:
+            return Condition()
+        fuller = self._backups.fuller(frozenset(each.id for each in reader.summaries()))
+        return Condition(
+            "missing",
+            strings.MISSING,
+            copy=str(fuller.path) if fuller else "",
+            readable=found,
+            lost=known - found,
+            restorable=len(fuller.chats) if fuller else 0,
+        )
+
+    def _start_backups(self) -> None:
+        if self._keeper is None:
+            self._keeper = BackupKeeper(self._backups, lambda error: self._tell(error))
+
+    def _end_backups(self) -> None:
+        if self._keeper:
+            self._keeper.close()
+        self._keeper = None
 
     def _open(self, folder: Path) -> None:
         try:
@@ -228,16 +305,19 @@ class Library:
         reader = ChatStore(self._path)
         try:
             reader.summaries()  # damage there would leave the sidebar empty: better known now
+            condition = self._begin_count(reader)
         except BaseException:
             reader.close()
             raise
         self._reader = reader
         self._writer = Writer(self._open_for_writing, lambda error: self._tell(error))
-        self.condition = Condition()
+        self.condition = condition
+        if condition.state == "whole":  # else a backup would take the place of one that has more
+            self._start_backups()
 
     def _open_for_writing(self) -> ChatStore:
         """On the writer's thread. A file that is damaged anywhere is not written to."""
-        store = ChatStore(self._path)
+        store = ChatStore(self._path, counted=self._count)
         verdict = store.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             store.close()

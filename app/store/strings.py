@@ -24,6 +24,8 @@ def not_opened(reason: str) -> str:
 
 
 DAMAGED = "The chat database is damaged."
+MISSING = "Some of your chats are missing."
+NOT_RESTORED = "The backup could not be read."
 ELSEWHERE = "Your chats are open in another Draftlight."
 ELSEWHERE_HINT = (
     "This window shows them and saves nothing. Close the other one and open this one again to go on."

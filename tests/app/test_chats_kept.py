@@ -18,6 +18,7 @@ from app.panels.chat_delegate import dots_rect
 from app.scenario import ask
 from app.session.conversation import Conversation
 from app.session.link_state import Phase
+from app.store.backups import Backups
 from app.store.library import Library
 from app.window import MainWindow
 from core.events import Attachment, Message
@@ -479,6 +480,47 @@ def test_a_damaged_database_is_said_read_and_repaired(qapp: QApplication, tmp_pa
     play(qapp, again, folder=tmp_path)
 
 
+def emptied(folder: Path, *, backup: bool) -> None:
+    """Three chats were there; a fresh database stands in the place of theirs."""
+    filled(folder, *(chat_of(number) for number in range(3)))
+    if backup:
+        Backups(folder / "chats.db").make()
+    (folder / "chats.db").unlink()
+
+
+def test_missing_chats_are_brought_back_from_a_backup(qapp: QApplication, tmp_path: Path) -> None:
+    emptied(tmp_path, backup=True)
+
+    async def scene(window: MainWindow) -> None:
+        banner = window.views.banner
+        assert banner.trouble
+        assert banner.trouble.title == "Some of your chats are missing."
+        assert "There were 3, and now there are 0. The last backup has 3 of them." in banner.trouble.text
+        assert window.desk.chats.listed() == ()
+        await click(banner.remedy_button)
+        assert banner.isHidden()
+        assert {each.id for each in window.desk.chats.listed()} == {"c0", "c1", "c2"}
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_who_does_not_miss_them_closes_the_note(qapp: QApplication, tmp_path: Path) -> None:
+    emptied(tmp_path, backup=False)
+
+    async def scene(window: MainWindow) -> None:
+        banner = window.views.banner
+        assert banner.trouble
+        assert "No backup has the others." in banner.trouble.text
+        assert banner.remedy_button.isHidden()
+        await click(banner.close_button)
+
+    async def again(window: MainWindow) -> None:
+        assert window.views.banner.isHidden()
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
 def test_a_full_disk_is_said_and_passes(qapp: QApplication, tmp_path: Path) -> None:
     async def scene(window: MainWindow) -> None:
         banner = window.views.banner
@@ -491,10 +533,10 @@ def test_a_full_disk_is_said_and_passes(qapp: QApplication, tmp_path: Path) -> N
         limits = [1]
         write = writer._write
 
-        def limited(store, batch) -> None:  # type: ignore[no-untyped-def]
+        def limited(store, batch, *, durable) -> None:  # type: ignore[no-untyped-def]
             # SQLite's own limit gives its real error of a full disk.
             store.connection.execute(f"PRAGMA max_page_count = {limits[0]}")
-            write(store, batch)
+            write(store, batch, durable=durable)
 
         writer._write = limited  # type: ignore[method-assign]
         writer._retry_s = 0.1

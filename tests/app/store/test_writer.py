@@ -136,9 +136,9 @@ def _limit(writer: Writer, pages: int) -> None:
     """How far the file may grow. 0: no further than it is."""
     original = Writer._write
 
-    def write(store: ChatStore, batch: dict[str, Conversation | None]) -> None:
+    def write(store: ChatStore, batch: dict[str, Conversation | None], *, durable: bool) -> None:
         store.connection.execute(f"PRAGMA max_page_count = {max(1, pages)}")
-        original(writer, store, batch)
+        original(writer, store, batch, durable=durable)
 
     writer._write = write  # type: ignore[method-assign]
 
