@@ -27,6 +27,7 @@ from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate, default_cost
 from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.registry import DrafterSpec
+from core.errors import BrokenLogitsError
 from core.events import (
     Change,
     Effective,
@@ -183,31 +184,37 @@ class Answer:
         reason: FinishReason = "length"
         gauge_due_s = 0.0
         before_s = self._now()
-        for step in loop.steps(plan.settings.sampling.max_tokens):
-            now_s = self._now()
-            step_s, before_s = now_s - before_s, now_s
-            if plan.cost is not None:
-                plan.cost.step(step.width, step_s)
-            self._threads.step(step_s / (plan.cost or default_cost)(step.width))
-            self._tally.add(step, now_s)
-            for index, token in enumerate(step.tokens):
-                waiting.append(self._token(step, index, now_s))
-                if token not in loaded.eos:
-                    self._shown.append(token)
-                    for text in texts.add(token):
-                        yield replace(waiting.pop(0), text=text)
-            if step.tokens[-1] in loaded.eos:
-                reason = "stop"
-                break
-            if self._cancelled():
-                reason = "cancelled"
-                break
-            if now_s >= gauge_due_s:
-                gauge_due_s = now_s + _GAUGE_EVERY_S
-                yield self._gauges()
+        broken: BrokenLogitsError | None = None
+        try:
+            for step in loop.steps(plan.settings.sampling.max_tokens):
+                now_s = self._now()
+                step_s, before_s = now_s - before_s, now_s
+                if plan.cost is not None:
+                    plan.cost.step(step.width, step_s)
+                self._threads.step(step_s / (plan.cost or default_cost)(step.width))
+                self._tally.add(step, now_s)
+                for index, token in enumerate(step.tokens):
+                    waiting.append(self._token(step, index, now_s))
+                    if token not in loaded.eos:
+                        self._shown.append(token)
+                        for text in texts.add(token):
+                            yield replace(waiting.pop(0), text=text)
+                if step.tokens[-1] in loaded.eos:
+                    reason = "stop"
+                    break
+                if self._cancelled():
+                    reason = "cancelled"
+                    break
+                if now_s >= gauge_due_s:
+                    gauge_due_s = now_s + _GAUGE_EVERY_S
+                    yield self._gauges()
+        except BrokenLogitsError as error:
+            broken = error  # what came before is shown whole, half-finished characters included
         for text in texts.finish():
             yield replace(waiting.pop(0), text=text)
         yield from waiting
+        if broken:
+            raise broken
         yield self._gauges()
         return reason
 

@@ -103,6 +103,19 @@ class ModelTooLargeError(ModelError):
     code = "model-too-large"
 
 
+class BrokenLogitsError(RequestError):
+    """The model answered with logits that are not numbers, or all infinite: nothing can be chosen."""
+
+    code = "broken-logits"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The answer ends here: the model's output is no longer numbers (NaN or infinite logits).",
+            "Download the model again, for its weights may be damaged. If that does not help, choose a"
+            " version of another precision, for this one may overflow.",
+        )
+
+
 class DownloadError(ModelError):
     """A download cannot go on. What arrived is kept."""
 

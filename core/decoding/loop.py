@@ -15,6 +15,9 @@ always for a drafter that never drafts, else after `_DRY_STEPS` fruitless look-u
 
 Invariant after every step: ledger plus pending is the prompt and all emitted tokens; while a
 forward is running ahead the ledger holds them all.
+
+Logits that are not numbers end the steps with `BrokenLogitsError`, after the tokens before them. Only
+rows that the output depends on count: behind a wrong draft anything may stand.
 """
 
 from __future__ import annotations
@@ -32,12 +35,13 @@ from msgspec.structs import replace
 from core.decoding.accept import walk
 from core.decoding.exactness import FAST, Exactness
 from core.decoding.planner import Planner
-from core.decoding.sampling import PENALTY_WINDOW_TOKENS, Sampler
+from core.decoding.sampling import NO_CHOICE, PENALTY_WINDOW_TOKENS, Choices, Sampler
 from core.decoding.top_ids import top_ids
 from core.decoding.tree_pass import tree_pass
 from core.drafting.draft import EMPTY, Draft, sanitise
 from core.drafting.drafter import Drafter, RejectedRow
 from core.drafting.gate import Gate
+from core.errors import BrokenLogitsError
 from core.kv.block import Block
 from core.kv.ledger import Ledger
 from core.models.rope import Rotation, rotations
@@ -54,7 +58,7 @@ _CLEAR_EVERY_STEPS = 256
 
 
 class Step(Struct, frozen=True):
-    """What one forward gave. `tokens`: the `accepted` drafted ones, then the verifier's own.
+    """What one forward gave. `tokens`: the `accepted` drafted ones, then the verifier's own if it has one.
 
     `drafted` counts the nodes that were verified, `tested` those that the walk reached.
     `width` is the block's, pending tokens included. `rechecked`: the verifier's own token was a
@@ -110,7 +114,7 @@ class DecodeLoop:
         self._exactness = exactness
         self._stops = stops
         self._rotations: list[Rotation] | None = None
-        self._running: mx.array | None = None
+        self._running: Choices | None = None
         # The last forward's logits, kept only where somebody recycles them; and its block's width.
         self._logits = mx.array(0.0)
         self._width = 1
@@ -121,10 +125,15 @@ class DecodeLoop:
         """Step after step until `max_tokens` are emitted; never more. Close it to stop early.
 
         The caller ends the iteration at a stop token, which is always the last of its step.
+        Raises `BrokenLogitsError`; what was cached is then of no use.
         """
         left = max_tokens
         while left > 0:
             step = self._verify_or_run(left)
+            if step.tokens[-1] == NO_CHOICE:
+                if step.accepted:
+                    yield replace(step, tokens=step.tokens[:-1])
+                raise BrokenLogitsError
             left -= len(step.tokens)
             self._steps += 1
             if self._steps % _CLEAR_EVERY_STEPS == 0:
@@ -140,6 +149,8 @@ class DecodeLoop:
             step = self._verify(draft, draft_s)
         else:
             step = self._run(left, draft_s)
+        if step.tokens[-1] == NO_CHOICE:
+            return step
         started = time.perf_counter()
         self._drafter.observe(step.tokens)
         if self._recycles:
@@ -203,21 +214,18 @@ class DecodeLoop:
         """The verifier's choices, and which of them are too close to call at this width."""
         logits, positions, windows = self._rows(block, draft)
         if not self._exactness.noise:
-            chosen: Any = self._sampler.choose(logits, positions, windows).tolist()
-            return chosen, None
+            return self._sampler.choose(logits, positions, windows).pull(), None
         choices, margins = self._sampler.choose_with_margins(logits, positions, windows)
-        mx.eval(choices, margins)
-        ids: Any = choices.tolist()
+        mx.eval(*choices, margins)
         won_by: Any = margins.tolist()
-        return ids, [margin <= self._exactness.noise for margin in won_by]
+        return choices.pull(), [margin <= self._exactness.noise for margin in won_by]
 
     def _alone(self, tokens: list[int]) -> int:
         """Feed known `tokens` one at a time; the choice after the last of them, which becomes pending."""
-        token = -1
+        token = NO_CHOICE
         for known in tokens:
-            chosen: Any = self._forward(mx.array([known]), EMPTY).tolist()
+            (token,) = self._forward(mx.array([known]), EMPTY).pull()
             self._ledger.append([known])
-            token = int(chosen[0])
         self._pending = [token]
         return token
 
@@ -227,16 +235,15 @@ class DecodeLoop:
         self._width = max(1, len(self._pending))
         if running is None:
             running = self._forward(mx.array(self._pending), EMPTY)
-            _start(running)
+            running.start()
             ledger.append(self._pending)
             self._pending = []
         logits = self._logits
-        ahead: mx.array | None = None
+        ahead: Choices | None = None
         if left > 1 and (not self._drafts or self._dry >= _DRY_STEPS):
-            ahead = self._forward(running, EMPTY, unknown=running)
-            _start(ahead)
-        chosen: Any = running.tolist()
-        token = int(chosen[0])
+            ahead = self._forward(running.ids, EMPTY, unknown=running.ids)
+            ahead.start()
+        (token,) = running.pull()
         if self._recycles:
             self._tops, self._rejected = top_ids(logits, [0]), []
         if ahead is None:
@@ -246,8 +253,8 @@ class DecodeLoop:
         self._running = ahead
         return Step((token,), 0, 0, 0, draft_s)
 
-    def _forward(self, block: mx.array, draft: Draft, unknown: mx.array | None = None) -> mx.array:
-        """The verifier's choices, uint32 [1 + len(draft)]; lazy. See `_rows`."""
+    def _forward(self, block: mx.array, draft: Draft, unknown: mx.array | None = None) -> Choices:
+        """The verifier's choices at 1 + len(draft) rows; lazy. See `_rows`."""
         logits, positions, windows = self._rows(block, draft, unknown)
         return self._sampler.choose(logits, positions, windows)
 
@@ -293,8 +300,3 @@ class DecodeLoop:
         size = min(PENALTY_WINDOW_TOKENS, max(map(len, paths)))
         seen = [path[-size:] for path in paths]
         return mx.array([path[:1] * (size - len(path)) + path for path in seen], dtype=mx.uint32)
-
-
-def _start(choices: mx.array) -> None:
-    """Begin computing without waiting for it."""
-    mx.async_eval(choices)  # type: ignore[no-untyped-call]

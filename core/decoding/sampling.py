@@ -12,7 +12,9 @@ temperature: the order of mlx-lm, whose filters are used (a mask before top-p wo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p
@@ -24,6 +26,30 @@ PENALTY_WINDOW_TOKENS = 64
 # Odd multiplier of a 64-bit mix (Steele, Lea and Flood's SplitMix64 increment): spreads
 # neighbouring (seed, position) pairs over the key space.
 _MIX = 0x9E3779B97F4A7C15
+# Stands for the choice at a row whose logits are not numbers; no drafted id equals it.
+NO_CHOICE = -1
+
+
+class Choices(NamedTuple):
+    """Lazy: token ids, uint32 [w], and `peaks` [w], which are finite where the row's logits allow a choice.
+
+    A row with a NaN or +∞ has no largest logit that means anything, nor has one of −∞ only: its peak
+    shows it, for the largest of a row, or its log-sum, is not a finite number either.
+    """
+
+    ids: mx.array
+    peaks: mx.array
+
+    def start(self) -> None:
+        """Begin computing without waiting for it."""
+        mx.async_eval(self.ids, self.peaks)  # type: ignore[no-untyped-call]
+
+    def pull(self) -> list[int]:
+        """The ids, `NO_CHOICE` where there is none."""
+        mx.eval(self.ids, self.peaks)
+        ids: Any = self.ids.tolist()
+        peaks: Any = self.peaks.tolist()
+        return [token if math.isfinite(peak) else NO_CHOICE for token, peak in zip(ids, peaks)]
 
 
 class Sampler:
@@ -34,31 +60,37 @@ class Sampler:
         self.greedy = settings.temperature == 0.0
         self.penalises = settings.repetition_penalty != 1.0
 
-    def choose(self, logits: mx.array, positions: Sequence[int], windows: mx.array | None) -> mx.array:
-        """Token ids, uint32 [w], for `logits` [w, vocabulary]; lazy.
+    def choose(self, logits: mx.array, positions: Sequence[int], windows: mx.array | None) -> Choices:
+        """The choice at each row of `logits` [w, vocabulary].
 
         `positions[i]` is the absolute position of the token that row i draws. `windows` is
         int [w, n], the ids the penalty of each row looks at, or None without a penalty.
         """
-        return mx.argmax(self._scores(logits, positions, windows), axis=-1)
+        scores, peaks = self._scores(logits, positions, windows)
+        return Choices(mx.argmax(scores, axis=-1), peaks)
 
     def choose_with_margins(
         self, logits: mx.array, positions: Sequence[int], windows: mx.array | None
-    ) -> tuple[mx.array, mx.array]:
+    ) -> tuple[Choices, mx.array]:
         """Like `choose`, and by how much each choice won, float32 [w], in units of the logits."""
-        scores = self._scores(logits, positions, windows).astype(mx.float32)
+        scores, peaks = self._scores(logits, positions, windows)
+        scores = scores.astype(mx.float32)
         best = mx.topk(scores, 2, axis=-1)
         scale = 1.0 if self.greedy else self._settings.temperature
-        return mx.argmax(scores, axis=-1), mx.abs(best[:, 1] - best[:, 0]) * scale
+        margins = mx.abs(best[:, 1] - best[:, 0]) * scale
+        return Choices(mx.argmax(scores, axis=-1), peaks), margins
 
-    def _scores(self, logits: mx.array, positions: Sequence[int], windows: mx.array | None) -> mx.array:
-        """What the choice is the arg-max of."""
+    def _scores(
+        self, logits: mx.array, positions: Sequence[int], windows: mx.array | None
+    ) -> tuple[mx.array, mx.array]:
+        """What the choice is the arg-max of, and the peaks."""
         if windows is not None:
             logits = self._penalise(logits, windows)
         if self.greedy:
-            return logits
+            return logits, mx.max(logits, axis=-1)
         settings = self._settings
-        logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
+        total = mx.logsumexp(logits, axis=-1, keepdims=True)
+        logprobs = logits - total
         if settings.top_p < 1.0:
             logprobs = apply_top_p(logprobs, settings.top_p)
         if settings.min_p > 0.0:
@@ -67,7 +99,7 @@ class Sampler:
             logprobs = apply_top_k(logprobs, settings.top_k)
         scaled = logprobs.astype(mx.float32) * (1.0 / settings.temperature)
         noise = mx.stack([self._noise(position, logits.shape[-1]) for position in positions])
-        return scaled + noise
+        return scaled + noise, total[:, 0]
 
     def _noise(self, position: int, vocabulary: int) -> mx.array:
         key = ((self._settings.seed + 1) * _MIX + position * 0xD1342543DE82EF95) & (2**64 - 1)

@@ -29,16 +29,16 @@ def build(
     settings = Settings()
     for key, value in values.items():
         settings = parse(settings, key.replace("__", "."), value)
-    proposer = ModelProposer(_Toy()) if spec.needs_proposer else None
+    proposer = ModelProposer(Toy()) if spec.needs_proposer else None
     resources = Resources(CONTEXT_TOKENS, "toy", tables or NgramTables(), trees, frozen, proposer=proposer)
     return spec.build(settings, resources)
 
 
-class _Toy(LoadedModel):
+class Toy(LoadedModel):
     """The toy llama as a draft model, without a folder."""
 
-    def __init__(self) -> None:
-        self.model: Any = toy_model()
+    def __init__(self, model: Any = None) -> None:
+        self.model: Any = model or toy_model()
         self.info = ModelInfo(
             "toy", "", "toy", "toy", "llama", "float32", "", 0, 0, CONTEXT_TOKENS, 260, 2, True
         )
