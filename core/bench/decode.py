@@ -23,9 +23,10 @@ from msgspec import Struct
 
 from core.bench.conversation import converse
 from core.bench.draft_time import DraftTime, draft_times
-from core.bench.environment import Environment, describe
+from core.bench.environment import Environment
 from core.bench.grid import Configuration, configurations, with_draft_model
 from core.bench.journal import Journal
+from core.bench.model import load_tried
 from core.bench.pieces import Piece, Progress, conditions, measure, of_run
 from core.bench.prompts import Prompt, default_prompts, fingerprint, read_prompts
 from core.bench.runs import Run, draftlight, first_difference, joined, mlx_lm
@@ -120,8 +121,7 @@ def run(options: argparse.Namespace) -> int:
     from core.engine import Engine
 
     engine = Engine()
-    info = engine.load(options.model)
-    environment = describe(blas, info.dtype)
+    info, environment = load_tried(engine, options.model, blas)
     workloads = [_workload(engine, prompt, options.max_prompt_tokens) for prompt in prompts]
     held = options.out / "cells.jsonl"
     journal = Journal(held, _conditions(options, environment, info, path), Measured)

@@ -19,6 +19,7 @@ class Environment(Struct, frozen=True):
     `commit` is empty outside a checkout; a `+` marks uncommitted changes.
 
     `blas` says with how many threads, too, which are all there are unless the user set the number.
+    `speculation`: what was found safe for the model, in words; empty where nothing was tried.
     """
 
     system: str
@@ -32,6 +33,7 @@ class Environment(Struct, frozen=True):
     blas: str
     commit: str
     dtype: str = ""
+    speculation: str = ""
 
     @property
     def line(self) -> str:
@@ -39,11 +41,12 @@ class Environment(Struct, frozen=True):
         return (
             f"{self.system} {self.machine}, {self.processor}, {self.cores} cores; Python {self.python},"
             f" mlx {self.mlx}, mlx-lm {self.mlx_lm}, {self.blas}"
-            f"{f', {self.dtype}' if self.dtype else ''}; Draftlight {self.draftlight} {self.commit}"
+            f"{f', {self.dtype}' if self.dtype else ''}{f', {self.speculation}' if self.speculation else ''};"
+            f" Draftlight {self.draftlight} {self.commit}"
         )
 
 
-def describe(blas: str = "", dtype: str = "") -> Environment:
+def describe(blas: str = "", dtype: str = "", speculation: str = "") -> Environment:
     """The environment of this process; `blas` is what `prepare` gave, where there is a model."""
     version = importlib.metadata.version
     return Environment(
@@ -58,6 +61,7 @@ def describe(blas: str = "", dtype: str = "") -> Environment:
         blas + _threads() if blas else "no model",
         _commit(),
         dtype,
+        speculation,
     )
 
 

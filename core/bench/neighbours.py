@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from core.bench.environment import Environment, describe
+from core.bench.environment import Environment
+from core.bench.model import load_tried
 from core.bench.prompts import default_prompts, read_prompts
 from core.bench.runs import Run, draftlight
 from core.bench.statistic import known, median, speed_ratio
@@ -89,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
             "Unset the variable, or measure on Linux with more than one core.",
         )
     engine = Engine(threads=threads)
-    info = engine.load(options.model)
+    info, environment = load_tried(engine, options.model, blas)
     wanted = [("drafting.drafter", options.drafter), ("sampling.max_tokens", options.max_tokens)]
     settings = assign_all(Settings(), wanted)
     encode = engine.loaded.tokenizer.encode
@@ -103,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
         companies.append(_company(loops, pairs))
     results = NeighbourResults(
         "neighbours",
-        describe(blas),
+        environment,
         info.name,
         path.name,
         options.drafter,

@@ -23,9 +23,10 @@ import msgspec
 from msgspec import Struct
 
 from core.bench.documents import document
-from core.bench.environment import Environment, describe
+from core.bench.environment import Environment
 from core.bench.grid import Configuration, configurations, with_draft_model
 from core.bench.journal import Journal
+from core.bench.model import load_tried
 from core.bench.pieces import Piece, Progress, conditions, measure, of_run
 from core.bench.prompts import Prompt, default_prompts, fingerprint, read_prompts
 from core.bench.runs import Run, draftlight, first_difference, mlx_lm
@@ -106,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
     from core.engine import Engine
 
     engine = Engine()
-    info = engine.load(options.model)
+    info, environment = load_tried(engine, options.model, blas)
     room = info.context_tokens - options.max_tokens
     if max(options.lengths) > room:
         raise RequestError(
@@ -115,7 +116,6 @@ def run(options: argparse.Namespace) -> int:
             f"Choose --lengths of at most {room:,}.",
         )
     profile = engine.exactness_profile()
-    environment = describe(blas, info.dtype)
     held = options.out / "cells.jsonl"
     journal = Journal(held, _conditions(options, environment, info, path), ParityCell)
     with tempfile.TemporaryDirectory() as scratch:

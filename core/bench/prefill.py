@@ -23,7 +23,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.bench.documents import document
-from core.bench.environment import Environment, describe
+from core.bench.environment import Environment
+from core.bench.model import load_tried
 from core.bench.runs import Run, draftlight, draftlight_chat, mlx_lm
 from core.bench.statistic import median
 from core.errors import RequestError
@@ -116,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
     from core.engine import Engine
 
     engine = Engine()
-    info = engine.load(options.model)
+    info, environment = load_tried(engine, options.model, blas)
     limit = info.context_tokens - 1
     if options.tokens > limit:
         raise RequestError(
@@ -129,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
         settings, draft = _settings(options, Path(info.path), Path(scratch))
         name = options.document.name if options.document else f"{options.kind} (generated)"
         results = PrefillResults(
-            "prefill", describe(blas, info.dtype), info.name, name, settings.prefill.chunk_tokens, draft, ()
+            "prefill", environment, info.name, name, settings.prefill.chunk_tokens, draft, ()
         )
         configurations = list(_configurations(scorers, options.keep))
         rounds = _Rounds(engine, messages, settings, configurations)

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from core.bench.conversation import TurnRuns, converse
-from core.bench.environment import describe
 from core.bench.grid import OWN_OPTIONS, Configuration, configurations, with_draft_model
+from core.bench.model import load_tried
 from core.bench.prompts import Prompt, default_prompts, read_prompts
 from core.bench.quiet import Quiet, end_with_parent
 from core.bench.runs import Run, draftlight, first_difference, mlx_lm
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace, record: Record) -> int:
     quiet = Quiet()
     with closing(quiet), tempfile.TemporaryDirectory() as scratch:
         engine = Engine()
-        info = engine.load(options.model)
+        info, environment = load_tried(engine, options.model, blas)
         sweep = _Sweep(engine, options, record, quiet, prompts, chosen, Path(scratch))
         readings = None
         if options.keep:
@@ -98,7 +98,7 @@ def _run(options: argparse.Namespace, record: Record) -> int:
             SweepResults(
                 "sweep",
                 info.name,
-                describe(blas, info.dtype).line,
+                environment.line,
                 tuple(each.name for each in chosen),
                 options.exactness,
                 options.pairs,

@@ -20,6 +20,7 @@ import msgspec
 
 from core.bench.cost_table import cost_table
 from core.bench.environment import describe
+from core.bench.model import use_tried
 from core.bench.table_conversation import ColdAndWarm, Teacher, WarmRow, read_edits
 from core.bench.table_learned import LearnedRow, chosen, learned_rows, with_tables
 from core.bench.table_replay import frozen_lengths, frozen_modes, frozen_tables, poison, table_sizes
@@ -73,9 +74,7 @@ def _conversation(options: argparse.Namespace) -> Iterator[WarmRow]:
     edits = read_edits(options.conversation)
 
     def with_model(model: LoadedModel, memory: TableMemory) -> Engine:
-        engine = Engine(memory)
-        engine.use(model)
-        return engine
+        return use_tried(Engine(memory), model)
 
     engine_on = partial(with_model, loaded)
     with tempfile.TemporaryDirectory() as scratch:
@@ -127,6 +126,7 @@ def _learned(options: argparse.Namespace, streams: Sequence[Stream]) -> Iterator
 
     engine = Engine()
     engine.load(options.model)
+    engine.try_out()
     prompts = chosen(streams, options.each)
     path = options.out / "learned.jsonl"
     yield from learned_rows(list(with_tables(engine, prompts, options.max_tokens, options.pairs, path)))
