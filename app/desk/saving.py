@@ -107,7 +107,7 @@ class Saving(QObject):
             return
         if error is None:
             self._clear()
-        elif library.condition.state == "damaged" or is_damage(error):
+        elif library.salvages or is_damage(error):
             library.take_damage(error)
             self._chats.refresh()
             self._show_condition()

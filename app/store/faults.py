@@ -24,6 +24,15 @@ class NewerStoreError(StoreError):
         super().__init__(strings.NEWER, strings.newer_hint(found, known))
 
 
+class ForeignStoreError(StoreError):
+    """The file is a database of another program."""
+
+    code = "foreign-store"
+
+    def __init__(self) -> None:
+        super().__init__(strings.FOREIGN, strings.FOREIGN_HINT)
+
+
 class TransferError(StoreError):
     """A file that is to be imported cannot be read as chats, or one cannot be written."""
 

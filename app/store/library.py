@@ -2,7 +2,7 @@
 
     whole      reading and saving
     missing    as whole, but there are fewer chats than there were; a backup may have them
-    elsewhere  another Draftlight has the chats open: read, nothing saved
+    elsewhere  another Draftlight has the chats open: read, nothing saved, nothing repaired
     damaged    the file is damaged: a copy is made, what can be read is read, nothing saved
     unusable   the file cannot be opened or is newer: nothing read, nothing saved
 
@@ -78,6 +78,11 @@ class Library:
     def full_text(self) -> bool:
         """Whether searching is by words of a full-text index, or slower by pieces."""
         return isinstance(self._reader, ChatStore) and self._reader.full_text
+
+    @property
+    def salvages(self) -> bool:
+        """Whether what is read comes out of a copy of a damaged file."""
+        return isinstance(self._reader, Salvage)
 
     @property
     def writer(self) -> Writer | None:
@@ -175,7 +180,7 @@ class Library:
 
     def take_damage(self, error: Exception) -> None:
         """The file is damaged: copy it, and go on with what can be read of it."""
-        if self.condition.state == "damaged":
+        if self.salvages:
             return
         self._end_backups()
         if self._writer:
@@ -189,9 +194,13 @@ class Library:
             self.condition = Condition("unusable", strings.DAMAGED, str(failed))
             return
         self._reader = salvage
-        self.condition = Condition(
-            "damaged", strings.DAMAGED, "", str(salvage.copy), len(salvage.summaries()), salvage.lost
-        )
+        copy, readable = str(salvage.copy), len(salvage.summaries())
+        if self._lock:
+            self.condition = Condition("damaged", strings.DAMAGED, "", copy, readable, salvage.lost)
+        else:  # whose process writes to it may repair it
+            self.condition = Condition(
+                "elsewhere", strings.ELSEWHERE, strings.DAMAGED_ELSEWHERE, copy, readable, salvage.lost
+            )
 
     def repair(self) -> Condition:
         """Put everything readable, and what was written since, into a new file; the copy stays.

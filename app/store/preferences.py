@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from app.session.overrides import Override, apply, differences
@@ -24,13 +24,19 @@ from core.settings import Settings, WindowSettings
 _FILE = "preferences.json"
 
 
+# Far beyond any desktop, and what Qt takes without an error.
+_FAR_PX = 1_000_000
+_Place = Annotated[int, Meta(ge=-_FAR_PX, le=_FAR_PX)]
+_Size = Annotated[int, Meta(ge=1, le=_FAR_PX)]
+
+
 class WindowPlace(Struct, frozen=True):
     """Where the window was, in px of the desktop, and which panels stood beside the chat."""
 
-    x: int
-    y: int
-    width: int
-    height: int
+    x: _Place
+    y: _Place
+    width: _Size
+    height: _Size
     maximized: bool = False
     sidebar: bool = True
     inspector: bool = True

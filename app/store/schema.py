@@ -7,7 +7,8 @@
     words    what is searched, one row a turn (rowid = turns.id): FTS5 where SQLite has it
 
 `user_version` is the version. A newer one is refused: this Draftlight would write what that
-one cannot read. Each migration is one step and runs in one transaction.
+one cannot read. A database of another program is refused, too, and nothing in it is changed. Each
+migration is one step and runs in one transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from app.store.faults import NewerStoreError
+from app.store.faults import ForeignStoreError, NewerStoreError
 
 VERSION = 2
 # Another window may write for this long before we give up for now; writers try again later.
@@ -81,22 +82,34 @@ MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
 CHECKED_VERSION = 2
 
 
+# Of these a damaged database of ours still has more than one; that of another program hardly.
+_OURS = ("chats", "turns", "answers", "facts")
+
+
 def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
-    """A connection of the calling thread's. Raises `sqlite3.Error`."""
+    """A connection of the calling thread's. Raises `ForeignStoreError` or `sqlite3.Error`."""
     mode = "ro" if read_only else "rwc"
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_MS / 1000)
     try:
+        _refuse_foreign(connection)
         if not read_only:
             # Write-ahead: reading never waits for writing, and a crash loses whole batches or nothing.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA cache_size = -16000")
-    except sqlite3.Error:
+    except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _refuse_foreign(connection: sqlite3.Connection) -> None:
+    """Raises `ForeignStoreError` if there are tables, and they are not ours."""
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if names and len(names.intersection(_OURS)) < 2:
+        raise ForeignStoreError
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -114,6 +127,8 @@ def migrate(connection: sqlite3.Connection) -> None:
         try:
             found = version_of(connection)  # another process may have been first
             if found < VERSION:
+                if found not in MIGRATIONS:
+                    raise sqlite3.DatabaseError(f"its version is {found}")
                 MIGRATIONS[found](connection)
                 found += 1
                 connection.execute(f"PRAGMA user_version = {found}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 NEWER = "These chats were written by a newer Draftlight."
+FOREIGN = "The file chats.db holds the data of another program."
+FOREIGN_HINT = "Draftlight leaves it as it is. Move it elsewhere and open Draftlight again to keep chats."
 DISK_FULL = "The disk is full. Make some room, and it goes on by itself."
 STORE_BUSY = "Another program is using the chat database."
 NOT_WRITABLE = "The chat database may not be written to. Check the rights of its folder."
@@ -30,6 +32,7 @@ ELSEWHERE = "Your chats are open in another Draftlight."
 ELSEWHERE_HINT = (
     "This window shows them and saves nothing. Close the other one and open this one again to go on."
 )
+DAMAGED_ELSEWHERE = "It was damaged when this window read it. Close this window and look in the other one."
 UNUSABLE = "The chat database cannot be opened."
 NOT_REPAIRED = "The chats could not be brought over to a new database."
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -304,3 +305,50 @@ def test_a_schema_that_is_no_text_is_damage(folder: Path, libraries: list[Librar
     library = opened(folder, libraries)
     assert library.condition.state == "damaged"
     assert library.repair().state == "whole"
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 30])
+def test_a_database_of_another_program_is_left_as_it_is(
+    folder: Path, libraries: list[Library], version: int
+) -> None:
+    folder.mkdir()
+    other = sqlite3.connect(folder / "chats.db")
+    other.execute("CREATE TABLE bookmarks (id INTEGER PRIMARY KEY, address TEXT)")
+    other.execute(f"PRAGMA user_version = {version}")
+    other.close()
+    before = (folder / "chats.db").read_bytes()
+    library = opened(folder, libraries)
+    assert library.condition.state == "unusable"
+    assert "another program" in library.condition.reason
+    library.save(chat_of(1))
+    assert library.load("c1") == chat_of(1)
+    library.close()
+    assert (folder / "chats.db").read_bytes() == before
+    assert not list(folder.glob("chats-damaged*"))
+
+
+def test_a_version_that_cannot_be_is_damage(folder: Path, libraries: list[Library]) -> None:
+    filled(folder, chat_of(1))
+    other = sqlite3.connect(folder / "chats.db")
+    other.execute("PRAGMA user_version = -5")
+    other.close()
+    library = opened(folder, libraries)
+    assert library.condition.state == "damaged"
+    assert library.load("c1") == chat_of(1)
+
+
+def test_what_another_process_writes_is_not_repaired(folder: Path, libraries: list[Library]) -> None:
+    filled(folder, chat_of(1), chat_of(2))
+    opened(folder, libraries)
+    other = sqlite3.connect(folder / "chats.db")
+    other.execute("UPDATE chats SET name = 'Changed' WHERE id = 'c1'")
+    other.commit()
+    other.close()
+    second = opened(folder, libraries)
+    second.load("c1")
+    assert second.condition.state == "elsewhere"
+    assert second.condition.lost
+    assert "damaged" in second.condition.hint
+    assert second.repair().state == "elsewhere"
+    assert second.load("c2") == chat_of(2)
+    assert not list(folder.glob("chats-repaired*"))

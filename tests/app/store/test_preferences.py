@@ -106,3 +106,10 @@ def test_too_deep_or_no_text_is_set_aside_in_words(tmp_path: Path, data: bytes) 
     assert file.now == Preferences()
     assert "nested" in file.problem or "UTF-8" in file.problem
     assert (tmp_path / "preferences-damaged.json").read_bytes() == data
+
+
+def test_a_place_beyond_any_desktop_is_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "preferences.json").write_text(
+        '{"open_chat": "c1", "window": {"x": 3000000000, "y": 0, "width": 900, "height": 700}}'
+    )
+    assert PreferencesFile(tmp_path).now == Preferences(open_chat="c1")
