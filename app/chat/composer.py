@@ -93,7 +93,8 @@ class Composer(QWidget):
         self.edit.stop_requested.connect(self._stop)
         self.edit.long_pasted.connect(self._paste.take)
         self.edit.files_dropped.connect(self.attach_files)
-        self.edit.focus_changed.connect(lambda focused: self.update())
+        # Qt's own slot: the field still tells of its focus while both are being destroyed.
+        self.edit.focus_changed.connect(self.update)
         self._chips.changed.connect(self._changed)
         self._intake.failed.connect(self.attach_failed)
         self._attach.clicked.connect(self.choose_files)

@@ -131,9 +131,8 @@ class ReadingColumn(QWidget):
 
     def _height(self, entry: Entry) -> int:
         if entry.height_px is None:
-            item = self._stock.items.get(entry)
-            if item is not None and item.is_ready:
-                entry.height_px = item.height_for(self.column_px)
+            entry.height_px = self._stock.height_px(entry, self.column_px)
+            if entry.height_px is not None:
                 return entry.height_px
             if entry.guess_px is None:
                 entry.guess_px = entry.estimate_px(self.column_px, self._theme.zoom)

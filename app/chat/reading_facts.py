@@ -12,6 +12,8 @@ from core.events import PrefillProgress, ReadingMap, Stats
 from core.settings.declaration import find
 
 _WORTH_TOKENS = 256
+# No reading takes that long: a speed that says so is none.
+_LONGEST_S = 1e9
 
 PhaseState = Literal["done", "active", "ahead"]
 
@@ -75,7 +77,8 @@ def reading_rate(progress: PrefillProgress) -> float | None:
 
 def everything_words(tokens: int, rate: float | None) -> str:
     """What reading all of the prompt means, with its time if a reading speed is known."""
-    if not rate:
+    # A stored answer's figures may be anything.
+    if not rate or not 0 <= tokens / rate < _LONGEST_S:
         return strings.EVERYTHING.format(tokens=tokens)
     return strings.EVERYTHING_IN.format(tokens=tokens, time=duration(tokens / rate))
 

@@ -2,6 +2,8 @@
 
 A widget is filled a few milliseconds at a time and shown once it is ready. One that would take
 something with it (an answer under way, a selection, the focus) is held, however far it is.
+Of an entry whose widget fails to be made, filled or measured, a stand-in says so: no entry keeps the
+others from being shown.
 """
 
 from __future__ import annotations
@@ -13,24 +15,27 @@ from PySide6.QtWidgets import QApplication
 from app.chat.answer import Answer
 from app.chat.entry import Entry, Reply
 from app.chat.shelf import Shelf
+from app.chat.unshown_entry import UnshownEntry
 from app.chat.user_message import UserMessage
 
-Item = UserMessage | Answer
+Item = UserMessage | Answer | UnshownEntry
 # Fewer than these are never dropped: they cost less than making them again.
 _ALWAYS_KEPT = 8
 
 
 class Stock:
-    """`make` gives the widget of an entry; `let_go` hears of one that is about to go; what `holds`
-    says stays however far it is."""
+    """`make` gives the widget of an entry, `stand_in` the one in its place after an error; `let_go`
+    hears of one that is about to go; what `holds` says stays however far it is."""
 
     def __init__(
         self,
         make: Callable[[Entry], Item],
+        stand_in: Callable[[Entry, Exception], UnshownEntry],
         let_go: Callable[[Item], object],
         holds: Callable[[Entry], bool],
     ) -> None:
         self._make = make
+        self._stand_in = stand_in
         self._let_go = let_go
         self._holds = holds
         self.items: dict[Entry, Item] = {}
@@ -39,14 +44,37 @@ class Stock:
         """The widget of `entry`, made if it has none; it may not be ready."""
         found = self.items.get(entry)
         if found is None:
-            found = self.items[entry] = self._make(entry)
+            try:
+                found = self.items[entry] = self._make(entry)
+            except Exception as error:
+                return self._replace(entry, error)
         return found
+
+    def ready_some(self, entry: Entry) -> bool:
+        """A few milliseconds' work on the widget of `entry`; whether that was all."""
+        item = self.item(entry)
+        try:
+            return item.ready_some()
+        except Exception as error:
+            return self._replace(entry, error).is_ready
+
+    def height_px(self, entry: Entry, column_px: int) -> int | None:
+        """How high its widget is in a column so wide; None if it is not ready."""
+        item = self.items.get(entry)
+        if item is None or not item.is_ready:
+            return None
+        try:
+            return item.height_for(column_px)
+        except Exception as error:
+            replaced = self._replace(entry, error)
+            replaced.show()
+            return replaced.height_for(column_px)
 
     def ready(self, entry: Entry) -> Item:
         """The widget of `entry`, filled and shown."""
+        while not self.item(entry).is_ready:
+            self.ready_some(entry)
         item = self.item(entry)
-        while not item.is_ready:
-            item.ready_some()
         if item.isHidden():
             item.show()
         return item
@@ -72,6 +100,12 @@ class Stock:
         item.hide()
         item.body.let_go()
         item.deleteLater()
+
+    def _replace(self, entry: Entry, error: Exception) -> UnshownEntry:
+        if entry in self.items:
+            self.drop(entry)
+        found = self.items[entry] = self._stand_in(entry, error)
+        return found
 
     def drop_all(self) -> None:
         """Another conversation."""

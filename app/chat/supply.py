@@ -66,8 +66,7 @@ class Supply(QObject):
         until_s = time.perf_counter() + _READYING_S
         entry = self._next_to_ready()
         while entry and time.perf_counter() < until_s:
-            item = self._stock.item(entry)
-            if item.ready_some():
+            if self._stock.ready_some(entry):
                 self._stock.ready(entry)
                 self._column.place()
                 entry = self._next_to_ready()

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
+from shiboken6 import delete
 
 from app.chat import strings
 from app.chat.answer import Answer
@@ -29,6 +30,7 @@ from app.chat.text_canvas import TextCanvas
 from app.chat.tint_paint import TintMode
 from app.chat.tips import Tips
 from app.chat.token_tip import TokenTip
+from app.chat.unshown_entry import UnshownEntry
 from app.chat.user_message import UserMessage
 from app.controls.scroll_bar import ScrollBar
 from app.session.conversation import Turn
@@ -60,7 +62,7 @@ class Transcript(QScrollArea):
         self._entries: list[Entry] = []
         self._replies: dict[str, Reply] = {}
         self._unfinished: set[Reply] = set()
-        self._stock = Stock(self._make, self._let_go, self._is_selected_in)
+        self._stock = Stock(self._make, self._stand_in, self._let_go, self._is_selected_in)
         self._items = self._stock.items
 
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -133,13 +135,15 @@ class Transcript(QScrollArea):
     def show_progress(self, turn_id: str, progress: PrefillProgress) -> None:
         """How far the prompt has been read."""
         self._replies[turn_id].progress = progress
-        self._writing(turn_id).show_progress(progress)
+        if answer := self._writing(turn_id):
+            answer.show_progress(progress)
 
     def show_map(self, turn_id: str, reading: ReadingMap, texts: Mapping[int, tuple[str, str]]) -> None:
         """What of the prompt is read. `texts` are name and text of each attachment by its number."""
         reply = self._replies[turn_id]
         reply.reading, reply.labels = reading, labels(reading, texts)
-        self._writing(turn_id).show_map()
+        if answer := self._writing(turn_id):
+            answer.show_map()
 
     def show_passages(self, turn_id: str, number: int, passages: tuple[Passage, ...]) -> None:
         """What was read of an attachment; empty if that was all of it."""
@@ -154,7 +158,8 @@ class Transcript(QScrollArea):
         """More of the answer; at most 30 times a second."""
         answer = self._writing(turn_id)
         self._replies[turn_id].tokens += tokens
-        answer.append(tokens)
+        if answer:
+            answer.append(tokens)
         self.finder.look_again(self._replies[turn_id])
 
     def finish_answer(self, turn_id: str, finished: Finished | None, note: str = "") -> None:
@@ -162,7 +167,8 @@ class Transcript(QScrollArea):
         answer, reply = self._writing(turn_id), self._replies[turn_id]
         reply.finished, reply.note, reply.over = finished, note, True
         self._unfinished.discard(reply)
-        answer.finish(finished, note)
+        if answer:
+            answer.finish(finished, note)
         self.finder.look_again(reply)
         self._mark_newest()
         self._column.place()
@@ -230,22 +236,31 @@ class Transcript(QScrollArea):
         self._column.place()
         self._supply.fill()
 
-    def _writing(self, turn_id: str) -> Answer:
-        """The widget of an answer that is not over: it always has one."""
+    def _writing(self, turn_id: str) -> Answer | None:
+        """The widget of an answer that is not over: it always has one. None if it cannot be shown."""
         item = self._stock.ready(self._replies[turn_id])
-        assert isinstance(item, Answer)
-        return item
+        return item if isinstance(item, Answer) else None
 
     def _make(self, entry: Entry) -> Item:
+        # Half of a widget, left by an error, must neither be painted in the column nor live on.
+        cradle = QWidget()
+        try:
+            item = self._made(entry, cradle)
+            self._set_up(item)
+        finally:
+            delete(cradle)
+        return item
+
+    def _made(self, entry: Entry, parent: QWidget) -> Item:
         item: Item
         if isinstance(entry, Question):
-            item = UserMessage(self._theme, entry.message, self._column)
+            item = UserMessage(self._theme, entry.message, parent)
             for number, passages in entry.passages.items():
                 item.show_passages(number, passages)
             item.attachment_opened.connect(lambda number: self.attachment_opened.emit(entry.turn_id, number))
             item.edit_requested.connect(lambda: self.edit_requested.emit(entry.turn_id))
         else:
-            item = Answer(self._theme, entry, self._column)
+            item = Answer(self._theme, entry, parent)
             item.set_mode(self._mode)
             item.footer.set_regenerable(self._regenerable)
             item.set_newest(entry is self._newest_over())
@@ -258,15 +273,24 @@ class Transcript(QScrollArea):
             item.stop_requested.connect(self.stop_requested)
             item.place_chosen.connect(self.place_chosen)
             item.branch_requested.connect(lambda: self.branch_requested.emit(entry.turn_id))
+        item.body.show_selection(self._selecting.part(entry))
+        item.body.show_found(*self.finder.marks(entry))
+        return item
+
+    def _stand_in(self, entry: Entry, error: Exception) -> UnshownEntry:
+        name = strings.MESSAGE_NAME if isinstance(entry, Question) else strings.ANSWER_NAME
+        item = UnshownEntry(self._theme, name, entry.source, error)
+        self._set_up(item)
+        return item
+
+    def _set_up(self, item: Item) -> None:
+        item.setParent(self._column)
         item.hide()  # until it is ready
         # As wide as it will be, or Qt shows it at a width of its own first and all is laid out twice more.
         item.resize(self._column.column_px + 2 * item.OUTDENT_PX, item.height())
         item.body.beyond = self._selecting
-        item.body.show_selection(self._selecting.part(entry))
         item.body.drag_moved.connect(self._selecting.drag)
         item.body.drag_ended.connect(self._selecting.release)
-        item.body.show_found(*self.finder.marks(entry))
-        return item
 
     def _let_go(self, item: Item) -> None:
         self._selecting.stop()
@@ -346,6 +370,9 @@ class Transcript(QScrollArea):
     def _go_to_match(self, entry: Entry, match: Match) -> None:
         """Scroll so that the match is seen, a third from the top if it was not."""
         item = self._stock.ready(entry)
+        if item.body.is_given_up:  # its text is not there to be marked
+            self._column.go_to(self._entries.index(entry))
+            return
         item.body.reveal(match.piece)
         bar = self.verticalScrollBar()
         for _ in range(3):  # what comes into view may turn out higher than was thought

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.exceptions import capture_exceptions
 from pytestqt.qtbot import QtBot
+from shiboken6 import delete
 
 from app.chat.composer import Composer
 from app.chat.composer_fit import Written
@@ -536,3 +538,17 @@ def test_half_a_character_can_be_sent(qtbot: QtBot, composer: Composer) -> None:
     composer.set_text("whole 😀")
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     assert messages == [Message("user", "whole 😀", (Attachment("caf\ufffd.txt", "half: \ufffd."),))]
+
+
+def test_it_can_be_destroyed_while_its_field_has_the_focus(qtbot: QtBot, theme: Theme) -> None:
+    host = QWidget()
+    qtbot.addWidget(host)
+    dying = Composer(theme, host)
+    with qtbot.waitExposed(host):
+        host.show()
+    host.activateWindow()
+    dying.edit.setFocus()
+    qtbot.waitUntil(dying.edit.hasFocus)
+    with capture_exceptions() as raised:
+        delete(dying)
+    assert not raised
