@@ -284,10 +284,12 @@ class _Walk:
             wanted = line.rstrip()
             at = source.rfind(wanted) if wanted else len(source.rstrip())
             if at < 0:  # tabs were expanded: keep to the end of the line
-                at = max(0, len(source) - len(line))
+                at = len(source) - len(line)
             stop = begin + max(0, len(source))
+            # Several spaces that stand for one tab are where it is.
+            places += [begin] * min(len(line), max(0, -at))
             # Thousands of characters of a paragraph, while it closes: no call for each of them.
-            places += range(begin + at, min(begin + at + len(line), stop))
+            places += range(begin + max(0, at), min(begin + at + len(line), stop))
             places += [stop] * (at + len(line) - max(0, len(source)))
             places.append(stop)
         places.pop()

@@ -89,7 +89,8 @@ def spans_of(segments: Sequence[Segment], table: TokenTable, first_token: int = 
     """
     open_span: Span | None = None
     for segment in segments:
-        source_end = segment.source + segment.length
+        # Where the text has ended nobody wrote anything.
+        source_end = min(segment.source + segment.length, table.length)
         offset = segment.source
         if first_token:
             offset = max(offset, table.range_of(first_token)[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -233,3 +234,24 @@ def test_gaps() -> None:
     assert gap_px(item, item) == 5
     assert gap_px(item, paragraph) == 11
     assert gap_px(code, paragraph) == 12
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "- ab\n\tcd",
+        "\n- ab\r\tcd",
+        "- ab\n\t\tcd",
+        "- ab\n \tcd",
+        "1. x\n\n\tyy zz\n\tqq",
+        "> a\n>\tb",
+        "- a\n  - b\n\tcc",
+        "10) a\n\tb\n\t\tc",
+    ],
+)
+def test_a_line_behind_a_tab_is_where_it_stands(source: str) -> None:
+    for piece in parse_block(source, 0, len(source)):
+        for segment in piece.segments:
+            shown = piece.text[segment.start : segment.end]
+            written = source[segment.source : segment.source + segment.length]
+            assert shown.split() == written.split()

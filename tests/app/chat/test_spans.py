@@ -60,3 +60,9 @@ def test_spans_can_start_at_a_later_token() -> None:
     table = table_of(["ab", "cd", "ef"])
     segments = segments_of(range(6))
     assert [span.token for span in spans_of(segments, table, 1)] == [1, 2]
+
+
+def test_a_source_beyond_the_text_belongs_to_nobody() -> None:
+    table = table_of(["ab", "c"])
+    spans = list(spans_of(segments_of([1, 2, 3, 4]), table))
+    assert [(span.token, span.start, span.end) for span in spans] == [(0, 0, 1), (1, 1, 2)]
