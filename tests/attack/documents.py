@@ -2,7 +2,9 @@
 
 Each file (`hostile_documents`) has an odd name or ending, now and then changes or vanishes while it is
 read, is no file at all, is taken back, or has its reader killed, stopped or aborted. It must become
-text or be refused in words, within the limits of time and memory, while the window goes on.
+text or be refused in words, within the limits of time and memory, while the window goes on. Some have
+little memory for much text, on a system that bounds it or, as macOS, does not; and some readers lose
+the one that started them, and have to end by themselves.
 """
 
 from __future__ import annotations
@@ -15,16 +17,19 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 from tests.attack.campaign import Campaign, Outcome, case_random
-from tests.attack.hostile_documents import MAKERS
+from tests.attack.hostile_documents import MAKERS, slow_pdf, wide_text
 
+_ROOT = Path(__file__).resolve().parents[2]
 # The window's own limits, but for the time: of 2,000 files none may take minutes.
 _SILENCE_S, _WHOLE_S = 4.0, 6.0
 # A machine that does something else beside this is slower than that.
@@ -34,7 +39,22 @@ _STANDS_STILL_S = 1.0
 _HANGS_S = 60.0
 # What the reader has beside what it takes: to say that memory ran out.
 _SPARE_BYTES = 64 * 1024 * 1024
-_INTERNALS = re.compile(r"Traceback|\b[A-Z]\w*(Error|Exception)\b|\bNone\b|0x[0-9a-f]{6}")
+# Of what is wide the text alone takes as much; between two looks at it a reader without bounds gets it all.
+_LITTLE_BYTES = 128 * 1000 * 1000
+_BETWEEN_LOOKS_BYTES = 128 * 1024 * 1024
+# As on macOS: nothing is done when memory is to be bounded.
+_UNBOUNDED = """import resource, sys
+bound = resource.setrlimit
+resource.setrlimit = lambda what, to: None if what == resource.RLIMIT_DATA else bound(what, to)
+sys.path.insert(0, {root!r})
+from core.documents.child import main
+raise SystemExit(main(sys.argv[1:]))
+"""
+_ENDS_ALONE_S = 3.0
+# A reason of one word is an error's name.
+_INTERNALS = re.compile(
+    r"Traceback|cannot be read: \w+(\.\w+)*\.$|\b[A-Z]\w*(Error|Exception)\b|\bNone\b|0x[0-9a-f]{6}"
+)
 _NAMES = (
     "notes",
     "-rf",
@@ -131,6 +151,11 @@ class _Bench:
 
     def attack(self, case: int, dice: random.Random, place: Path) -> Outcome:
         """One file."""
+        special = dice.random()
+        if special < 0.02:
+            return self._abandon(case, dice, place)
+        if special < 0.06:
+            return self._starve(case, dice, place)
         path, said, kind = _made(dice, place)
         change = dice.choice(_CHANGES) if kind != "no file" and dice.random() < 0.08 else ""
         ending = dice.choice(_ENDS) if not change and dice.random() < 0.05 else None
@@ -150,8 +175,14 @@ class _Bench:
         found = self._composer.attachments
         fault = self._fault(path, found, taken_back, pid, peak_bytes, seconds)
         whole = not change and not ending and not taken_back and path.suffix.lower() == kind
-        if not fault and whole and said and [one.text for one in found] != [said]:
-            fault = f"an ordinary {kind} gave another text: {_short(found or self._refused)}"
+        if (
+            not fault
+            and whole
+            and said is not None
+            and [one.text for one in found] != ([said] if said else [])
+        ):
+            wanted = "gave another text" if said else "was read"
+            fault = f"{wanted}: {_short(found or self._refused)}"
         read = sum(len(one.text) for one in found)
         self._timed(self._composer.clear)
         self._turn()
@@ -167,6 +198,60 @@ class _Bench:
             "characters": float(read),
         }
         return Outcome(case, fault and f"{kind or path.suffix} {path.name!r}: {fault}", counts, peaks)
+
+    def _starve(self, case: int, dice: random.Random, place: Path) -> Outcome:
+        """A text that takes more memory than its reader may have."""
+        path = place / "wide.txt"
+        wide_text(dice, path)
+        bounded = dice.random() < 0.5
+        self._refused.clear()
+        self._longest_s = 0.0
+        reader, more = self._intake.reader, 0 if bounded else _BETWEEN_LOOKS_BYTES
+        reader.limits = self._limits._replace(memory_bytes=_LITTLE_BYTES)
+        unbounded = [sys.executable, "-P", "-c", _UNBOUNDED.format(root=str(_ROOT))]
+        with contextlib.ExitStack() as put_back:
+            put_back.callback(setattr, reader, "limits", self._limits)
+            if not bounded:
+                put_back.enter_context(patch("core.documents.client.reader_command", lambda: unbounded))
+            started = time.monotonic()
+            self._timed(lambda: self._composer.attach_files([path]))
+            pid, peak_bytes = self._watch(None, False, started)
+        seconds = time.monotonic() - started
+        found = self._composer.attachments
+        fault = self._fault(path, found, False, pid, peak_bytes - more, seconds, _LITTLE_BYTES)
+        if not fault and not any("of memory" in str(error) for error in self._refused):
+            fault = f"took what memory it wanted: {_short(found or self._refused)}"
+        self._timed(self._composer.clear)
+        self._turn()
+        how = "bounded" if bounded else "not bounded"
+        peaks = {"seconds": seconds, "starved_reader_mb": peak_bytes / 1e6}
+        return Outcome(case, fault and f"wide text, memory {how}: {fault}", {"starved": 1.0}, peaks)
+
+    def _abandon(self, case: int, dice: random.Random, place: Path) -> Outcome:
+        """The process that started the reader is gone: the system closes the reader's stdin."""
+        from core.children import CHILD_FOLDER
+        from core.documents.client import reader_command
+
+        path = place / "slow.pdf"
+        slow_pdf(dice, path)
+        bounds = [str(self._limits.memory_bytes), "60", str(self._limits.characters)]
+        pipe = subprocess.PIPE
+        reader = subprocess.Popen(
+            [*reader_command(), str(path), *bounds], stdin=pipe, stdout=pipe, cwd=CHILD_FOLDER
+        )
+        fault = ""
+        with reader:
+            self._wait(dice.choice((0.0, 0.3, 0.8)))
+            if reader.poll() is not None:
+                fault = f"its reader ended with {reader.returncode} before anybody was gone"
+            assert reader.stdin
+            reader.stdin.close()
+            try:
+                reader.wait(_ENDS_ALONE_S)
+            except subprocess.TimeoutExpired:
+                fault = f"its reader outlived who started it by {_ENDS_ALONE_S:.0f} s"
+            reader.kill()
+        return Outcome(case, fault and f"slow.pdf: {fault}", {"abandoned": 1.0})
 
     def _watch(
         self, ending: signal.Signals | None, taken_back: bool, started: float
@@ -200,6 +285,7 @@ class _Bench:
         pid: int | None,
         peak_bytes: int,
         seconds: float,
+        most_bytes: int = 0,
     ) -> str:
         from core.documents.reading import shown_name
         from core.errors import RequestError
@@ -212,7 +298,7 @@ class _Bench:
             return f"still being read after {seconds:.1f} s"
         if pid and Path(f"/proc/{pid}").exists():
             return f"its reader, process {pid}, is still there"
-        if peak_bytes > self._limits.memory_bytes + _SPARE_BYTES:
+        if peak_bytes > (most_bytes or self._limits.memory_bytes) + _SPARE_BYTES:
             return f"its reader held {peak_bytes / 1e6:,.0f} MB"
         if self._longest_s > _STANDS_STILL_S:
             return f"the window stood still for {self._longest_s:.2f} s"
@@ -319,7 +405,7 @@ def _short(value: object) -> str:
 CAMPAIGN = Campaign(
     "documents",
     "every file becomes text or is refused in words, within its limits, while the window goes on",
-    quick=12,
+    quick=8,
     full=2000,
     run=_run,
 )

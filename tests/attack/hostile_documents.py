@@ -1,7 +1,7 @@
 """Documents that do harm, or were harmed: each maker writes one file of one kind from a case's randomness.
 
-`MAKERS` are drawn from by weight. A maker that knows what its document says returns that; the others
-return None.
+`MAKERS` are drawn from by weight. A maker that knows what its document says returns that, and an empty
+text if it has to be refused; the others return None.
 """
 
 from __future__ import annotations
@@ -23,6 +23,13 @@ _CODECS = sorted(
     {*encodings.aliases.aliases.values(), "idna", "punycode", "undefined", "utf_8_sig", "x-none"}
 )
 _TAGS = ("<a", "<a b='", '<a b="', "<!--", "<![CDATA[", "</a", "<script>", "<td>x", "<svg>", "</object>")
+_AROUND = (
+    ("", ""),
+    ("<b>", "</b>"),
+    ("<a title='>' href=x>", "</a>"),
+    ('<span data-x="</p>">', "</SPAN>"),
+    ("<i><u>", "</i></u>"),
+)
 _SHAPES = (*_TAGS, "<", "&", "&#9", "<pre>", "<div>", "<title>", "<br>\t", "<a b=c ", "<?", "<textarea>", "=")
 
 
@@ -77,10 +84,31 @@ def html_codec(dice: random.Random, path: Path) -> str | None:
     return None
 
 
+def wide_text(dice: random.Random, path: Path) -> None:
+    """A text whose one emoji makes every letter take four bytes: 31 MB become 124, all at once."""
+    path.write_bytes("🚢".encode() + b"harbour lamp " * (31_000_000 // 13))
+
+
+def slow_pdf(dice: random.Random, path: Path) -> None:
+    """A page that takes far longer to read than anybody waits."""
+    packed = zlib.compress(b"BT /F1 9 Tf " + b"(x) Tj " * 2_000_000, 1)
+    page = b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Resources << /Font << /F1 3 0 R >> >> >>"
+    kids = b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>"
+    path.write_bytes(_pdf(kids, page, packed, (), b"<< /Filter /FlateDecode"))
+
+
 def html_page(dice: random.Random, path: Path) -> str | None:
-    """An ordinary page."""
+    """An ordinary page, its words inside, between and behind marks of all kinds."""
     said = [words(dice, 20).replace("\u202e", "x") for _ in range(dice.randrange(1, 30))]
-    path.write_text("<!doctype html><body>" + "".join(f"<p>{one}</p>\n" for one in said), encoding="utf-8")
+    marked = []
+    for one in said:
+        *before, last = one.split(" ")
+        begin, end = dice.choice(_AROUND)
+        comment = dice.choice(("", "<!-- <p>no -->", "<script>if (a<b) no()</script>", "<!x>"))
+        marked.append(f"{' '.join(before)} {comment}{begin}{last}{end}")
+    body = "".join(f"<{dice.choice(('p', 'P class=x'))}>{one}</p>\n" for one in marked[:-1])
+    # The last words have nothing behind them.
+    path.write_text(f"<!doctype html><body>{body}<p>{marked[-1]}", encoding="utf-8")
     return "\n\n".join(said)
 
 
@@ -121,12 +149,13 @@ def docx_xml(dice: random.Random, path: Path) -> str | None:
     begin = dice.choice(
         ("", declared, declared, f"<!DOCTYPE d [{laughs}]>", f"<!DOCTYPE d [{away}]>", "<?x?>")
     )
-    text = dice.choice(("&l8;", "&e;", "&#xd800;", "&#0;", "words", "+ADw-", "\ufffe"))
+    text = dice.choice(("&l8;", "&l1;", "&l2;", "&e;", "&#xd800;", "&#0;", "words", "words", "\ufffe"))
     xml = f'{begin}<w:document xmlns:w="{W}"><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:document>'
     data = xml.encode(dice.choice(("utf-8", "utf-16", "utf-16-be", "utf-32", "utf-8-sig")))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", data)
-    return None
+    # Word writes no document type, so whatever has one is not read.
+    return "" if "DOCTYPE" in begin else None
 
 
 def docx_zip(dice: random.Random, path: Path) -> str | None:
@@ -160,13 +189,15 @@ def pdf_page(dice: random.Random, path: Path) -> str | None:
 
 def pdf_equal(dice: random.Random, path: Path) -> str | None:
     """Many pages, all drawn by one stream."""
-    drawn = b"BT /F1 12 Tf " + b"(harbour lamp) Tj " * dice.choice((10, 3000, 20_000)) + b"ET"
-    pages = dice.choice((10, 500, 5000))
+    times, pages = dice.choice((10, 3000, 20_000)), dice.choice((10, 500, 5000))
+    drawn = b"BT /F1 12 Tf " + b"(harbour lamp) Tj " * times + b"ET"
     kids = b"4 0 R " * pages if dice.random() < 0.5 else b" ".join(b"%d 0 R" % (6 + n) for n in range(pages))
     page = b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Resources << /Font << /F1 3 0 R >> >> >>"
     objects = [page] * (pages if b"6 0 R" in kids else 0)
     path.write_bytes(_pdf(b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, pages), page, drawn, objects))
-    return None
+    said = "\n\n".join(["harbour lamp" * times] * pages) if times * pages < 600_000 else ""
+    # The same page over and over is not a tree; readers may take it for one page.
+    return None if b"4 0 R" in kids else said
 
 
 def pdf_stream(dice: random.Random, path: Path) -> str | None:
@@ -275,10 +306,10 @@ MAKERS: tuple[tuple[Maker, str, int], ...] = (
     (html_codec, ".htm", 6),
     (docx_page, ".docx", 5),
     (docx_bomb, ".docx", 5),
-    (docx_xml, ".docx", 8),
+    (docx_xml, ".docx", 10),
     (docx_zip, ".docx", 8),
     (pdf_page, ".pdf", 3),
-    (pdf_equal, ".pdf", 2),
+    (pdf_equal, ".pdf", 3),
     (pdf_stream, ".pdf", 2),
     (pdf_tree, ".pdf", 4),
     (pdf_font, ".pdf", 4),

@@ -4,7 +4,8 @@ A case is a text of nested Markdown, formulas, code, tables, HTML, links, entiti
 to left, emoji of many parts and of halves, control characters and endless lines. It goes through the
 protocol's codec as tokens with origins, in flushes of any size, into a transcript on the offscreen
 screen. Then it is selected, copied, scrolled, resized, zoomed, stored in a database, read back and
-shown again. Every fortieth case streams one shape at two lengths, and compares what both take.
+shown again. Every fortieth case streams one shape at two lengths, and compares what both take; every
+tenth has a place of the window fail on purpose, and the rest of the chat has to be there.
 """
 
 from __future__ import annotations
@@ -21,11 +22,18 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
+from unittest.mock import patch
 
+from markdown_it import MarkdownIt
 from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QtMsgType, qInstallMessageHandler
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
+from app.chat import strings
+from app.chat.answer import Answer as AnswerView
+from app.chat.entry import Reply
+from app.chat.piece import Piece
+from app.chat.piece_box import PieceBox
 from app.chat.transcript import Transcript
 from app.chat.unshown import LOG as UNSHOWN
 from app.session.conversation import Answer, Conversation, Turn
@@ -45,6 +53,8 @@ _LONGEST_FLUSH_S = 2.0
 _LONGEST_CASE_S = 240.0
 _DOUBLING_EVERY = 40
 _DOUBLING_CHARACTERS = 6_000
+_FAILING_EVERY = 10
+_SPOILT = "unspeakable"
 # Each of the two takes so little that a clock's and a collector's whims count.
 _SLACK_S = 0.25
 _LONGEST_TEXT = 6_000
@@ -353,7 +363,79 @@ def _double(rng: random.Random, stage: _Stage) -> str:
     return ""
 
 
-def _case(rng: random.Random, stage: _Stage, number: int) -> str:
+def _fail(rng: random.Random, stage: _Stage, heard: _Listener) -> str:
+    """One of three answers meets an error while it is read, laid out, painted, made or measured."""
+    kind, name, whole = rng.choice(_PLACES)
+    raised: list[object] = []
+    before = getattr(kind, name)
+
+    def failing(self: Any, *given: Any, **more: Any) -> Any:
+        told = (self, *given, getattr(self, "piece", None), getattr(self, "_reply", None))
+        if any(_SPOILT in _said_by(one) for one in told):
+            raised.append(self)
+            raise rng.choice((RecursionError, ValueError, OverflowError))("on purpose")
+        return before(self, *given, **more)
+
+    spoilt = f"{_words(rng, 0)}\n\n> *{_SPOILT}* {_words(rng, 0)}"
+    texts = [_words(rng, 0), spoilt, _words(rng, 0)]
+    turns = [
+        Turn(
+            str(n),
+            Message("user", "asked"),
+            Answer(tuple(_tokens(rng, text, 8)), "finished", _FINISHED),
+            _NOW,
+        )
+        for n, text in enumerate(texts)
+    ]
+    transcript = stage.transcript
+    with patch.object(kind, name, failing):
+        transcript.show_turns(turns)
+        transcript.verticalScrollBar().setValue(0)
+        _paint()
+        transcript.grab()
+        shown = [item.body.readable_text for item in transcript._items.values()]
+        transcript.resize(rng.randint(300, 900), 600)
+        _paint()
+        transcript.resize(800, 600)
+    said, heard.said = heard.said, []
+    where = f"{kind.__name__}.{name} failed"
+    if not raised:
+        return f"{where} never: it is not called"
+    if len(shown) != 2 * len(turns) or any(text not in shown for text in (texts[0], texts[2])):
+        return f"{where}, and the other answers are not there: {shown}"
+    if whole and strings.UNSHOWN not in shown:
+        return f"{where}, and nothing says so: {shown}"
+    if not whole and not any(_SPOILT in text for text in shown):
+        return f"{where}, and the block does not stand as it was written: {shown}"
+    if not said or any("could not be shown" not in line for line in said):
+        return f"{where}, and the log says {said}"
+    if transcript.answer_text("1") != spoilt:
+        return f"{where}, and the answer's source is another"
+    transcript.show_turns(turns)
+    _paint()
+    return "" if heard.said == [] else f"after {where} it was not shown again: {heard.said[0]}"
+
+
+def _said_by(one: object) -> str:
+    if isinstance(one, Piece):
+        return one.text
+    return one.source if isinstance(one, Reply) else one if isinstance(one, str) else ""
+
+
+# What may fail, and whether all of the answer is lost to the eye with it, or one block's marks.
+_PLACES: tuple[tuple[type, str, bool], ...] = (
+    (PieceBox, "__init__", True),
+    (PieceBox, "paint_around", True),
+    (AnswerView, "__init__", True),
+    (AnswerView, "finish", True),
+    (AnswerView, "height_for", True),
+    (MarkdownIt, "parse", False),
+)
+
+
+def _case(rng: random.Random, stage: _Stage, number: int, heard: _Listener) -> str:
+    if number % _FAILING_EVERY == _FAILING_EVERY - 3:
+        return _fail(rng, stage, heard)
     if number % _DOUBLING_EVERY == _DOUBLING_EVERY - 1:
         return _double(rng, stage)
     if number % 3 == 0:
@@ -384,7 +466,7 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
             heard.said.clear()
             fault = ""
             try:
-                fault = _case(case_random(_NAME, seed, case), stage, case)
+                fault = _case(case_random(_NAME, seed, case), stage, case, heard)
             except Exception as error:
                 fault = f"{type(error).__name__}: {error}"
             if not fault and heard.said:
@@ -399,8 +481,9 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
 CAMPAIGN = Campaign(
     _NAME,
     "Any text is streamed, painted, copied, resized, stored and shown again without an exception, a warning"
-    f" of Qt or a hidden word; no flush takes {_LONGEST_FLUSH_S:.0f} s, and twice the text not four times.",
-    12,
+    " of Qt or a hidden word, and what fails leaves the rest to be seen; no flush takes"
+    f" {_LONGEST_FLUSH_S:.0f} s, and twice the text not four times.",
+    8,
     4_000,
     _run,
 )
