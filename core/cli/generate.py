@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="F",
-        help="a text to ask about; may be given several times",
+        help="a text, PDF, Word or HTML file to ask about; may be given several times",
     )
     add_settings(parser)
     parser.add_argument("--json", action="store_true", help="one event a line (docs/json.md)")
@@ -69,7 +69,8 @@ def _file_or_stdin(text: str) -> Path:
 def run(options: argparse.Namespace) -> int:
     """Answer what `options` ask; returns the exit status. Raises `DraftlightError` kinds."""
     settings = settings_from(options)
-    messages = _messages(options)
+    with ProgressLine(options.quiet) as line:
+        messages = _messages(options, line)
     from core.models.runtime import prepare
 
     prepare()
@@ -138,8 +139,8 @@ def summary(stats: Stats, effective: Effective) -> str:
     return "\n".join(lines)
 
 
-def _messages(options: argparse.Namespace) -> tuple[Message, ...]:
-    attachments = tuple(Attachment(path.name, _text(path)) for path in options.document)
+def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message, ...]:
+    attachments = tuple(_document(path, line) for path in options.document)
     if options.messages:
         try:
             messages = msgspec.json.decode(options.messages.read_bytes(), type=tuple[Message, ...])
@@ -154,6 +155,20 @@ def _messages(options: argparse.Namespace) -> tuple[Message, ...]:
         return well_formed_record(messages)
     prompt = options.prompt if options.prompt is not None else _prompt(options.prompt_file)
     return well_formed_record((Message("user", prompt, attachments),))
+
+
+def _document(path: Path, line: ProgressLine) -> Attachment:
+    """As in the window: HTML, PDF and Word become text, in a process of their own."""
+    from core.documents.client import DocumentReading, Progress
+    from core.documents.reading import quick_text, shown_name
+
+    name = shown_name(path)
+
+    def said(progress: Progress) -> None:
+        line.say(f"{name}: {progress.done:,} of {progress.total:,} {progress.unit}")
+
+    text = quick_text(path)
+    return Attachment(name, DocumentReading(path).run(said) if text is None else text)
 
 
 def _prompt(path: Path) -> str:

@@ -18,6 +18,7 @@ from core.cli.json_lines import Line
 from core.cli.progress import ProgressLine
 from core.events import Effective, Stats
 from core.settings import Settings
+from tests.core.documents.made import pdf_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -53,6 +54,25 @@ def test_several_documents(toy_folder: Path, tmp_path: Path, capsys: pytest.Capt
         documents += ["--document", str(tmp_path / name)]
         counts.append(prompt_tokens(answer(capsys, toy_folder, "--prompt", "x", *documents)))
     assert counts[1] > counts[0] + 10
+
+
+def test_documents_of_other_kinds_are_read_as_in_the_window(
+    toy_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, pdf, picture = (tmp_path / name for name in ("same.txt", "same.pdf", "same.png"))
+    plain.write_text("abc abc abc\n\nabc abc")
+    pdf.write_bytes(pdf_of(["abc abc abc", "abc abc"]))
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    counts = [
+        prompt_tokens(answer(capsys, toy_folder, "--prompt", "x", "--document", str(path)))
+        for path in (plain, pdf)
+    ]
+    assert counts[0] == counts[1]
+    asked = ["generate", "--json", "--model", str(toy_folder), "--prompt", "x", "--document", str(picture)]
+    assert main(asked) == 1
+    failed = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert "is a picture." in failed["message"]
+    assert failed["hint"]
 
 
 @pytest.mark.parametrize(
