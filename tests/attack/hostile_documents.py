@@ -158,6 +158,19 @@ def docx_xml(dice: random.Random, path: Path) -> str | None:
     return "" if "DOCTYPE" in begin else None
 
 
+def docx_entities(dice: random.Random, path: Path) -> str | None:
+    """A flawless main part, but for its document type: Word writes none, so it has to be refused."""
+    entity = dice.choice(('<!ENTITY e "ha">', '<!ENTITY e "ha"><!ENTITY f "&e;&e;&e;">', ""))
+    begin = dice.choice(
+        (f"<!DOCTYPE d [{entity}]>", f"<?xml version='1.0'?><!DOCTYPE w:document [{entity}]>")
+    )
+    text = words(dice, 9) + (dice.choice((" &e;", "")) if entity else "")
+    xml = f'{begin}<w:document xmlns:w="{W}"><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:document>'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", xml)
+    return ""
+
+
 def docx_zip(dice: random.Random, path: Path) -> str | None:
     """A zip that lies about itself, or packs in other ways."""
     buffer = io.BytesIO()
@@ -306,7 +319,8 @@ MAKERS: tuple[tuple[Maker, str, int], ...] = (
     (html_codec, ".htm", 6),
     (docx_page, ".docx", 5),
     (docx_bomb, ".docx", 5),
-    (docx_xml, ".docx", 10),
+    (docx_xml, ".docx", 8),
+    (docx_entities, ".docx", 5),
     (docx_zip, ".docx", 8),
     (pdf_page, ".pdf", 3),
     (pdf_equal, ".pdf", 3),
