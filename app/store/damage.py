@@ -98,7 +98,10 @@ class Salvage:
             return None
         nothing: tuple[Token, ...] = ()
         before = self.lost
-        state = self._try(lambda: rows.state(row), None) or Answer(status="cut_off")
+        state = self._try(lambda: rows.state(row), None)
+        if state is None:
+            self.lost += 1
+            state = Answer(status="cut_off")
         tokens = self._try(lambda: rows.tokens(row), nothing)
         self.lost = min(self.lost, before + 1)
         return replace(turn, answer=replace(state, tokens=tokens))

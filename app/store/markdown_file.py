@@ -146,6 +146,6 @@ def _time(fact: str) -> datetime | None:
 
 def _name(fact: str) -> str:
     try:
-        return str(msgspec.json.decode(fact.encode()))
+        return msgspec.json.decode(fact.encode(), type=str)
     except ValueError:
         return fact

@@ -11,6 +11,7 @@ NAMES: tuple[str, ...] = (
     "command-line",
     "databases",
     "documents",
+    "preferences",
     "protocol-lines",
     "rendered-texts",
     "tables",

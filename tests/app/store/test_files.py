@@ -134,3 +134,10 @@ def test_a_chat_that_could_not_be_saved_is_refused(number: int) -> None:
     data = to_json([replace(chat_of(1), context_used_tokens=4711)]).replace(b"4711", str(number).encode())
     with pytest.raises(TransferError):
         from_json(data)
+
+
+def test_an_attachment_without_a_name_that_can_be_read_is_called_as_it_stands() -> None:
+    nested = "[" * 3_000
+    text = f"<!-- draftlight: question -->\nHello\n<!-- draftlight: attachment {nested} -->\nText"
+    attachment = from_markdown(text).turns[0].user.attachments[0]
+    assert (attachment.name, attachment.text) == (nested, "Text")

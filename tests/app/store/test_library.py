@@ -352,3 +352,14 @@ def test_what_another_process_writes_is_not_repaired(folder: Path, libraries: li
     assert second.repair().state == "elsewhere"
     assert second.load("c2") == chat_of(2)
     assert not list(folder.glob("chats-repaired*"))
+
+
+def test_an_answer_that_is_gone_counts_as_lost(folder: Path, libraries: list[Library]) -> None:
+    filled(folder, chat_of(1), chat_of(2))
+    other = sqlite3.connect(folder / "chats.db")
+    other.execute("DELETE FROM answers WHERE turn = 1")
+    other.commit()
+    other.close()
+    library = opened(folder, libraries)
+    library.load("c1")
+    assert (library.condition.state, library.condition.lost) == ("damaged", 1)
