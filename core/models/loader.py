@@ -144,6 +144,11 @@ def load_family(reference: str, progress: Progress = lambda stage, fraction: Non
 def _tokenizer(folder: Path) -> TokenizerWrapper:
     try:
         return load_tokenizer(folder)
+    except SystemExit as error:  # it asks the type's code, and that leaves if a package is missing (olmo)
+        raise ModelError(
+            f"The model in {folder} is of a type for which mlx-lm needs a package that is not here.",
+            "Choose a language model of another type.",
+        ) from error
     except Exception as error:  # transformers raises many kinds
         raise ModelError(
             f"The tokenizer in {folder} cannot be read: {_first_line(error)}.",

@@ -87,6 +87,11 @@ def of_an_unknown_architecture(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps({**config, "model_type": "abacus"}))
 
 
+def of_an_architecture_that_needs_another_package(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "olmo"}))
+
+
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
@@ -100,6 +105,7 @@ def of_an_unknown_architecture(folder: Path) -> None:
         (without_a_config, "config.json is missing"),
         (with_a_broken_config, "config.json cannot be read"),
         (of_an_unknown_architecture, "abacus"),
+        (of_an_architecture_that_needs_another_package, "needs a package that is not here"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
