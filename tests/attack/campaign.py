@@ -17,12 +17,14 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
     """How one case ended. `fault`: what went wrong, in a sentence; empty if nothing did.
 
     Of all cases `counts` are added up, and of `peaks` the largest is told; names carry their units.
+    `notes` are words about this case alone, for a table of the campaign's own.
     """
 
     case: int
     fault: str = ""
     counts: dict[str, float] = {}
     peaks: dict[str, float] = {}
+    notes: dict[str, str] = {}
 
 
 class Campaign(Struct, frozen=True):

@@ -8,6 +8,7 @@ from tests.attack.campaign import Campaign
 
 # Each is `tests/attack/NAME.py`, dashes as underscores, and holds `CAMPAIGN`.
 NAMES: tuple[str, ...] = (
+    "architectures",
     "command-line",
     "databases",
     "documents",
