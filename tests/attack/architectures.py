@@ -88,7 +88,7 @@ def _limit() -> Iterator[None]:
 CAMPAIGN = Campaign(
     "architectures",
     "On every model type, drafts, trees and reuse give what plain decoding gives, or are refused",
-    2,
+    1,
     len(variants()),
     _run,
 )
