@@ -12,6 +12,7 @@ NAMES: tuple[str, ...] = (
     "command-line",
     "databases",
     "documents",
+    "numerics",
     "preferences",
     "protocol-lines",
     "rendered-texts",

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.bench import decode, fit, neighbours, parity, prefill, quality, replay, sweep, tables, window
+from core.cli.bench import (
+    decode,
+    fit,
+    neighbours,
+    parity,
+    prefill,
+    quality,
+    replay,
+    sweep,
+    tables,
+    ttft,
+    window,
+)
 from core.cli.parser import add_command
 
 
@@ -28,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     tables.add_arguments(add_command(benches, "tables", "what tables give, how large, how safe, how quick"))
     sweep.add_arguments(add_command(benches, "sweep", "every drafter on every class: what the Lab shows"))
+    ttft.add_arguments(
+        add_command(benches, "ttft", "time to first token where nothing was measured yet, drafts on and off")
+    )
     neighbours.add_arguments(
         add_command(benches, "neighbours", "answers beside another busy program, threads held and adapting")
     )
