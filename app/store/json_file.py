@@ -95,16 +95,17 @@ def from_json(data: bytes) -> tuple[Conversation, ...]:
 
 
 def _check_savable(chat: Conversation) -> None:
-    """JSON holds numbers that a database does not. Raises `TransferError`."""
+    """JSON holds numbers and times that a database or a list of chats does not. Raises `TransferError`."""
     try:
         chat.context_used_tokens.to_bytes(8, "big", signed=True)
+        chat.created.timestamp(), chat.changed.timestamp()  # chats are listed by it; a year 1 has none
         pack_overrides(chat.overrides)
         pack_message(chat.draft)
         for turn in chat.turns:
             pack_message(turn.user)
             pack_answer(turn.answer)
             pack_tokens(turn.answer.tokens)
-    except (OverflowError, ValueError, TypeError, RecursionError):
+    except (OverflowError, ValueError, TypeError, RecursionError, OSError):
         raise TransferError(strings.CANNOT_BE_SAVED, strings.CANNOT_BE_SAVED_HINT) from None
 
 

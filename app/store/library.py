@@ -31,6 +31,7 @@ from app.store.chat_count import ChatCount
 from app.store.chat_store import ChatStore
 from app.store.damage import UNREADABLE, Salvage, back_up
 from app.store.faults import StoreError, is_damage, saving_trouble
+from app.store.unsaved import Unsaved
 from app.store.writer import Writer
 
 State = Literal["whole", "missing", "elsewhere", "damaged", "unusable"]
@@ -71,6 +72,7 @@ class Library:
         self._count = ChatCount(self._path)
         self._backups = Backups(self._path)
         self._keeper: BackupKeeper | None = None
+        self._unsaved = Unsaved(self._path)
         self.condition = Condition()
         self._open(folder)
 
@@ -166,9 +168,14 @@ class Library:
         return self._writer.flush() if self._writer else not self._memory.summaries()
 
     def close(self) -> bool:
-        """Save what waits and let the file go. False if something could not be saved."""
+        """Save what waits and let the file go. False if something could not be saved.
+
+        That is in a file of its own then, if there is a disk to write it to, until the next start.
+        """
         self._end_backups()
         saved = self._writer.close() if self._writer else True
+        if self._writer and not saved:
+            self._unsaved.write(chat for chat in self._writer.unsaved().values() if chat)
         self._writer = None
         if self._reader:
             self._reader.close()
@@ -313,6 +320,7 @@ class Library:
     def _begin(self) -> None:
         reader = ChatStore(self._path)
         try:
+            self._take_unsaved(reader)
             reader.summaries()  # damage there would leave the sidebar empty: better known now
             condition = self._begin_count(reader)
         except BaseException:
@@ -323,6 +331,22 @@ class Library:
         self.condition = condition
         if condition.state == "whole":  # else a backup would take the place of one that has more
             self._start_backups()
+
+    def _take_unsaved(self, reader: ChatStore) -> None:
+        """What could not be saved when the last run closed, unless the database has a later state."""
+        chats = self._unsaved.read()
+        if not chats:
+            return
+        changed_s = {summary.id: summary.when.timestamp() for summary in reader.summaries()}
+        store = self._open_for_writing()
+        try:
+            with store.transaction(durable=True):
+                for chat in chats:
+                    if chat.id not in changed_s or changed_s[chat.id] <= chat.changed.timestamp():
+                        store.write(chat)
+        finally:
+            store.close()
+        self._unsaved.taken()
 
     def _open_for_writing(self) -> ChatStore:
         """On the writer's thread. A file that is damaged anywhere is not written to."""

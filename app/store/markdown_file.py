@@ -139,9 +139,11 @@ def _guarded(text: str) -> str:
 
 def _time(fact: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(fact)
-    except ValueError:
+        found = datetime.fromisoformat(fact)
+        found.timestamp()  # chats are listed by it, and a year 1 without a timezone has none
+    except (ValueError, OverflowError, OSError):
         return None
+    return found
 
 
 def _name(fact: str) -> str:

@@ -39,7 +39,9 @@ _VALUES: tuple[Callable[[random.Random], Any], ...] = (
     lambda dice: dice.choice([True, False]),
     lambda dice: dice.choice([0, -1, 2**31, 2**53 + 1, 2**63, 2**64, -(10**40), 10**400]),
     lambda dice: dice.choice([0.0, -1e308, 1e308, 5e-324, 1.5]),
-    lambda dice: dice.choice(["", "\ud800", "\udfff\ud83d", "\x00", "a" * 20_000, "\u202e\r\n\u2028", "NaN"]),
+    lambda dice: dice.choice(
+        ["", "0001-01-01T00:00:00", "\ud800", "\udfff\ud83d", "\x00", "a" * 20_000, "\u202e\r\n\u2028", "NaN"]
+    ),
     lambda dice: [],
     lambda dice: {},
     lambda dice: [[{"a": [None]}]] * 50,
@@ -163,6 +165,7 @@ def _damaged_markdown(text: str, dice: random.Random) -> bytes:
             dice.choice(
                 [
                     *lines,
+                    "<!-- draftlight: question 0001-01-01T00:00:00 -->",
                     "<!-- draftlight: question 9999-99-99 -->",
                     "<!-- draftlight: question 0001-01-01T00:00:00+23:59 -->",
                     '<!-- draftlight: attachment "\\ud800" -->',

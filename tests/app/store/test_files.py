@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -141,3 +143,11 @@ def test_an_attachment_without_a_name_that_can_be_read_is_called_as_it_stands() 
     text = f"<!-- draftlight: question -->\nHello\n<!-- draftlight: attachment {nested} -->\nText"
     attachment = from_markdown(text).turns[0].user.attachments[0]
     assert (attachment.name, attachment.text) == (nested, "Text")
+
+
+def test_a_time_that_cannot_be_sorted_by_is_not_taken_in() -> None:
+    text = "<!-- draftlight: question 0001-01-01T00:00:00 -->\nHello"
+    assert from_markdown(text).turns[0].asked is None
+    early = replace(chat_of(1, 0), created=datetime(1, 1, 1))
+    with pytest.raises(TransferError, match="cannot be saved"):
+        from_json(to_json([early]))
