@@ -87,7 +87,7 @@ def test_a_worker_runs_nothing_of_the_current_folder(
 def test_no_other_command_of_a_child_does(trap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trap)
     monkeypatch.setenv("PYTHONPATH", os.pathsep)
-    plan = SweepPlan("nothing-here", ("off",), (), ("code",), 1, 8)
+    plan = SweepPlan("nothing-here", ("auto",), (), ("code",), 1, 8)
     download = child_command("--download", "../no name")
     listening, held = os.pipe()  # both end when their parent is gone
     for command in (sweep_command(plan, trap / "out"), download):

@@ -58,6 +58,7 @@ def test_the_familys_own_table_needs_no_name(
     toy_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    toy_engine.try_out()
     prompt = prompt_with_repetition(random.Random(0))
     expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
     built_dir().mkdir(parents=True)
@@ -82,6 +83,7 @@ def test_a_damaged_table_of_the_family_is_told(
     toy_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    toy_engine.try_out()
     built_dir().mkdir(parents=True)
     (built_dir() / "bad.frozen.safetensors").write_bytes(b"nothing")
     _, finished = run(toy_engine, [5, 6, 7, 8] * 6, settings(**{"drafting.drafter": "cacheback"}))
