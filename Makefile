@@ -11,7 +11,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-core test-window test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: bench-prefill bench-quality attack starter-verdict
+.PHONY: bench-prefill bench-quality attack models-table starter-verdict
 .PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
@@ -56,6 +56,10 @@ e2e: setup ## Try it as a new user would, on a virtual display (needs Xvfb and x
 
 attack: setup ## Attack it: kills, damaged files, hostile documents and more (an hour at most; OUT=dir)
 	@$(BIN)/python -m tests.attack --out $(OUT)/attack
+
+models-table: setup ## Try every model type on tiny models and write docs/models.md (half an hour; OUT=dir)
+	@$(BIN)/python -m tests.attack architectures --out $(OUT)/attack
+	@$(BIN)/python -m tests.attack.models_table $(OUT)/attack/architectures.jsonl
 
 starter-verdict: setup ## Try the starter model out anew and write the verdict that ships
 	@$(BIN)/python -m tests.attack.starter_verdict

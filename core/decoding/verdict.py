@@ -7,10 +7,11 @@ processor). Until there is one:
 
     trees    are not verified; chains are. One verdict ships: the starter's
              (`resources/decoding/verdicts.json`, written by `make starter-verdict`).
-    chains   are verified for the architectures on which the conformance tests try all drafters
-             (`resources/decoding/tried.json`, the names in `tests.core.architectures`), unless the
-             config asks for rotary scaling by the length. Others do not speculate, nor go on with a
-             prefix, until they were tried: a wrong answer costs more than some slow seconds.
+    chains   are verified for the architectures on which all drafters were tried without a difference
+             (`resources/decoding/tried.json`: the names in `tests.core.architectures`, and those that
+             `docs/models.md` shows), unless the config asks for rotary scaling by the length. Others do
+             not speculate, nor go on with a prefix, until they were tried: a wrong answer costs more
+             than some slow seconds.
 
 Worker's main thread.
 """

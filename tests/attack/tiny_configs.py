@@ -225,7 +225,7 @@ NOT_BUILT: Mapping[str, str] = {
 }
 
 _FULL: Mapping[str, Any] = {"layer_types": ["full_attention"] * 4}
-_SLIDING: Mapping[str, Any] = {"layer_types": ["sliding_attention"] * 4}
+_SLIDING: Mapping[str, Any] = {"layer_types": [*["sliding_attention"] * 3, "full_attention"]}
 _UNTIED: Mapping[str, Any] = {"tie_word_embeddings": False}
 _ONE_KV_HEAD: Mapping[str, Any] = {"num_key_value_heads": 1}
 _NO_GROUPS: Mapping[str, Any] = {"num_key_value_heads": 4}

@@ -141,5 +141,6 @@ def test_past_what_agreed_nothing_is_drafted_or_reused(engine: Engine) -> None:
     assert asked(engine, **{"sampling.max_tokens": 18}).effective.drafter == "auto"
 
 
-def test_architectures_known_to_be_fine_are_those_that_conformance_tries() -> None:
-    assert verdict_module._tried() == set(ARCHITECTURES)
+def test_architectures_that_conformance_tries_are_known_to_be_fine() -> None:
+    """The others of the list are held to `docs/models.md`, see `tests.attack.test_models_table`."""
+    assert verdict_module._tried() > set(ARCHITECTURES)
