@@ -95,7 +95,9 @@ class PreferencesFile:
 
     def _read(self, path: Path) -> None:
         try:
-            self._now = forgiving(msgspec.json.decode(path.read_bytes()), Preferences)
+            found: Preferences = forgiving(msgspec.json.decode(path.read_bytes()), Preferences)
+            refused = apply(Settings(), found.defaults)[1]
+            self._now = replace(found, defaults=tuple(each for each in found.defaults if each not in refused))
         except (OSError, ValueError, RecursionError) as error:
             self.problem = _reason(error)
             with contextlib.suppress(OSError):

@@ -222,7 +222,7 @@ def _damaged_json(data: bytes, dice: random.Random) -> bytes:
             other, other_key = dice.choice(places)
             holder[key] = json.loads(json.dumps(other[other_key]))
         elif kind == 3:
-            for _ in range(dice.choice([1, 30, 400])):
+            for _ in range(dice.choice([1, 30, 150])):
                 holder[key] = [holder[key]] if dice.random() < 0.5 else {"a": holder[key]}
         else:
             holder[key] = dice.choice(_VALUES)(dice)

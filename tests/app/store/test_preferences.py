@@ -113,3 +113,14 @@ def test_a_place_beyond_any_desktop_is_forgotten(tmp_path: Path) -> None:
         '{"open_chat": "c1", "window": {"x": 3000000000, "y": 0, "width": 900, "height": 700}}'
     )
     assert PreferencesFile(tmp_path).now == Preferences(open_chat="c1")
+
+
+def test_a_default_that_no_setting_takes_does_not_stop_the_others_from_being_kept(tmp_path: Path) -> None:
+    deep = '{"a": ' * 400 + "1" + "}" * 400
+    (tmp_path / "preferences.json").write_text(
+        '{"defaults": [{"key": "a.b", "value": ' + deep + '}, {"key": "ngram_simple.k", "value": 5}]}'
+    )
+    file = PreferencesFile(tmp_path)
+    assert file.now.defaults == (Override("ngram_simple.k", 5),)
+    file.change(open_chat="c1")
+    assert PreferencesFile(tmp_path).now == file.now
