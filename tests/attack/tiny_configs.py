@@ -182,7 +182,15 @@ _OWN: Mapping[str, Mapping[str, Any]] = {
             "long_factor": [1.0, 1.5, 2.0, 4.0],
         }
     },
-    "minimax_m3_vl": {"moe_layer_freq": [0, 1, 1, 1]},
+    # Blocks far shorter than the texts, so that some of them are left out.
+    "minimax_m3_vl": {
+        "moe_layer_freq": [0, 1, 1, 1],
+        "sparse_attention_freq": [0, 1, 0, 1],
+        "index_n_heads": 2,
+        "index_head_dim": 8,
+        "index_block_size": 8,
+        "index_topk_blocks": 3,
+    },
     "ministral3": {"rope_parameters": _YARN},
     "mistral3": {"text_config": "llama"},
     "mistral4": {"rope_parameters": _YARN},
