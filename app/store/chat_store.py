@@ -219,7 +219,10 @@ class ChatStore:
             if not schema.make_words(self._connection, self.full_text):
                 return
             for summary in self.summaries():
-                chat = self.load(summary.id)
+                try:
+                    chat = self.load(summary.id)
+                except KeyError:
+                    raise ChecksumError("a chat that is listed is not to be found") from None
                 for place, turn in enumerate(chat.turns):
                     self._write_words(self._row_id(chat.id, place), chat, place, turn)
 

@@ -212,6 +212,8 @@ def _damaged_json(data: bytes, dice: random.Random) -> bytes:
     root = json.loads(data)
     for _ in range(dice.choice([1, 1, 1, 2, 5])):
         places = list(_places(root))
+        if not places:  # nothing is left to damage
+            break
         holder, key = dice.choice(places)
         kind = dice.randrange(5)
         if kind == 0 and isinstance(holder, dict):

@@ -19,6 +19,7 @@ from app.session.chats import Chats
 from app.session.conversation import Conversation
 from app.store.chat_store import ChatStore
 from app.store.library import Library
+from app.store.rows import Rows
 from core.events import Message
 from tests.app.store.chats import NOON, chat_of
 
@@ -363,3 +364,16 @@ def test_an_answer_that_is_gone_counts_as_lost(folder: Path, libraries: list[Lib
     library = opened(folder, libraries)
     library.load("c1")
     assert (library.condition.state, library.condition.lost) == ("damaged", 1)
+
+
+def test_a_chat_that_is_listed_and_not_to_be_found_is_damage(
+    folder: Path, libraries: list[Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(folder, chat_of(1), chat_of(2))
+    store = ChatStore(folder / "chats.db")
+    store.connection.execute("DELETE FROM facts")  # so that all words are looked at again
+    store.close()
+    head = Rows.head
+    monkeypatch.setattr(Rows, "head", lambda rows, chat: None if chat == "c1" else head(rows, chat))
+    library = opened(folder, libraries)
+    assert library.condition.state == "damaged"
