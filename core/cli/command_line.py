@@ -7,7 +7,7 @@ import importlib.metadata
 import sys
 from collections.abc import Sequence
 
-from core.cli import bench, doctor, generate, json_lines, models, settings, tables, window
+from core.cli import bench, completion, doctor, generate, json_lines, models, settings, tables, window
 from core.cli.config import read_config
 from core.cli.output import OutputGoneError, guarded_output
 from core.cli.parser import Parser, UsageError, add_command
@@ -77,5 +77,8 @@ def parser() -> argparse.ArgumentParser:
     bench.add_arguments(add_command(commands, "bench", "measure"))
     doctor.add_arguments(
         add_command(commands, "doctor", "what is installed, what is fast, what is not and why")
+    )
+    completion.add_arguments(
+        add_command(commands, "completion", "a script that completes commands, flags and values in a shell")
     )
     return root
