@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -123,10 +124,10 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     found: list[bool] = []
     send = WorkerLink.send
 
-    def heard(link: WorkerLink, command: Command) -> None:
+    def heard(link: WorkerLink, command: Command, after: Callable[[], Awaitable[None]] | None = None) -> None:
         if isinstance(command, StandStill):
             found.append(command.wanted)
-        send(link, command)
+        send(link, command, after)
 
     monkeypatch.setattr(WorkerLink, "send", heard)
     return found
