@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TypeVar
 from core.events import Command, Generate, Message
 from core.settings import Settings, assign
 from core.worker.client import Heard, WorkerClient, WorkerExited
+from tests.attack.worker_forks import ForkingLoop, alone, import_worker
 
 T = TypeVar("T")
 
@@ -34,7 +36,11 @@ class WorkerTalk:
         self._events: AsyncIterator[Heard] = self.client.events()
         self.heard: list[Heard] = []
 
-    def start(self) -> None:
+    def start(self, *, cold: bool = True) -> None:
+        """Unless `cold`, the worker is a fork, where the talk has a loop that forks."""
+        loop = self._runner.get_loop()
+        if isinstance(loop, ForkingLoop):
+            loop.cold = cold
         self.client = WorkerClient(silence_s=self._silence_s)
         self._runner.run(self.client.start())
         self._events = self.client.events()
@@ -93,14 +99,23 @@ class WorkerTalk:
 
 
 @contextlib.contextmanager
-def talking(silence_s: float = 15.0) -> Iterator[tuple[WorkerTalk, Path]]:
-    """A talk that has not begun, and a folder of its own with the toy model in `toy`."""
-    from tests.core.toy import write_toy_model
+def talking(silence_s: float = 15.0, *, forks: bool = False) -> Iterator[tuple[WorkerTalk, Path]]:
+    """A talk that has not begun, and a folder of its own with the toy model in `toy`.
 
+    With `forks`, workers are forks of this process where the system allows it (see `worker_forks`).
+    """
+    forks = forks and sys.platform == "linux"
     before = os.environ.get("DRAFTLIGHT_HOME")
-    with tempfile.TemporaryDirectory(prefix="draftlight-attack-") as name, asyncio.Runner() as runner:
+    with (
+        tempfile.TemporaryDirectory(prefix="draftlight-attack-") as name,
+        asyncio.Runner(loop_factory=ForkingLoop if forks else None) as runner,
+    ):
         folder = Path(name)
-        write_toy_model(folder / "toy")
+        if forks:
+            import_worker()
+            alone(lambda: _write_toy(folder / "toy"))
+        else:
+            _write_toy(folder / "toy")
         os.environ["DRAFTLIGHT_HOME"] = str(folder / "home")
         talk = WorkerTalk(runner, silence_s=silence_s)
         try:
@@ -111,6 +126,12 @@ def talking(silence_s: float = 15.0) -> Iterator[tuple[WorkerTalk, Path]]:
                 del os.environ["DRAFTLIGHT_HOME"]
             else:
                 os.environ["DRAFTLIGHT_HOME"] = before
+
+
+def _write_toy(folder: Path) -> None:
+    from tests.core.toy import write_toy_model
+
+    write_toy_model(folder)
 
 
 def ask(request: str, text: str, **values: object) -> Generate:
