@@ -116,6 +116,15 @@ class BrokenLogitsError(RequestError):
         )
 
 
+class ChatTemplateError(ModelError):
+    """A model's chat template gives no prompt: it refuses, or takes more time or memory than it may."""
+
+    code = "bad-chat-template"
+
+    def __init__(self, model: str, what: str, hint: str) -> None:
+        super().__init__(f"The chat template of {model} {what}.", hint)
+
+
 class DownloadError(ModelError):
     """A download cannot go on. What arrived is kept."""
 

@@ -26,6 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.documents.child import main as read
 
         return read(arguments[1:])
+    if arguments[:1] == ["--template"]:
+        from core.models.template_child import main as template
+
+        return template(arguments[1:])
     try:
         from core.cli.command_line import run
 

@@ -35,6 +35,7 @@ from core.models.naming import base_name, display_name, is_hub_name
 from core.models.need import context_tokens
 from core.models.places import find
 from core.models.starter import STARTER, ensure_starter
+from core.models.template import renderer
 
 Progress = Callable[[str, float | None], None]
 
@@ -71,6 +72,8 @@ def load(
     need = check_fits(checked, machine())
     progress("Reading the tokenizer", 0.3)
     tokenizer = _tokenizer(folder)
+    if tokenizer.has_chat_template:
+        renderer().start()
     progress("Reading the weights", 0.5)
     try:
         model, _ = load_model(folder, lazy=True)

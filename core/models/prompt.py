@@ -7,13 +7,17 @@ sparse reading knows template from document and the reading map finds its charac
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
+from transformers import PreTrainedTokenizerBase
 
-from core.errors import EmptyPromptError, ModelError, RequestError
+from core.errors import EmptyPromptError, RequestError
 from core.events import Message, ModelInfo
+from core.models.naming import base_name, readable
+from core.models.template import refused, renderer
 from core.text import well_formed, well_formed_record
 
 # About as many words as `core.prefill.layout` takes tokens for the question.
@@ -79,7 +83,7 @@ def render(tokenizer: TokenizerWrapper, messages: Sequence[Message], system_prom
 
     A message's attachments come before its own words, each under its name. A tokenizer without
     a chat template gets the plain texts. Raises `EmptyPromptError` if the last message says
-    nothing, `ModelError` if the template refuses the conversation.
+    nothing, `ChatTemplateError` if the template refuses the conversation or goes beyond its bounds.
     """
     messages, system_prompt = well_formed_record(tuple(messages)), well_formed(system_prompt)
     if not messages or messages[-1].role != "user" or not _says_something(messages[-1]):
@@ -111,15 +115,35 @@ def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> list[tuple[int, int]
 
 
 def _templated(tokenizer: TokenizerWrapper, turns: list[dict[str, str]]) -> tuple[str, list[int]]:
+    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
+    name = readable(base_name(Path(str(getattr(inner, "name_or_path", "") or "this model"))))
+    if not _is_of_the_folder(tokenizer, inner):
+        try:
+            text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+            ids = tokenizer.apply_chat_template(turns, add_generation_prompt=True)
+        except Exception as error:  # libraries raise their own kinds
+            raise refused(name, str(error)) from error
+        return str(text), [int(i) for i in ids]
     try:
-        text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        ids = tokenizer.apply_chat_template(turns, add_generation_prompt=True)
-    except Exception as error:  # templates raise jinja2's and their own kinds
-        raise ModelError(
-            f"The model's chat template refuses this conversation: {error}.",
-            "Some models take no system prompt, or need question and answer to alternate.",
-        ) from error
-    return str(text), [int(i) for i in ids]
+        template = inner.get_chat_template()
+        # What mlx-lm and transformers give a template.
+        named = {
+            **inner.special_tokens_map,
+            "enable_thinking": tokenizer.has_thinking,
+            "tools": None,
+            "documents": None,
+            "add_generation_prompt": True,
+        }
+        text = renderer().render(name, template, turns, named)
+        return text, [int(i) for i in inner(text, add_special_tokens=False)["input_ids"]]
+    except ValueError as error:  # none of several templates is the default one, or a text that has no ids
+        raise refused(name, str(error)) from error
+
+
+def _is_of_the_folder(tokenizer: TokenizerWrapper, inner: Any) -> bool:
+    """Whether the template is the folder's, and not code of mlx-lm or transformers."""
+    own: Any = getattr(tokenizer, "_chat_template", None)
+    return own is None and type(inner).apply_chat_template is PreTrainedTokenizerBase.apply_chat_template
 
 
 def _placed(text: str, pieces: Sequence[_Piece]) -> tuple[Region, ...]:

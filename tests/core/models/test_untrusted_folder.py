@@ -1,8 +1,11 @@
-"""A model folder is somebody's file: no code in it is run, and a quantisation that lies does no harm."""
+"""A model folder is somebody's file: no code in it is run, a chat template has bounds, and a quantisation
+that lies does no harm."""
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,13 @@ import mlx.nn as nn
 import pytest
 from mlx.utils import tree_flatten
 
-from core.errors import ModelError
+from core.errors import ChatTemplateError, ModelError
+from core.events import Message
+from core.models import loader, prompt
 from core.models.loader import load
-from tests.core.toy import toy_config, toy_model, write_toy_model
+from core.models.prompt import render
+from core.models.template import TemplateRenderer
+from tests.core.toy import TEMPLATE, toy_config, toy_model, write_toy_model
 
 
 @pytest.fixture
@@ -89,3 +96,56 @@ def test_a_quantisation_that_lies_is_refused_or_read_off_the_weights(
     except ModelError:
         return
     assert mx.array_equal(found, honest)
+
+
+def answer(folder: Path) -> list[int]:
+    tokenizer = load(str(folder)).tokenizer
+    return render(tokenizer, [Message("user", "Hello")]).ids
+
+
+@pytest.fixture
+def bounded(monkeypatch: pytest.MonkeyPatch) -> Iterator[TemplateRenderer]:
+    """With a second's patience."""
+    made = TemplateRenderer(render_s=1.0, memory_bytes=128 * 2**20)
+    monkeypatch.setattr(loader, "renderer", lambda: made)
+    monkeypatch.setattr(prompt, "renderer", lambda: made)
+    yield made
+    made.close()
+
+
+RANGES = "{% for i in range(100000) %}" * 3 + "{% endfor %}" * 3
+DOUBLED = "{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
+LISTED = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (RANGES, "was not done after 1 s"),
+        ("{{ 10 ** (10 ** 9) }}", "was not done after 1 s|MB of memory"),
+        ("{{ 'a' * 10 ** 9 }}", "takes more than 128 MB of memory"),
+        ("{{ 'a' | center(10 ** 9) }}", "takes more than 128 MB of memory"),
+        (DOUBLED, "takes more than 128 MB of memory"),
+        (LISTED, "takes more than 128 MB of memory"),
+        ("{{ range(10 ** 9) | list }}", "Range too big"),
+        ("{{ 'a' * 10 ** 7 }}", "writes more than 1,000,040 characters"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recursion"),
+        ("{{ raise_exception('No system prompt') }}", "No system prompt"),
+        ("{{ messages.append(1) }}", "unsafe"),
+        ("{% set n = namespace(__class__=1) %}", "a namespace takes no name"),
+        ("{{ ().__class__.__base__.__subclasses__() }}", "unsafe"),
+        ("{% if %}", "."),
+    ],
+)
+def test_a_template_beyond_its_bounds_is_an_error_and_not_a_hang(
+    folder: Path, bounded: TemplateRenderer, body: str, says: str
+) -> None:
+    honest = answer(folder)
+    change(folder / "tokenizer_config.json", chat_template=body + TEMPLATE)
+    began = time.monotonic()
+    with pytest.raises(ChatTemplateError, match=says) as caught:
+        answer(folder)
+    assert time.monotonic() - began < 20
+    assert caught.value.message.startswith("The chat template of model ")
+    change(folder / "tokenizer_config.json", chat_template=TEMPLATE)
+    assert answer(folder) == honest

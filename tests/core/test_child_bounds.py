@@ -1,4 +1,4 @@
-"""The bounds that a reader sets itself, on systems that set none for it."""
+"""The bounds that a child sets itself, on systems that set none for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 # In a process of its own: what is watched is the most that a process ever held.
 _HOLDS_MUCH = """
 import threading
-from core.documents.child import held_bytes, watch
+from core.child_bounds import held_bytes, watch
 
 noticed = threading.Event()
 watcher = watch(held_bytes() + 50_000_000, noticed.set)
