@@ -8,7 +8,7 @@ from core.errors import Kind
 from core.events.wire import Wire
 
 PROTOCOL = 1
-Activity = Literal["empty", "loading", "ready", "prefilling", "decoding"]
+Activity = Literal["empty", "loading", "ready", "prefilling", "decoding", "saving"]
 
 
 class Shutdown(Wire, frozen=True):
@@ -35,7 +35,10 @@ class Hello(Wire, frozen=True):
 
 
 class Heartbeat(Wire, frozen=True):
-    """Sign of life of the process. `stalled_s`: seconds since the main thread last moved on."""
+    """Sign of life of the process. `stalled_s`: seconds since the main thread last moved on.
+
+    It goes on while the process ends; one that is `saving` then must not be killed yet.
+    """
 
     activity: Activity
     stalled_s: float

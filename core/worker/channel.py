@@ -30,17 +30,23 @@ class Channel:
         os.close(devnull)
         sys.stdout = sys.stderr
         self._lock = threading.Lock()
+        self._outlives = False
+
+    def outlive(self) -> None:
+        """From now on a closed pipe ends nothing: what is under way is finished, though nobody listens."""
+        self._outlives = True
 
     def send(self, event: Event) -> None:
-        """Write one event, from any thread. A closed pipe means the window is gone: exit."""
+        """Write one event, from any thread. A closed pipe means the window is gone: exit, unless outlived."""
         line = encode(event)
         try:
             with self._lock:
                 view = memoryview(line)
                 while view:
                     view = view[self._out.write(view) or 0 :]
-        except (BrokenPipeError, OSError):
-            os._exit(0)
+        except OSError:
+            if not self._outlives:
+                os._exit(0)
 
     def commands(self) -> Iterator[Command]:
         """Commands until the other end closes. A bad line is answered with `failed` and skipped."""

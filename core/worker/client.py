@@ -5,6 +5,7 @@ called on that loop. It restarts nothing and interprets nothing: `events()` yiel
 worker said, and last of all one `WorkerExited`. A worker that falls silent for `silence_s`
 seconds yields one `WorkerSilent`; whoever listens decides whether to kill it. Silence is counted
 in short waits of this process: while it was asleep or stopped, it could have heard nothing.
+The worker is heard whether or not somebody listens: `stop()` must know that it is saving.
 Never imports mlx.
 """
 
@@ -20,12 +21,16 @@ from msgspec import Struct
 
 from core.children import CHILD_FOLDER, child_command, child_environment
 from core.errors import ProtocolError, WorkerError
-from core.events import Command, Event, Shutdown, decode_event, encode
+from core.events import Command, Event, Heartbeat, Shutdown, decode_event, encode
 from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG
 
 _LOG_LINES = 200
 # A pause of this process, however long, passes for one of these waits.
 _WAITS_OF_A_SILENCE = 10
+# A worker that is being stopped and saves says so once a second. This long after it last did, or this
+# long after it was asked to end, it is killed all the same.
+_SAVING_HEARD_S = 5.0
+_SAVING_LIMIT_S = 30.0
 
 
 class WorkerExited(Struct, frozen=True):
@@ -64,7 +69,10 @@ class WorkerClient:
         self._command = list(command or worker_command())
         self._silence_s = silence_s
         self._process: asyncio.subprocess.Process | None = None
+        self._heard: asyncio.Queue[Heard] = asyncio.Queue()
+        self._event_task: asyncio.Task[None] | None = None
         self._stderr_task: asyncio.Task[None] | None = None
+        self._saving_at: float | None = None
         self._log: deque[str] = deque(maxlen=_LOG_LINES)
         self._stopping = False
 
@@ -95,6 +103,7 @@ class WorkerClient:
                 f"The worker could not be started: {error}.", "Reinstall Draftlight."
             ) from error
         self._stderr_task = asyncio.ensure_future(self._read_stderr())
+        self._event_task = asyncio.ensure_future(self._read_events())
 
     async def send(self, command: Command) -> None:
         """Write one command. Raises `WorkerError` if the process is gone."""
@@ -109,9 +118,57 @@ class WorkerClient:
 
     async def events(self) -> AsyncIterator[Heard]:
         """All that is heard, in order, ending with `WorkerExited`. Iterate once."""
-        process = self._process
-        if process is None or process.stdout is None:
+        if self._process is None:
             raise WorkerError("The worker was not started.", "Call start() first.")
+        while True:
+            heard = await self._heard.get()
+            yield heard
+            if isinstance(heard, WorkerExited):
+                return
+
+    async def stop(self, timeout_s: float = 5.0) -> None:
+        """Ask for an orderly end; kill after `timeout_s`, but wait while the worker says that it saves.
+
+        Safe to call twice or before `start()`.
+        """
+        process = self._process
+        if process is None:
+            return
+        self._stopping = True
+        if process.returncode is None:
+            if process.stdin is not None:
+                # Not drained: a worker that is stuck reads nothing.
+                process.stdin.write(encode(Shutdown()))
+            await self._wait(process, timeout_s)
+        for task in (self._event_task, self._stderr_task):
+            if task:
+                await task
+
+    async def _wait(self, process: asyncio.subprocess.Process, timeout_s: float) -> None:
+        """Until the process has ended; it is killed when its time is up."""
+        clock = asyncio.get_running_loop().time
+        asked_at = clock()
+        ending = asyncio.ensure_future(process.wait())
+        while not ending.done():
+            until = asked_at + timeout_s
+            if self._saving_at is not None:
+                until = max(until, min(self._saving_at + _SAVING_HEARD_S, asked_at + _SAVING_LIMIT_S))
+            left_s = until - clock()
+            if left_s <= 0:
+                self.kill()
+            await asyncio.wait({ending}, timeout=left_s if left_s > 0 else None)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self._process and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def _read_events(self) -> None:
+        """Whatever is heard, for `events()`, to the end of the process."""
+        process = self._process
+        assert process is not None
+        assert process.stdout is not None
         reading: asyncio.Task[bytes] = asyncio.ensure_future(process.stdout.readline())
         try:
             wait_s, waits = self._silence_s / _WAITS_OF_A_SILENCE, 0
@@ -121,53 +178,37 @@ class WorkerClient:
                 if not done:
                     waits += 1
                     if waits == _WAITS_OF_A_SILENCE:
-                        yield WorkerSilent(self._silence_s)
+                        self._heard.put_nowait(WorkerSilent(self._silence_s))
                     continue
                 waits = 0
                 try:
                     line = reading.result()
                 except ValueError:  # longer than the limit: the stream has dropped what it held
                     reading = asyncio.ensure_future(process.stdout.readline())
-                    yield BadLine(TOO_LONG)
+                    self._heard.put_nowait(BadLine(TOO_LONG))
                     continue
                 if not line:
                     break
                 reading = asyncio.ensure_future(process.stdout.readline())
-                try:
-                    heard: Heard = decode_event(line)
-                except ProtocolError as error:
-                    heard = BadLine(error.message)
-                yield heard
+                self._heard.put_nowait(self._decoded(line))
             returncode = await process.wait()
             if self._stderr_task:
                 await self._stderr_task
-            yield WorkerExited(returncode, _signal_name(returncode), self.log, self._stopping)
+            self._heard.put_nowait(
+                WorkerExited(returncode, _signal_name(returncode), self.log, self._stopping)
+            )
         finally:
             reading.cancel()
 
-    async def stop(self, timeout_s: float = 5.0) -> None:
-        """Ask for an orderly end; kill after `timeout_s`. Safe to call twice or before `start()`."""
-        process = self._process
-        if process is None:
-            return
-        self._stopping = True
-        if process.returncode is None:
-            with contextlib.suppress(WorkerError):
-                await self.send(Shutdown())
-            try:
-                await asyncio.wait_for(process.wait(), timeout_s)
-            except TimeoutError:
-                self.kill()
-                await process.wait()
-        if self._stderr_task:
-            await self._stderr_task
-            self._stderr_task = None
-
-    def kill(self) -> None:
-        """End the process at once."""
-        if self._process and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+    def _decoded(self, line: bytes) -> Heard:
+        try:
+            event = decode_event(line)
+        except ProtocolError as error:
+            return BadLine(error.message)
+        if isinstance(event, Heartbeat):
+            saving = event.activity == "saving"
+            self._saving_at = asyncio.get_running_loop().time() if saving else None
+        return event
 
     async def _read_stderr(self) -> None:
         assert self._process is not None

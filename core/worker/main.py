@@ -113,6 +113,7 @@ class _Worker:
         self._cancelled: set[str] = set()
         self._closing = threading.Event()
         self._leaving = threading.Event()
+        self._ended = threading.Event()
         self._still = False
         self._activity: Activity = "empty"
         self._moved_at = self._clock()
@@ -129,8 +130,13 @@ class _Worker:
             self._run(command)
         self._closing.set()
         self._leaving.set()
-        self._models.close()
-        self._engine.close()
+        self._channel.outlive()
+        try:
+            self._models.close()
+            self._saves()
+            self._engine.close()
+        finally:
+            self._ended.set()
         heart.join()
         return 0
 
@@ -152,15 +158,18 @@ class _Worker:
                 case ListTables():
                     self._list_tables(request)
                 case SaveTables():
+                    self._saves()
                     self._done(request, "save", self._engine.memory.save())
                 case LoadTables(_, previous):
                     self._done(request, "load", self._engine.memory.load(previous=previous))
                 case ResetTable(_, family):
                     self._done(request, "reset", self._engine.erase_learned(family))
                 case ExportTable(_, family, n, slots, path, replace):
+                    self._saves()
                     done = self._engine.memory.export(family, n, slots, Path(path), replace=replace)
                     self._done(request, "export", done)
                 case ImportTable(_, path):
+                    self._saves()
                     self._done(request, "import", self._engine.memory.import_(Path(path)))
                 case Rehearse(_, wanted):
                     self._engine.rehearse(wanted)
@@ -255,6 +264,14 @@ class _Worker:
         self._activity = activity
         self._moved_at = self._clock()
 
+    def _saves(self) -> None:
+        """Said at once: who wants this process to end waits for it."""
+        self._set("saving")
+        self._channel.send(self._heartbeat())
+
+    def _is_saving(self) -> bool:
+        return self._activity == "saving" or self._engine.memory.is_writing()
+
     # ---- reader thread
 
     def _read(self) -> None:
@@ -266,11 +283,12 @@ class _Worker:
                     self._closing.set()
                 self._in_use.coming(*_wanted_models(command))
                 self._queue.put(command)
+        self._channel.outlive()
         self._closing.set()
         self._queue.put(Shutdown())
         time.sleep(_ORPHAN_GRACE_S)
         waited_s = _ORPHAN_GRACE_S
-        while (self._leaving.is_set() or self._engine.memory.is_writing()) and waited_s < _SAVING_GRACE_S:
+        while (self._leaving.is_set() or self._is_saving()) and waited_s < _SAVING_GRACE_S:
             time.sleep(_LOOK_S)
             waited_s += _LOOK_S
         os._exit(0)
@@ -279,7 +297,7 @@ class _Worker:
 
     def _beat(self) -> None:
         ticks = 0
-        while not self._closing.wait(TICK_S):
+        while not self._ended.wait(TICK_S):
             self._clock.tick()
             ticks += 1
             if ticks % _TICKS_A_BEAT == 0:
@@ -288,9 +306,10 @@ class _Worker:
     def _heartbeat(self) -> Event:
         from core.models import memory
 
-        busy = self._activity in ("loading", "prefilling", "decoding")
+        activity = "saving" if self._closing.is_set() and self._is_saving() else self._activity
+        busy = activity in ("loading", "prefilling", "decoding")
         stalled_s = self._clock() - self._moved_at if busy else 0.0
-        return Heartbeat(self._activity, stalled_s, memory.used_bytes(), memory.limit_bytes())
+        return Heartbeat(activity, stalled_s, memory.used_bytes(), memory.limit_bytes())
 
     def _hello(self) -> Hello:
         import importlib.metadata

@@ -1,46 +1,125 @@
-"""The worker's end when its window is gone: what is being saved is saved."""
+"""The worker's end, asked for or because its window is gone: what is being saved is saved."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from core.events import Finished, LoadModel, ModelLoaded
+from core.errors import WorkerError
+from core.events import Finished, Heartbeat, LoadModel, ModelLoaded
+from core.worker import client
 from core.worker.client import WorkerExited
-from tests.core.worker.test_worker import ask, worker
+from tests.core.worker.test_worker import Conversation, ask, worker
 
-# A disk that takes two seconds for each file, in a worker that waits half a second for a forward.
+# A disk that takes some seconds for each file, in a worker that waits half a second for a forward.
 _SLOW = (
     "import os, sys, time\n"
     "sync = os.fsync\n"
-    "os.fsync = lambda file: (time.sleep(2), sync(file))[1]\n"
+    "os.fsync = lambda file: (time.sleep({0}), sync(file))[1]\n"
     "import core.worker.main as worker\n"
     "worker._ORPHAN_GRACE_S = 0.5\n"
     "sys.exit(worker.main())\n"
 )
 
 
+# A worker that says that it saves, `{0}` times, and never ends.
+_SAVES_ON = (
+    "import signal, time\n"
+    "from core.events import Heartbeat, encode\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "for _ in range({0}):\n"
+    "    print(encode(Heartbeat('saving', 0.0, 1, 2)).decode(), end='', flush=True)\n"
+    "    time.sleep(0.1)\n"
+    "time.sleep(60)\n"
+)
+
+
+def _python(code: str, value: object) -> list[str]:
+    return [sys.executable, "-c", code.format(value)]
+
+
+def _run(life: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(life(), 60))
+
+
+async def _learn(talk: Conversation, toy_folder: Path) -> None:
+    await talk.client.send(LoadModel(str(toy_folder)))
+    await talk.until(ModelLoaded)
+    await talk.client.send(ask("r", **{"drafting.drafter": "ngram-mod"}))
+    await talk.until(Finished)
+
+
+def _check_saved(home: Path) -> None:
+    files = sorted(file.name for file in (home / "data" / "tables").iterdir())
+    assert any("-n" in name and name.endswith(".safetensors") for name in files), files
+    assert not [name for name in files if name.endswith(".tmp")]
+
+
+@pytest.mark.parametrize("closed", [("stdin",), ("stdin", "stdout")])
 def test_a_save_under_way_is_finished(
-    tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
+    closed: tuple[str, ...], tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
 
     async def life() -> None:
-        async with worker(command=[sys.executable, "-c", _SLOW]) as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.until(ModelLoaded)
-            await talk.client.send(ask("r", **{"drafting.drafter": "ngram-mod"}))
-            await talk.until(Finished)
+        async with worker(command=_python(_SLOW, 1.5)) as talk:
+            await _learn(talk, toy_folder)
             process = talk.client._process
             assert process is not None
             assert process.stdin is not None
             process.stdin.close()
-            assert (await talk.until(WorkerExited, 30)).returncode == 0
+            if "stdout" in closed:
+                process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
+            assert await asyncio.wait_for(process.wait(), 30) == 0
 
-    asyncio.run(asyncio.wait_for(life(), 60))
-    files = sorted(file.name for file in (tmp_path / "data" / "tables").iterdir())
-    assert any("-n" in name and name.endswith(".safetensors") for name in files), files
-    assert not [name for name in files if name.endswith(".tmp")]
+    _run(life)
+    _check_saved(tmp_path)
+
+
+def test_stop_waits_for_a_save(tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+
+    async def life() -> None:
+        async with worker(command=_python(_SLOW, 1.5)) as talk:
+            await _learn(talk, toy_folder)
+            await talk.client.stop(timeout_s=0.5)
+            exited = await talk.until(WorkerExited, 1)
+            assert (exited.returncode, exited.expected) == (0, True)
+
+    _run(life)
+    _check_saved(tmp_path)
+
+
+@pytest.mark.parametrize(("beats", "least_s"), [(600, 2.0), (1, 0.5)])
+def test_no_save_keeps_a_worker_for_ever(beats: int, least_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_SAVING_LIMIT_S", 2.0)
+    monkeypatch.setattr(client, "_SAVING_HEARD_S", 0.5)
+
+    async def life() -> None:
+        async with worker(command=_python(_SAVES_ON, beats)) as talk:
+            await talk.until(Heartbeat)
+            started = time.monotonic()
+            await talk.client.stop(timeout_s=0.1)
+            assert least_s * 0.9 < time.monotonic() - started < least_s + 3
+            assert (await talk.until(WorkerExited, 1)).signal_name == "SIGKILL"
+
+    _run(life)
+
+
+def test_a_worker_that_reads_nothing_is_stopped() -> None:
+    async def life() -> None:
+        async with worker(command=_python("import time; time.sleep({0})", 60)) as talk:
+            sending = asyncio.ensure_future(talk.client.send(ask("r", "a long text " * 100_000)))
+            await asyncio.sleep(0.1)
+            assert not sending.done()
+            await asyncio.wait_for(talk.client.stop(timeout_s=0.2), 10)
+            with contextlib.suppress(WorkerError):
+                await sending
+
+    _run(life)
