@@ -22,6 +22,7 @@ from mlx_lm.generate import BatchGenerator, generate_step
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from core.errors import BrokenLogitsError
 from core.models.loader import LoadedModel
 
 # Ids kept at a place: what lies behind the eighth is under a tenth of the mass almost everywhere.
@@ -108,7 +109,7 @@ class GreedyAnswers:
             self._rows[uid] = row
 
     def step(self) -> list[Answered]:
-        """One forward pass, or two; the answers that ended with it."""
+        """One forward pass, or two; the answers that ended with it. Raises `BrokenLogitsError`."""
         return self._step_single() if self._batch is None else self._step_batch(self._batch)
 
     def close(self) -> None:
@@ -156,4 +157,8 @@ def likeliest(log_probabilities: NDArray[np.float32]) -> tuple[list[int], list[f
 
 
 def _log_probabilities(row: mx.array) -> NDArray[np.float32]:
-    return np.array(row.astype(mx.float32))
+    """Raises `BrokenLogitsError`: of logits that are not numbers no probability is one."""
+    found = np.array(row.astype(mx.float32))
+    if np.isnan(found).any():
+        raise BrokenLogitsError
+    return found

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import mlx.nn as nn
 import pytest
+from mlx.utils import tree_flatten
 
 from core.errors import ModelError
 from core.models.family import fingerprint
 from core.models.loader import load
-from tests.core.toy import write_toy_model
+from tests.core.toy import toy_config, toy_model, write_toy_model
 
 
 @pytest.fixture
@@ -161,3 +163,31 @@ def test_weights_that_are_not_numbers_are_refused(folder: Path, name: str, value
     mx.save_safetensors(path, weights, metadata={"format": "mlx"})
     with pytest.raises(ModelError, match="not numbers"):
         load(str(folder))
+
+
+def embed_row(folder: Path, value: float, dtype: mx.Dtype, bits: int = 0) -> None:
+    """One number of the last row of the embedding, which no short prompt of the check reads."""
+    model = toy_model(tie_word_embeddings=False)
+    model.set_dtype(dtype)
+    if bits:
+        nn.quantize(model, group_size=32, bits=bits)
+    weights = dict(tree_flatten(model.parameters()))
+    name = "model.embed_tokens.scales" if bits else "model.embed_tokens.weight"
+    weights[name][-1, 0] = value
+    mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
+    said = {"quantization": {"bits": bits, "group_size": 32}} if bits else {}
+    (folder / "config.json").write_text(json.dumps(toy_config(tie_word_embeddings=False, **said)))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [(mx.float32, 0), (mx.bfloat16, 0), (mx.float16, 4), (mx.bfloat16, 8)]
+)
+def test_one_number_that_is_none_is_found_in_a_row_that_nobody_reads(
+    folder: Path, value: float, dtype: mx.Dtype, bits: int
+) -> None:
+    embed_row(folder, value, dtype, bits)
+    with pytest.raises(ModelError, match=r"embed_tokens\.\w+ holds NaN"):
+        load(str(folder))
+    embed_row(folder, 0.5, dtype, bits)
+    load(str(folder))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mlx.core as mx
+import mlx.nn as nn
 import numpy as np
 import pytest
 from mlx_lm.generate import generate_step
 
+from core.errors import BrokenLogitsError
 from core.models.loader import LoadedModel
 from core.rehearsal.answers import TOP, Answered, GreedyAnswers, likeliest
 
@@ -63,3 +67,16 @@ def test_an_answer_ends_at_a_stop_id(toy: LoadedModel) -> None:
 
 def test_a_small_vocabulary() -> None:
     assert likeliest(np.log(np.array([0.1, 0.7, 0.2], np.float32))) == ([1, 2, 0], [0.7, 0.2, 0.1])
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_logits_that_are_not_numbers_end_it(toy: LoadedModel, batch: int, value: float) -> None:
+    class Broken(nn.Module):
+        layers = toy.model.layers
+
+        def __call__(self, ids: mx.array, cache: Any = None) -> mx.array:
+            return mx.full_like(toy.model(ids, cache=cache), value)
+
+    with pytest.raises(BrokenLogitsError):
+        answered(LoadedModel(Broken(), toy.tokenizer, toy.info), batch)
