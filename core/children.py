@@ -2,7 +2,7 @@
 
 A child runs Draftlight's files and nothing that lies where the app was started: the current folder is
 not on its search path and is not its own current folder. So a relative path has to be made absolute
-before it is given to a child; `absolute_reference` does that for what may be a path or a name.
+before it is given to a child; `absolute_path` does that, `absolute_reference` for what may be a name.
 """
 
 from __future__ import annotations
@@ -46,10 +46,21 @@ def child_environment(**more: str) -> dict[str, str]:
     return environment | more
 
 
-def absolute_reference(reference: str) -> str:
-    """A model's reference that means the same in any folder: a path that is there is made absolute."""
+def absolute_reference(reference: str, folder: Path = Path()) -> str:
+    """A model's reference that means the same in any folder: a path that is there is made absolute.
+
+    It is relative to `folder`, which is the current one if that is not given.
+    """
     try:
-        path = Path(reference).expanduser()
+        path = folder / Path(reference).expanduser()
         return str(path.absolute()) if reference and path.exists() else reference
     except (OSError, ValueError, RuntimeError):  # no path at all: whoever looks it up says so
         return reference
+
+
+def absolute_path(text: str, folder: Path = Path()) -> str:
+    """The same for what can only be a path, whether or not it is there; empty stays empty."""
+    try:
+        return str((folder / Path(text).expanduser()).absolute()) if text else text
+    except (OSError, RuntimeError):  # nobody's home folder, or no current one: whoever opens it says so
+        return text

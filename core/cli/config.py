@@ -1,7 +1,8 @@
 """`config.toml`: the command line's own defaults, in Draftlight's configuration folder.
 
 `model` is the model of commands that load one; a table a group of settings, as for `--set`. What is
-typed goes before it. The window does not read it: it keeps its own preferences.
+typed goes before it. A relative path in it starts at its folder. The window does not read it: it keeps
+its own preferences.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from core.children import absolute_reference
 from core.cli.parser import UsageError
 from core.errors import SettingError
 from core.paths import config_dir
@@ -47,6 +49,7 @@ def read_config() -> Config:
             raise UsageError(f"{path}: there is no “{group}” outside a table.", hint)
         values += [(f"{group}.{name}", value) for name, value in fields.items()]
     try:
-        return Config(path, model, assign_all(Settings(), values))
+        settings = assign_all(Settings(), values, relative_to=path.parent)
     except SettingError as error:
         raise UsageError(f"{path}: {error.message}", error.hint) from None
+    return Config(path, absolute_reference(model, path.parent), settings)

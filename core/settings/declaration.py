@@ -11,6 +11,7 @@ import difflib
 import typing
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -18,6 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
+from core.children import absolute_path, absolute_reference
 from core.errors import SettingError
 from core.settings.drafting import check_cacheback, check_slots
 from core.settings.root import Settings
@@ -31,7 +33,8 @@ _KINDS: dict[type, SettingKind] = {bool: "switch", int: "integer", float: "numbe
 class Setting(Struct, frozen=True):
     """One declared field. `minimum`/`maximum` are inclusive unless `*_open`; None means unbounded.
 
-    `factor` is set where values are the minimum times its powers. `lines` is how many a text needs.
+    `factor` is set where values are the minimum times its powers. `lines` is how many a text needs, and
+    `names` what it is the path of: a model may have a name instead.
     """
 
     key: str
@@ -46,6 +49,7 @@ class Setting(Struct, frozen=True):
     step: float | None = None
     factor: int = 0
     lines: int = 5
+    names: Literal["", "file", "model"] = ""
     choices: tuple[str, ...] = ()
     labels: dict[str, str] = {}
     notes: dict[str, str] = {}
@@ -107,10 +111,18 @@ def assign(settings: _Root, key: str, value: Any) -> _Root:
     return assign_all(settings, [(key, value)])
 
 
-def assign_all(settings: _Root, values: Iterable[tuple[str, Any]]) -> _Root:
-    """A copy with all of them set; rules that span fields are checked once, at the end."""
+def assign_all(
+    settings: _Root, values: Iterable[tuple[str, Any]], *, relative_to: Path | None = None
+) -> _Root:
+    """A copy with all of them set; rules that span fields are checked once, at the end.
+
+    Paths are made absolute if it is said what they are `relative_to`: a worker runs in another folder.
+    """
     for key, value in values:
-        settings = _with(settings, find(key, type(settings)), value)
+        setting = find(key, type(settings))
+        if relative_to is not None:
+            value = _absolute(setting, value, relative_to)
+        settings = _with(settings, setting, value)
     if isinstance(settings, Settings):
         check(settings)
     return settings
@@ -122,13 +134,14 @@ def permitted(settings: Settings, allowed: Allowed) -> Settings:
 
 
 def parse(settings: Settings, key: str, text: str) -> Settings:
-    """Like `assign`, from text as typed on a command line (`k=7`, `on=true`)."""
+    """Like `assign`, from text as typed on a command line (`k=7`, `on=true`) in the current folder."""
     return parse_all(settings, [(key, text)])
 
 
 def parse_all(settings: Settings, texts: Iterable[tuple[str, str]]) -> Settings:
     """Like `assign_all`, from texts."""
-    return assign_all(settings, [(key, _value(find(key), text)) for key, text in texts])
+    values = [(key, _value(find(key), text)) for key, text in texts]
+    return assign_all(settings, values, relative_to=Path())
 
 
 def check(settings: Settings) -> None:
@@ -155,6 +168,18 @@ def _with(settings: _Root, setting: Setting, value: Any) -> _Root:
             f"“{value}” is not allowed for {setting.key} ({setting.title}).", f"It takes {setting.allowed}."
         ) from None
     return replace(settings, **{setting.group: replace(group, **{setting.name: checked})})
+
+
+def _absolute(setting: Setting, value: Any, folder: Path) -> Any:
+    if not isinstance(value, str):
+        return value
+    match setting.names:
+        case "file":
+            return absolute_path(value, folder)
+        case "model":
+            return absolute_reference(value, folder)
+        case _:
+            return value
 
 
 def _value(setting: Setting, text: str) -> Any:
@@ -189,6 +214,7 @@ def _describe(key: str, annotation: Any, default: Any) -> Setting:
         step=extra.get("step"),
         factor=extra.get("factor", 0),
         lines=extra.get("lines", 5),
+        names=extra.get("names", ""),
         choices=choices,
         labels=extra.get("labels", {}),
         notes=extra.get("notes", {}),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
+from core.cli.config import read_config
 
 
 @pytest.fixture
@@ -48,3 +49,17 @@ def test_what_is_wrong_in_it_is_named(
     said = capsys.readouterr().err
     assert words in said
     assert str(config) in said
+
+
+def test_its_paths_start_at_its_folder(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config.write_text(
+        'model = "models/small"\n[cacheback]\nfrozen_file = "tables/mine"\n'
+        '[draft_model]\nmodel = "owner/name"\n'
+    )
+    (tmp_path / "models" / "small").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    found = read_config()
+    assert found.model == str(tmp_path / "models" / "small")
+    assert found.settings.cacheback.frozen_file == str(tmp_path / "tables" / "mine")
+    assert found.settings.draft_model.model == "owner/name"

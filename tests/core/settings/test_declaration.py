@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import msgspec
@@ -79,3 +80,27 @@ def test_every_group_named_like_a_drafter_belongs_to_one() -> None:
     groups = {field.name for field in msgspec.structs.fields(Settings)}
     parameterised = {name.replace("-", "_") for name in DRAFTERS} & groups
     assert parameterised == groups - {"drafting", "gate", "decoding", "sampling", "prefill", "tables", "chat"}
+
+
+def test_a_typed_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/of-mine")
+    (tmp_path / "owner" / "here").mkdir(parents=True)
+    for key, text, meant in (
+        ("cacheback.frozen_file", "tables/mine", str(tmp_path / "tables" / "mine")),
+        ("cacheback.frozen_file", "~/mine", "/home/of-mine/mine"),
+        ("cacheback.frozen_file", "/a/b", "/a/b"),
+        ("cacheback.frozen_file", "", ""),
+        ("draft_model.model", "owner/here", str(tmp_path / "owner" / "here")),
+        ("draft_model.model", "owner/hub-name", "owner/hub-name"),
+        ("chat.system_prompt", "owner/here", "owner/here"),
+    ):
+        assert read(parse(Settings(), key, text), key) == meant
+
+
+def test_every_setting_that_names_a_file_says_so() -> None:
+    """By their words: whoever adds one that is not found here has to look at this."""
+    words = ("file", "folder", "path")
+    told = {s.key for s in declared() if s.kind == "text" and any(word in s.help.lower() for word in words)}
+    named = {s.key for s in declared() if s.names}
+    assert named == told | {"cacheback.frozen_file"}
