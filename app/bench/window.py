@@ -24,6 +24,7 @@ import msgspec
 from app.bench.report import Results, report
 from app.display import display_problem, go_offscreen_without_display
 from core.children import CHILD_FOLDER, absolute_reference, child_environment, module_command
+from core.window_parts import PARTS
 
 if TYPE_CHECKING:
     from app.bench.cost import Cost
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 _STARTED = "DRAFTLIGHT_BENCH_STARTED_S"
 _TIMEOUT_S = 280.0
-PARTS = ("start", "ready", "scenes", "cost")
 _STARTS = 5
 
 

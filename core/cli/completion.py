@@ -106,7 +106,8 @@ def _fish(parsers: dict[str, argparse.ArgumentParser]) -> str:
             for flag in action.option_strings:
                 line += f" -l {flag[2:]}" if flag.startswith("--") else f" -s {flag[1:]}"
             if action.option_strings and action.nargs != 0:
-                line += " -r"
+                # Without -x it offers files for any value.
+                line += " -r" if _takes_files(action) else " -x"
             if _takes_files(action):
                 line += " -F"
             elif values := _values(action):

@@ -8,8 +8,7 @@ from core.cli.arguments import names, whole
 from core.cli.bench.shared import add_out
 from core.cli.parser import add_model
 from core.cli.window import window_part
-
-_PARTS = ("start", "ready", "scenes", "cost")
+from core.window_parts import PARTS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,9 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument(
         "--parts",
-        type=names("part", _PARTS),
-        default=_PARTS,
-        help=f"comma-separated (default {','.join(_PARTS)})",
+        type=names("part", PARTS),
+        default=PARTS,
+        help=f"comma-separated (default {','.join(PARTS)})",
     )
     parser.add_argument("--pairs", type=whole(), default=9, help="measured pairs of the cost (default 9)")
     add_out(parser)

@@ -83,6 +83,17 @@ def stream(command: list[str]) -> tuple[int, list[SweepEvent]]:
     return status, events
 
 
+def test_a_grid_over_two_settings_is_their_product(toy_folder: Path, prompts: Path, tmp_path: Path) -> None:
+    grids = ("--grid", "ngram_simple.k=2,4", "--grid", "ngram_simple.n_min=1,3", "--classes", "list")
+    assert main(words(str(toy_folder), prompts, tmp_path / "out", *grids)) == 0
+    found = results(tmp_path / "out")
+    product = [f"ngram-simple k={k} n_min={n_min}" for k in (2, 4) for n_min in (1, 3)]
+    # `frequency` looks at neither, and a draft is never longer than what was asked for.
+    assert list(found.drafters) == [*product, "frequency"]
+    assert [cell.drafter for cell in found.cells] == [*product, "frequency"]
+    assert all(len(cell.positions) <= 2 for cell in found.cells if " k=2 " in cell.drafter)
+
+
 def test_every_drafter_on_every_class(toy_folder: Path, prompts: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main(words(str(toy_folder), prompts, out, "--classes", "list,tale")) == 0
