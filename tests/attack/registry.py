@@ -17,6 +17,7 @@ NAMES: tuple[str, ...] = (
     "protocol-lines",
     "rendered-texts",
     "tables",
+    "window-kills",
     "worker-growth",
     "worker-kills",
 )
