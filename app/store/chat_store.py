@@ -124,6 +124,19 @@ class ChatStore:
         if self._counted and new > 0:
             self._counted.add(new)
 
+    @contextlib.contextmanager
+    def part(self) -> Iterator[None]:
+        """All or nothing of a part of a transaction, which goes on if the part fails."""
+        self._connection.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):  # the whole transaction was rolled back already
+                self._connection.execute("ROLLBACK TO part")
+                self._connection.execute("RELEASE part")
+            raise
+        self._connection.execute("RELEASE part")
+
     def write(self, chat: Conversation, before: Conversation | None = None) -> None:
         """Write `chat`; `before` is what is on disk of it, if that is known. Inside a transaction."""
         try:

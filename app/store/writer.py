@@ -3,7 +3,8 @@
 What is to be saved waits in one place a chat: a newer state replaces an older one. Every batch
 is one transaction. What cannot be written stays here, is said once, and is tried again until it
 is written; `close()` tries a last time, for a limited time. `pending()` gives what is not on disk yet,
-so that who reads never sees less than what was kept.
+so that who reads never sees less than what was kept. A chat that cannot be written for what is in it is
+set aside until it changes, and holds up no other.
 
 What is promised. Once `when_kept()` has told True, what was saved before it survives the end of this
 process and, as far as the disk tells the truth about what it has written, of the machine. All else,
@@ -13,6 +14,7 @@ at most a second of it, the end of the machine may cost more.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -27,14 +29,17 @@ RETRY_S = 3.0
 _REST_FACTOR = 20.0
 _LONGEST_REST_S = 0.6
 CLOSE_S = 5.0
+# What SQLite says of a value it is given; all else that it says concerns the file.
+_ABOUT_A_VALUE = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 # States that are known to be on disk, so that only changes to them are written.
 _KNOWN_CHATS = 6
 
 
 class Writer:
-    """`open_store` runs on the thread. `tell` gets None when all is well again, or what is wrong.
+    """`open_store` runs on the thread, at once: the first question does not wait for a file to be checked.
 
-    `tell` is called on the thread too.
+    If that fails it is tried again when there is something to write, and said then. `tell` gets None when
+    all is well again, or what is wrong; it is called on the thread too.
     """
 
     def __init__(
@@ -51,9 +56,11 @@ class Writer:
         self._retry_s = retry_s
         self._jobs: dict[str, Conversation | None] = {}
         self._in_flight: dict[str, Conversation | None] = {}
+        self._refused: dict[str, Conversation | None] = {}
+        self._refusal: Exception | None = None
         self._known: dict[str, Conversation] = {}
         self._waiters: list[Callable[[bool], None]] = []
-        self._failing = False
+        self._failing = self._said = False
         self._wake = threading.Condition()
         self._hurry = threading.Event()
         self._closing = self._abandoned = False
@@ -75,7 +82,7 @@ class Writer:
         """
         with self._wake:
             at_once = self._closing or not (self._jobs or self._in_flight)
-            kept = not self._jobs and not self._in_flight
+            kept = not (self._jobs or self._in_flight or self._refused)
             if not at_once:
                 self._waiters.append(told)
                 self._wake.notify_all()
@@ -87,13 +94,13 @@ class Writer:
     def note(self, chat: Conversation) -> None:
         """`chat` was just read: it is on disk as it is."""
         with self._wake:
-            if chat.id not in self._jobs and chat.id not in self._in_flight:
+            if not any(chat.id in waiting for waiting in self._waiting()):
                 self._remember(chat)
 
     def pending(self, chat_id: str) -> tuple[bool, Conversation | None]:
         """Whether something about the chat is not on disk yet, and what (None: that it goes)."""
         with self._wake:
-            for waiting in (self._jobs, self._in_flight):
+            for waiting in self._waiting():
                 if chat_id in waiting:
                     return True, waiting[chat_id]
         return False, None
@@ -106,7 +113,7 @@ class Writer:
             while (self._jobs or self._in_flight) and not self._failing:
                 if not self._wake.wait(max(0.0, end_s - time.monotonic())):
                     return False
-            return not (self._jobs or self._in_flight)
+            return not (self._jobs or self._in_flight or self._refused)
 
     def close(self, *, write: bool = True, timeout_s: float = CLOSE_S) -> bool:
         """Write what waits (unless told not to), end the thread. False if something is not written.
@@ -123,12 +130,12 @@ class Writer:
     def unsaved(self) -> dict[str, Conversation | None]:
         """What is not known to be on disk, after `close()`."""
         with self._wake:
-            return {**self._in_flight, **self._jobs}
+            return {**self._refused, **self._in_flight, **self._jobs}
 
     # ---- on the thread
 
     def _run(self) -> None:
-        store: ChatStore | None = None
+        store = self._opened()
         rest_s = self._interval_s
         while True:
             with self._wake:
@@ -141,14 +148,15 @@ class Writer:
                 self._hurry.clear()
             begun_s = time.monotonic()
             batch, waiters = self._take()
+            refused: dict[str, Exception] = {}
             try:
                 if batch:
                     store = store or self._open_store()
-                    self._write(store, batch, durable=bool(waiters))
-                self._done(batch)
+                    refused = self._write(store, batch, durable=bool(waiters))
+                self._done(batch, refused)
                 took_s = time.monotonic() - begun_s
                 rest_s = max(self._interval_s, min(_REST_FACTOR * took_s, _LONGEST_REST_S))
-                kept = True
+                kept = not self._refused
             except Exception as error:  # whatever it is, the chats in memory are the only copy
                 self._give_back(batch, error)
                 rest_s, kept = self._retry_s, False
@@ -163,34 +171,63 @@ class Writer:
         for told in waiters:
             told(False)
 
+    def _opened(self) -> ChatStore | None:
+        try:
+            return self._open_store()
+        except Exception:  # said when something cannot be written for it
+            return None
+
+    def _waiting(self) -> tuple[dict[str, Conversation | None], ...]:
+        """What is not on disk, the newest first."""
+        return self._jobs, self._in_flight, self._refused
+
     def _take(self) -> tuple[dict[str, Conversation | None], list[Callable[[bool], None]]]:
         with self._wake:
             self._in_flight, self._jobs = self._jobs, {}
             waiters, self._waiters = self._waiters, []
             return self._in_flight, waiters
 
-    def _write(self, store: ChatStore, batch: dict[str, Conversation | None], *, durable: bool) -> None:
+    def _write(
+        self, store: ChatStore, batch: dict[str, Conversation | None], *, durable: bool
+    ) -> dict[str, Exception]:
+        """The chats that cannot be written for what is in them, and why; all others are."""
+        refused: dict[str, Exception] = {}
         with store.transaction(durable=durable):
             for chat_id, chat in batch.items():
-                if chat is None:
-                    store.purge(chat_id)
-                else:
-                    store.write(chat, self._known.get(chat_id))
+                try:
+                    with store.part():
+                        if chat is None:
+                            store.purge(chat_id)
+                        else:
+                            store.write(chat, self._known.get(chat_id))
+                except Exception as error:
+                    if isinstance(error, sqlite3.Error) and not isinstance(error, _ABOUT_A_VALUE):
+                        raise
+                    refused[chat_id] = error
+        return refused
 
-    def _done(self, batch: dict[str, Conversation | None]) -> None:
+    def _done(self, batch: dict[str, Conversation | None], refused: dict[str, Exception]) -> None:
         with self._wake:
             for chat_id, chat in batch.items():
-                if chat is None:
+                if chat_id in refused:
+                    self._known.pop(chat_id, None)
+                    if chat_id not in self._jobs:
+                        self._refused[chat_id] = chat
+                elif chat is None:
                     self._known.pop(chat_id, None)
                 else:
                     self._remember(chat)
             self._in_flight = {}
-            recovered = self._failing and bool(batch)
-            if recovered:
-                self._failing = False
+            for error in refused.values():
+                self._refusal = error
+            if not (self._refused or refused):
+                self._refusal = None
+            tell = bool(batch) and (self._failing or self._said != (self._refusal is not None))
+            if batch:
+                self._failing, self._said = False, self._refusal is not None
             self._wake.notify_all()
-        if recovered:
-            self._tell(None)
+        if tell:
+            self._tell(self._refusal)
 
     def _give_back(self, batch: dict[str, Conversation | None], error: Exception) -> None:
         with self._wake:
@@ -198,7 +235,7 @@ class Writer:
             self._in_flight = {}
             for chat_id in batch:  # what of it is on disk is not certain any more: all is written anew
                 self._known.pop(chat_id, None)
-            first, self._failing = not self._failing, True
+            first, self._failing, self._said = not self._failing, True, True
             self._wake.notify_all()
         if first:
             self._tell(error)
@@ -206,6 +243,7 @@ class Writer:
     def _add(self, chat_id: str, chat: Conversation | None) -> None:
         with self._wake:
             self._jobs[chat_id] = chat
+            self._refused.pop(chat_id, None)
             self._wake.notify_all()
 
     def _remember(self, chat: Conversation) -> None:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from app.session.conversation import Conversation
 from app.store.chat_store import ChatStore
 from app.store.faults import saving_trouble
 from app.store.writer import Writer
-from core.events import Message
+from core.events import Message, Token
 from tests.app.store import chats
 from tests.app.store.chats import chat_of
 
@@ -136,9 +137,11 @@ def _limit(writer: Writer, pages: int) -> None:
     """How far the file may grow. 0: no further than it is."""
     original = Writer._write
 
-    def write(store: ChatStore, batch: dict[str, Conversation | None], *, durable: bool) -> None:
+    def write(
+        store: ChatStore, batch: dict[str, Conversation | None], *, durable: bool
+    ) -> dict[str, Exception]:
         store.connection.execute(f"PRAGMA max_page_count = {max(1, pages)}")
-        original(writer, store, batch, durable=durable)
+        return original(writer, store, batch, durable=durable)
 
     writer._write = write  # type: ignore[method-assign]
 
@@ -207,3 +210,52 @@ def test_a_disk_that_hangs_is_not_waited_for_at_the_end(path: Path, told: Told) 
     stuck.set()
     writer._thread.join(10)
     assert read(path, "c1") == chat_of(1)
+
+
+def test_a_chat_that_cannot_be_packed_holds_up_no_other(writer: Writer, path: Path, told: Told) -> None:
+    # A number that neither the packing nor SQLite has room for.
+    bad = replace(chat_of(1), context_used_tokens=2**70)
+    good = chat_of(2)
+    writer.save(bad)
+    writer.save(good)
+    until(lambda: len(told) > 0)
+    until(lambda: not writer.pending("c2")[0])
+    assert read(path, "c2") == good
+    assert isinstance(told[0], OverflowError)
+    assert writer.pending("c1") == (True, bad)
+    assert not writer.flush()
+    writer.save(chat_of(3))
+    until(lambda: not writer.pending("c3")[0])
+    assert read(path, "c3") == chat_of(3)
+    assert len(told) == 1
+    writer.save(chat_of(1))
+    assert writer.flush()
+    assert read(path, "c1") == chat_of(1)
+    until(lambda: len(told) == 2)
+    assert told[1] is None
+
+
+def test_of_a_chat_that_cannot_be_packed_nothing_is_half_written(writer: Writer, path: Path) -> None:
+    whole = chat_of(1, turns=2)
+    writer.save(whole)
+    assert writer.flush()
+    huge = Token("t", 2**70, "x", "normal", 1, 0)
+    bad = whole.renamed("Mine").ask("t", Message("user", "More?")).write("t", [huge])
+    writer.save(bad)
+    until(lambda: not writer._jobs and not writer._in_flight)
+    assert read(path, "c1") == whole
+    assert not writer.close()
+    assert writer.unsaved() == {"c1": bad}
+
+
+def test_the_store_is_opened_before_there_is_something_to_save(path: Path, told: Told) -> None:
+    opened = threading.Event()
+
+    def open_store() -> ChatStore:
+        opened.set()
+        return ChatStore(path)
+
+    writer = Writer(open_store, told.append)
+    assert opened.wait(10)
+    assert writer.close()
+    assert not told
