@@ -50,13 +50,17 @@ def resources_dir() -> Path:
     return Path(__file__).resolve().parents[1] / "resources"
 
 
+def shown(text: str) -> str:
+    """What somebody gave as a name, fit for a sentence: not too long, nothing that cannot be printed."""
+    text = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+    return text.encode("utf-8", "replace").decode().replace("\0", "\\0")
+
+
 def given_path(text: str, raising: type[RequestError] = RequestError) -> Path:
     """The path that somebody gave, its `~` expanded; it need not be there.
 
     Raises `raising` if no file can be called so, or if this process may not look there.
     """
-    shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-    shown = shown.encode("utf-8", "replace").decode().replace("\0", "\\0")
     try:
         path = Path(text).expanduser()
         os.stat(path)
@@ -66,12 +70,12 @@ def given_path(text: str, raising: type[RequestError] = RequestError) -> Path:
         name = max((len(part.encode("utf-8", "replace")) for part in Path(text).parts), default=0)
         size = f" Its longest part has {name:,} bytes." if error.errno == errno.ENAMETOOLONG else ""
         raise raising(
-            f"“{shown}” cannot be used: {error.strerror}.{size}",
+            f"“{shown(text)}” cannot be used: {error.strerror}.{size}",
             "Give the path of a file or folder that this user may read; a name has 255 bytes at most.",
         ) from None
     except (ValueError, RuntimeError) as error:
         raise raising(
-            f"“{shown}” is not a path: {error}.", "Give one without null characters, in valid Unicode."
+            f"“{shown(text)}” is not a path: {error}.", "Give one without null characters, in valid Unicode."
         ) from None
     return path
 

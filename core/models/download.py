@@ -27,9 +27,9 @@ from msgspec import Struct
 from core.errors import DownloadError, ModelError
 from core.models.folder import check, gigabytes, is_supported
 from core.models.hub import CutOff, RemoteFile, RemoteModel, file_stream, look_up
-from core.models.naming import folder_name, hub_name
+from core.models.naming import folder_name, hub_name, is_hub_name
 from core.models.places import download_folder
-from core.paths import models_dir
+from core.paths import models_dir, shown
 
 _STAGING = ".downloads"
 _NOTE = "draftlight-download.json"
@@ -232,7 +232,11 @@ def standing(model: str) -> Unfinished:
 
 
 def discard(model: str) -> None:
-    """Remove what arrived of `model`. Raises `DownloadError` while another process fetches it."""
+    """Remove what arrived of `model`. Raises `DownloadError` while another process fetches it, and for
+    what is no model of a hub.
+    """
+    if not is_hub_name(model):
+        raise DownloadError(f"“{shown(model)}” is no model of a hub.", "These are called owner/name.")
     with _locked(model):
         shutil.rmtree(staging_folder(model), ignore_errors=True)
 

@@ -28,8 +28,10 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from core.errors import TableError
+from core.paths import shown
 from core.tables.container import Refused
 
+_FINGERPRINT = re.compile(r"[0-9a-z]{1,64}")
 PREVIOUS = ".previous"
 _TABLE_NAME = re.compile(r"([0-9a-f]{16})-n(\d{1,2})-(\d{4,7})\.safetensors(?:\.previous)?")
 _REFUSED = ".refused-"
@@ -90,7 +92,14 @@ class TableFolder:
 
     @contextlib.contextmanager
     def writing(self, family: str) -> Iterator[None]:
-        """Hold the lock for a moment, or longer if it was held already. Raises `TableError` if it cannot."""
+        """Hold the lock for a moment, or longer if it was held already. Raises `TableError` if it cannot,
+        and for what is no fingerprint: files are called by it.
+        """
+        if not _FINGERPRINT.fullmatch(family):
+            raise TableError(
+                f"“{shown(family)}” is no tokenizer family.",
+                "`draftlight tables list` names those there are.",
+            )
         held = family[:16] in self._locks
         why_not = self.lock(family)
         if why_not:

@@ -33,6 +33,7 @@ from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.worker_talk import Broken, WorkerTalk, ask, talking
 
 _CHECK_EVERY = 200
+_CHECK = "the campaign's own"  # no line of it asks under this name
 _MOST_S = 20.0
 _MOST_MB = 700.0
 
@@ -100,9 +101,9 @@ def _answer(talk: WorkerTalk, folder: Path) -> list[int]:
     talk.heard.clear()
     talk.send(StandStill(False), LoadModel(str(folder / "toy")))
     talk.until(ModelLoaded, _MOST_S)
-    talk.send(ask("check", "Is it still there?", sampling__max_tokens=12, tables__learn=False))
-    talk.until(Finished, _MOST_S, lambda heard: heard.request == "check")
-    return [each.id for each in talk.heard if isinstance(each, Token) and each.request == "check"]
+    talk.send(ask(_CHECK, "Is it still there?", sampling__max_tokens=12, tables__learn=False))
+    talk.until(Finished, _MOST_S, lambda heard: heard.request == _CHECK)
+    return [each.id for each in talk.heard if isinstance(each, Token) and each.request == _CHECK]
 
 
 # ---- lines

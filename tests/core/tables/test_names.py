@@ -1,0 +1,29 @@
+"""A family's name comes over the wire, and files are called by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.errors import DownloadError, TableError
+from core.models.download import discard
+from core.tables.folder import TableFolder
+
+
+@pytest.mark.parametrize("family", ["", "a\0b", "../outside", "/etc", "A" * 64, "f" * 65, "\ud83d"])
+def test_what_is_no_fingerprint_names_no_file(tmp_path: Path, family: str) -> None:
+    folder = TableFolder(tmp_path / "tables")
+    with pytest.raises(TableError, match="is no tokenizer family"), folder.writing(family):
+        pass
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
+
+
+@pytest.mark.parametrize("model", ["", "a\0b/c", "../outside", "/etc/x"])
+def test_what_is_no_model_of_a_hub_is_not_discarded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    with pytest.raises(DownloadError, match="is no model of a hub"):
+        discard(model)
+    assert list(tmp_path.iterdir()) == []
