@@ -533,10 +533,10 @@ def test_a_full_disk_is_said_and_passes(qapp: QApplication, tmp_path: Path) -> N
         limits = [1]
         write = writer._write
 
-        def limited(store, batch, *, durable) -> None:  # type: ignore[no-untyped-def]
+        def limited(store, batch, *, durable) -> dict[str, Exception]:  # type: ignore[no-untyped-def]
             # SQLite's own limit gives its real error of a full disk.
             store.connection.execute(f"PRAGMA max_page_count = {limits[0]}")
-            write(store, batch, durable=durable)
+            return write(store, batch, durable=durable)
 
         writer._write = limited  # type: ignore[method-assign]
         writer._retry_s = 0.1

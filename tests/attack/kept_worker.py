@@ -68,8 +68,10 @@ class KeptWorker:
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(address)
         self._server.listen(8)
-        for work in (self._listen, self._serve):
-            threading.Thread(target=work, name="kept-worker", daemon=True).start()
+        works = (self._listen, self._serve)
+        self._threads = [threading.Thread(target=work, name="kept-worker", daemon=True) for work in works]
+        for thread in self._threads:
+            thread.start()
 
     def begin(self) -> None:
         """Wait for the worker. Raises `Broken`."""
@@ -77,9 +79,17 @@ class KeptWorker:
             raise Broken(f"the kept worker said nothing within {_START_S:g} s")
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)  # closing alone wakes nobody who waits in accept()
         self._server.close()
         self._process.kill()
         self._process.wait()
+        for thread in self._threads:
+            thread.join(5)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                with contextlib.suppress(OSError):  # what could not be written has no reader any more
+                    pipe.close()
         self._log.close()
 
     def _listen(self) -> None:

@@ -124,7 +124,8 @@ def _bring(talk: WindowTalk, worker: KeptWorker, deed: _Deed, known: Chats, chan
     old = [each for each in known.values() if each.turns and not each.deleted]
     few = [each.id for each in old if len(each.turns) < _MOST_TURNS]
     deed.chat = chance.choice(few or [each.id for each in old] or [""])
-    deed.text = "".join(chance.choice("abcdefgh ") for _ in range(30)).strip() + "?"
+    words = "".join(chance.choice("abcdefgh ") for _ in range(30)).split()
+    deed.text = " ".join(words) + "?"  # a name is stored with single spaces
     # Now and then long enough for the promise to bind.
     pause_s = chance.uniform(0.0, 0.4) if chance.random() < 0.8 else chance.uniform(1.0, 1.4)
     if deed.moment == "idle" or not (deed.chat or deed.moment in ("ask-new", "stream")):

@@ -130,7 +130,7 @@ class WindowTalk:
         self.end()
         self._doors.close()
         self._server.kill()
-        self._server.wait()
+        self._server.communicate()  # closes the pipes
         self._log.close()
 
     def _hear(self, seconds: float) -> bool:
