@@ -12,8 +12,9 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.chat.entry import Entry
-from app.chat.find import Find, Match
+from app.chat.find import Find
 from app.chat.find_bar import FindBar
+from app.chat.matches import Match
 from app.theme.theme import Theme
 
 _SLICE_S = 0.005

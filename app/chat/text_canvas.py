@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
@@ -30,7 +30,7 @@ from app.chat.canvas_menu import canvas_menu
 from app.chat.caret import Move, moved
 from app.chat.code_colours import CodeColours
 from app.chat.code_copy import CodeCopy
-from app.chat.find import Match
+from app.chat.matches import Match
 from app.chat.open_link import open_outside
 from app.chat.piece import Piece, gap_px
 from app.chat.piece_box import PieceBox
@@ -40,9 +40,6 @@ from app.chat.unshown import report
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_found
 from app.theme.theme import Theme
-
-if TYPE_CHECKING:
-    from app.chat.selecting import Selecting
 
 MARGIN_PX = 8
 _SELECTION_ALPHA = 70
@@ -59,6 +56,27 @@ _MOVES: dict[QKeySequence.StandardKey, Move] = {
     _KEY.SelectStartOfDocument: "first",
     _KEY.SelectEndOfDocument: "last",
 }
+
+
+class WiderSelection(Protocol):
+    """Who selects over several texts."""
+
+    @property
+    def text(self) -> str:
+        """What copying gives."""
+        ...
+
+    def select_all(self) -> None:
+        """All of every text."""
+        ...
+
+    def begin(self, canvas: TextCanvas, place: Place, extends: bool) -> bool:
+        """The mouse goes down in `canvas`; True if what was selected before is extended up to there."""
+        ...
+
+    def extend(self, canvas: TextCanvas, move: Move) -> None:
+        """Move the end of what is selected."""
+        ...
 
 
 class TextCanvas(ReadAloud):
@@ -81,7 +99,7 @@ class TextCanvas(ReadAloud):
         self.is_given_up = False
         self.boxes: list[PieceBox] = []
         self._selection: Selection | None = None
-        self.beyond: Selecting | None = None  # who selects over several texts, if this is one of them
+        self.beyond: WiderSelection | None = None  # who selects over several texts, if this is one of them
         self._copies: list[CodeCopy] = []
         self._found: tuple[Match, ...] = ()
         self._looked_at: Match | None = None

@@ -17,8 +17,8 @@ from shiboken6 import delete
 from app.chat import strings
 from app.chat.answer import Answer
 from app.chat.entry import Entry, Question, Reply
-from app.chat.find import Match
 from app.chat.finder import Finder
+from app.chat.matches import Match
 from app.chat.newest_button import NewestButton
 from app.chat.reading_column import ReadingColumn
 from app.chat.reading_map import labels

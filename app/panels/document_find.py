@@ -8,7 +8,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from app.chat.find import pattern_of
+from app.chat.matches import pattern_of
 from app.panels.document_blocks import Block, Part
 
 # One letter in a long document is everywhere; nobody steps through that many.

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Struct
 
 from core.bench.documents import KINDS
-from core.bench.environment import Environment, describe
+from core.bench.environment import describe
 from core.bench.journal import Journal
+from core.bench.quality_results import QualityResults
 from core.bench.reader_names import hindsight
 from core.bench.tasks import TASKS, task
 from core.bench.trial import Trial
@@ -41,21 +41,6 @@ if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
 
 _CLOSENESS_TOKENS = 64
 _QUICK_SEEDS, _QUICK_WINDOWS = 3, 1
-
-
-class QualityResults(Struct, frozen=True):
-    """All of one run of the bench. `took_s` counts only what this run did itself."""
-
-    bench: str
-    environment: Environment
-    model: str
-    keep_pct: float
-    context: int
-    document_context: int
-    continuation: int
-    draft_model: str
-    took_s: float
-    trials: tuple[Trial, ...]
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,18 +8,16 @@ p below 0.05.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from core.bench.likelihood import perplexity
+from core.bench.quality_results import QualityResults
 from core.bench.reader_names import DENSE, SCORELESS, hindsight
 from core.bench.statistic import compare, median, quartiles, sign_test
 from core.bench.tasks import TASKS
 from core.bench.trial import Part, Trial
-
-if TYPE_CHECKING:
-    from core.bench.quality import QualityResults
 
 Measure = Literal["likelihood", "KL"]
 TARGET_RATIO = 1.10

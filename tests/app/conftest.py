@@ -10,11 +10,15 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QTimer
+from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
+from app.chat.transcript import Transcript
 from app.chat.unshown import LOG as UNSHOWN
 from app.system.application import Application
+from app.theme.theme import Theme
 
 
 def _settle() -> None:
@@ -89,3 +93,21 @@ def unshown() -> Iterator[list[str]]:
     yield kept.said
     UNSHOWN.removeHandler(kept)
     assert not kept.said
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Theme:
+    """A light theme of its own for each test, whatever the machine's is: switching it disturbs no other."""
+    return Theme("light")
+
+
+@pytest.fixture
+def transcript(qtbot: QtBot, theme: Theme) -> Transcript:
+    """An empty transcript on the screen, and no pointer over it."""
+    QCursor.setPos(5000, 5000)
+    widget = Transcript(theme)
+    qtbot.addWidget(widget)
+    widget.resize(800, 600)
+    with qtbot.waitExposed(widget):
+        widget.show()
+    return widget

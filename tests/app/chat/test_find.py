@@ -5,8 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.chat.find import Find, Match, matches_in
+from app.chat.find import Find
 from app.chat.markdown import parse_block
+from app.chat.matches import Match, matches_in
 from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
 from core.events import Message

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from core.bench.environment import describe
-from core.bench.quality import QualityResults
 from core.bench.quality_report import duel, nearness, passes, write_report
+from core.bench.quality_results import QualityResults
 from core.bench.trial import Trial
 
 
