@@ -62,7 +62,7 @@ models-table: setup ## Try every model type on tiny models and write docs/models
 	@$(BIN)/python -m tests.attack.models_table $(OUT)/attack/architectures.jsonl
 
 starter-verdict: setup ## Try the starter model out anew and write the verdict that ships
-	@$(BIN)/python -m tests.attack.starter_verdict
+	@$(BIN)/python -m tests.attack.support.starter_verdict
 
 check: lint types contracts ## Style, types and import contracts
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.display import display_problem
-from core.paths import data_dir
+from app.launch.display import display_problem
+from core.system.paths import data_dir
 
 if TYPE_CHECKING:
     from app.theme.theme import Scheme
@@ -24,6 +24,6 @@ def run(model: str = "", scheme: Scheme = "system", files: Sequence[Path] = ()) 
     if problem := display_problem(os.environ, sys.platform):
         print(problem, file=sys.stderr)
         return 1
-    from app.opening import open_window, until_closed
+    from app.launch.opening import open_window, until_closed
 
     return open_window(model, until_closed, scheme=scheme, folder=data_dir(), files=files)

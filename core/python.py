@@ -1,7 +1,7 @@
 """Draftlight from Python: an engine that is ready to answer.
 
 Importing this loads neither MLX nor anything heavy; `open_engine` does, in the order that MLX needs
-(`core.models.runtime`). Use the engine on the thread that opened it, and close it.
+(`core.models.runtime.runtime`). Use the engine on the thread that opened it, and close it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
 
 def open_engine(model: str = "starter") -> Engine:
@@ -18,11 +18,11 @@ def open_engine(model: str = "starter") -> Engine:
     What its drafters learn lasts as long as the engine. Raises `ModelError`, `NotPreparedError`,
     `MissingLibraryError`.
     """
-    from core.models.runtime import prepare
+    from core.models.runtime.runtime import prepare
 
     prepare()
-    from core.engine import Engine
-    from core.models.blas_threads import BlasThreads
+    from core.engine.engine import Engine
+    from core.models.runtime.blas_threads import BlasThreads
 
     engine = Engine(threads=BlasThreads())
     engine.load(model)

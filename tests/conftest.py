@@ -29,11 +29,11 @@ if (_half := os.environ.get("DRAFTLIGHT_TESTS_CORE")) and sys.platform == "linux
 _home = tempfile.TemporaryDirectory(prefix="draftlight-tests-")
 os.environ["DRAFTLIGHT_HOME"] = _home.name
 
-from core.models.runtime import prepare  # noqa: E402
+from core.models.runtime.runtime import prepare  # noqa: E402
 
 prepare()
 
-from core.engine import Engine  # noqa: E402
+from core.engine.engine import Engine  # noqa: E402
 from tests.core.toy import write_toy_model  # noqa: E402
 
 

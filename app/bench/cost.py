@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from app.scenario import Deadline, ScenarioFailed, answer_of, ask
-from app.window import MainWindow
+from app.launch.scenario import Deadline, ScenarioFailed, answer_of, ask
+from app.shell.window import MainWindow
 from core.events import Failed, Finished, Generate, Message
 from core.settings import Settings, assign_all
 

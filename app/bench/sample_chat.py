@@ -10,7 +10,7 @@ import random
 import re
 from collections.abc import Iterator
 
-from app.session.conversation import Answer, Turn
+from app.session.chats.conversation import Answer, Turn
 from core.events import Effective, Finished, Message, Origin, Stats, Token
 from core.settings import Settings
 

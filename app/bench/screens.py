@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.display import display_problem, go_offscreen_without_display
-from app.screenshot import FIRST_QUESTION, SECOND_QUESTION, document
+from app.launch.display import display_problem, go_offscreen_without_display
+from app.launch.screenshot import FIRST_QUESTION, SECOND_QUESTION, document
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
+    from app.shell.window import MainWindow
     from app.theme.theme import Scheme
-    from app.window import MainWindow
 
 _TIMEOUT_S = 1800.0
 _SETTLED_S = 1.2
@@ -53,8 +53,8 @@ def run_screens(
     if problem := display_problem(os.environ, sys.platform):
         print(problem, file=sys.stderr)
         return 1
-    from app.opening import open_window
-    from app.scenario import ScenarioFailed
+    from app.launch.opening import open_window
+    from app.launch.scenario import ScenarioFailed
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def run_screens(
 
 class _Screens:
     def __init__(self, window: MainWindow, folder: Path, schemes: Sequence[Scheme]) -> None:
-        from app.scenario import Deadline
+        from app.launch.scenario import Deadline
 
         self._window = window
         self._folder = folder
@@ -100,7 +100,7 @@ class _Screens:
 
     async def _main(self) -> None:
         """An answer about a document, and a second one being written, the pointer on a token of it."""
-        from app.scenario import ask, point_at_token
+        from app.launch.scenario import ask, point_at_token
         from core.events import Attachment
 
         self._window.views.composer.attach(Attachment("Harbour handbook", document()))
@@ -134,8 +134,8 @@ class _Screens:
 
     async def _lab(self) -> None:
         """A small sweep, measured now on this machine."""
-        from app.scenario import ScenarioFailed
-        from app.session.lab import LabStage
+        from app.launch.scenario import ScenarioFailed
+        from app.session.lab.lab import LabStage
 
         window = self._window.windows.show("lab")
         room = self._window.lab
@@ -156,7 +156,7 @@ class _Screens:
 
     async def _reading(self) -> None:
         """A long text while it is read sparsely."""
-        from app.scenario import ask
+        from app.launch.scenario import ask
         from core.events import Attachment
 
         rules = (
@@ -183,8 +183,8 @@ class _Screens:
 
     async def _error(self) -> None:
         """The worker is killed while it writes."""
-        from app.scenario import ask
-        from app.session.link_state import Phase
+        from app.launch.scenario import ask
+        from app.session.turn.link_state import Phase
 
         self._set("prefill.mode", "auto")
         self._window.desk.new_chat()
@@ -214,7 +214,7 @@ class _Screens:
         await self._deadline.until(self._window, condition, f"Not in time: {what}.")
 
     async def _written(self, turn_id: str, tokens: int) -> None:
-        from app.scenario import answer_of
+        from app.launch.scenario import answer_of
 
         def long_enough() -> bool:
             answer = answer_of(self._window, turn_id)
@@ -230,7 +230,7 @@ class _Screens:
         before: Callable[[], object] | None = None,
     ) -> None:
         """`before` is done again for each scheme."""
-        from app.scenario import ScenarioFailed
+        from app.launch.scenario import ScenarioFailed
 
         for number, scheme in enumerate(self._schemes):
             self._window.app_settings.set("look.scheme", scheme)

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from app.bench.report import Results, report
-from app.display import display_problem, go_offscreen_without_display
-from core.children import CHILD_FOLDER, absolute_reference, child_environment, module_command
-from core.window_parts import PARTS
+from app.launch.display import display_problem, go_offscreen_without_display
+from core.settings.window_parts import PARTS
+from core.system.children import CHILD_FOLDER, absolute_reference, child_environment, module_command
 
 if TYPE_CHECKING:
     from app.bench.cost import Cost
     from app.bench.scenes import Scenes
-    from app.window import MainWindow
+    from app.shell.window import MainWindow
 
 _STARTED = "DRAFTLIGHT_BENCH_STARTED_S"
 _TIMEOUT_S = 280.0
@@ -129,13 +129,13 @@ def _child(
 
 
 def _run_part(part: str, arguments: Sequence[str]) -> int:
-    from app.opening import open_window
+    from app.launch.opening import open_window
 
     async def scenario(window: MainWindow) -> int:
         if part in ("start", "ready"):
             window.repaint()
             if part == "ready":
-                from app.scenario import Deadline
+                from app.launch.scenario import Deadline
 
                 await Deadline(_TIMEOUT_S).until_ready(window)
             _say(time.monotonic() - float(os.environ[_STARTED]))

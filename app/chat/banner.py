@@ -11,12 +11,12 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QPainter, QPaintEvent, QPalette, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QSizePolicy, QSpacerItem, QVBoxLayout, QWidget
 
-from app import strings
-from app.controls.button import Button
-from app.controls.icon_button import IconButton
+from app.chat import strings
+from app.controls.buttons.button import Button
+from app.controls.buttons.icon_button import IconButton
 from app.controls.scroll_bar import ScrollBar
 from app.controls.text_label import TextLabel
-from app.session.trouble import Trouble
+from app.session.worker.trouble import Trouble
 from app.theme.fonts import mono_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme

@@ -5,16 +5,16 @@ places it. Programmatic `set_value` and a person's change both end in one `value
 only if the value became another one. Knows no setting and no room.
 """
 
-from app.controls.button import Button
-from app.controls.check_box import CheckBox
+from app.controls.buttons.button import Button
+from app.controls.buttons.check_box import CheckBox
+from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons.segment import Segment
+from app.controls.buttons.switch import Switch
 from app.controls.focus_ring import FocusRing
-from app.controls.icon_button import IconButton
 from app.controls.popup import Popup
 from app.controls.scroll_bar import OverlayScrollBar, ScrollBar
-from app.controls.segment import Segment
 from app.controls.slider import Slider
 from app.controls.spin import Spin
-from app.controls.switch import Switch
 from app.controls.text_area import TextArea
 from app.controls.text_label import TextLabel
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.controls.button import Button, Kind
+from app.controls.buttons.button import Button, Kind
 from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
 

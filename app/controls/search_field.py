@@ -9,8 +9,8 @@ from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QSizePolicy, QWidget
 
+from app.controls.buttons.icon_button import IconButton
 from app.controls.focus_ring import FocusRing
-from app.controls.icon_button import IconButton
 from app.controls.shapes import draw_box
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap

@@ -11,7 +11,7 @@ from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
-from core.text import well_formed
+from core.events.text import well_formed
 
 _LINE_PX = 17
 

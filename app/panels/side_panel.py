@@ -11,10 +11,12 @@ from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app.controls.segment import Segment
-from app.panels import document_tab, inspector, strings
-from app.panels.document_tab import DocumentTab
-from app.panels.inspector import Inspector
+from app.controls.buttons.segment import Segment
+from app.panels import strings
+from app.panels.document import tab as document_tab
+from app.panels.document.tab import DocumentTab
+from app.panels.inspector import inspector
+from app.panels.inspector.inspector import Inspector
 from app.theme.theme import Theme
 
 HEADER_PX = 52

@@ -13,14 +13,14 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from app.session.conversation import Answer, Conversation, Turn
-from app.session.shelf import Hit, Summary
+from app.session.chats.conversation import Answer, Conversation, Turn
+from app.session.chats.shelf import Hit, Summary
 from app.store import packing, schema, search
-from app.store.chat_count import ChatCount
 from app.store.checksum import ChecksumError, Value, checksum
-from app.store.faults import NewerStoreError
+from app.store.recovery.chat_count import ChatCount
+from app.store.recovery.faults import NewerStoreError
 from app.store.rows import WRITE_HEAD, Rows, head_values
-from core.text import well_formed, well_formed_record
+from core.events.text import well_formed, well_formed_record
 
 
 class ChatStore:

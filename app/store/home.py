@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.session.shelf import MemoryShelf, Shelf
+from app.session.chats.shelf import MemoryShelf, Shelf
 from app.store.library import Library
 from app.store.preferences import PreferencesFile
 

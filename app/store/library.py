@@ -22,16 +22,16 @@ from typing import IO, Literal
 
 from msgspec import Struct
 
-from app.session.conversation import Conversation
-from app.session.shelf import Hit, MemoryShelf, Summary
+from app.session.chats.conversation import Conversation
+from app.session.chats.shelf import Hit, MemoryShelf, Summary
 from app.store import strings
-from app.store.backup_keeper import BackupKeeper
-from app.store.backups import Backups
-from app.store.chat_count import ChatCount
 from app.store.chat_store import ChatStore
-from app.store.damage import UNREADABLE, Salvage, back_up
-from app.store.faults import StoreError, is_damage, saving_trouble
-from app.store.unsaved import Unsaved
+from app.store.recovery.backup_keeper import BackupKeeper
+from app.store.recovery.backups import Backups
+from app.store.recovery.chat_count import ChatCount
+from app.store.recovery.damage import UNREADABLE, Salvage, back_up
+from app.store.recovery.faults import StoreError, is_damage, saving_trouble
+from app.store.recovery.unsaved import Unsaved
 from app.store.writer import Writer
 
 State = Literal["whole", "missing", "elsewhere", "damaged", "unusable"]

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from app.session.overrides import Override, apply, differences
+from app.session.chats.overrides import Override, apply, differences
 from app.store import strings
 from app.store.packing import forgiving
 from core.settings import Settings, WindowSettings

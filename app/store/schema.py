@@ -17,7 +17,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from app.store.faults import ForeignStoreError, NewerStoreError
+from app.store.recovery.faults import ForeignStoreError, NewerStoreError
 
 VERSION = 2
 # Another window may write for this long before we give up for now; writers try again later.

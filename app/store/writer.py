@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from app.session.conversation import Conversation
+from app.session.chats.conversation import Conversation
 from app.store.chat_store import ChatStore
 
 INTERVAL_S = 0.25

@@ -17,7 +17,7 @@ from random import Random
 
 from core.bench import prose
 from core.errors import RequestError
-from core.paths import resources_dir
+from core.system.paths import resources_dir
 
 
 def document(kind: str, seed: int) -> Iterator[str]:

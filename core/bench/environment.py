@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from core.models.blas import threads_at_start, threads_variable
+from core.models.runtime.blas import threads_at_start, threads_variable
 
 
 class Environment(Struct, frozen=True):

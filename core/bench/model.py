@@ -12,8 +12,8 @@ from core.bench.environment import Environment, describe
 from core.events import ModelInfo
 
 if TYPE_CHECKING:  # importing these loads MLX, which a bench must prepare first
-    from core.decoding.verdict import Verdict
-    from core.engine import Engine
+    from core.decoding.probes.verdict import Verdict
+    from core.engine.engine import Engine
     from core.models.loader import LoadedModel
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from core.bench.environment import Environment
 from core.bench.journal import Entry, Journal
-from core.ctrl_c import STOPPED
+from core.system.ctrl_c import STOPPED
 
 E = TypeVar("E", bound=Entry)
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from core.errors import RequestError
-from core.paths import resources_dir
+from core.system.paths import resources_dir
 
 
 class Prompt(Struct, frozen=True, rename={"kind": "class"}):

@@ -17,7 +17,7 @@ from core.events import Effective, Event, Finished, Generate, Message, Stats, To
 from core.settings import Settings
 
 if TYPE_CHECKING:  # importing it loads MLX, which a bench must prepare first
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
 
 class Run(Struct, frozen=True):

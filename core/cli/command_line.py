@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 
 from core.cli import bench, completion, doctor, generate, json_lines, models, settings, tables, window
-from core.cli.config import read_config
-from core.cli.output import OutputGoneError, guarded_output
-from core.cli.parser import Parser, UsageError, add_command
+from core.cli.console.config import read_config
+from core.cli.console.output import OutputGoneError, guarded_output
+from core.cli.console.parser import Parser, UsageError, add_command
 from core.errors import DraftlightError, SettingError
 
 # 128 and SIGPIPE's number, as shells count what `head` ends.

@@ -108,12 +108,12 @@ def _packages() -> Iterator[Finding]:
 
 
 def _compute() -> Iterator[Finding]:
-    from core.models.runtime import prepare
+    from core.models.runtime.runtime import prepare
 
     blas = prepare()
     import mlx.core as mx
 
-    from core.models import memory
+    from core.models.runtime import memory
 
     limit_gb = memory.limit_bytes() / 1e9
     if mx.default_device() == mx.gpu:
@@ -136,8 +136,8 @@ def _compute() -> Iterator[Finding]:
 
 def _threads() -> Iterator[Finding]:
     """How many threads answers are computed with here, and why."""
-    from core.models import blas
-    from core.models.processor_use import ProcessorUse, usable_cores
+    from core.models.runtime import blas
+    from core.models.runtime.processor_use import ProcessorUse, usable_cores
 
     subject, most = "Threads", blas.threads_at_start()
     if why := blas.why_threads_are_fixed():
@@ -188,7 +188,7 @@ def _starter() -> Iterator[Finding]:
 
 
 def _folders() -> Iterator[Finding]:
-    from core.paths import cache_dir, data_dir
+    from core.system.paths import cache_dir, data_dir
 
     for subject, folder in (("Data folder", data_dir()), ("Cache folder", cache_dir())):
         there = _nearest(folder)
@@ -220,7 +220,7 @@ def _nearest(folder: Path) -> Path:
 
 def _tables() -> Iterator[Finding]:
     """Every saved table is read whole, checksum and all, and left where it is."""
-    from core.paths import tables_dir
+    from core.system.paths import tables_dir
     from core.tables.container import Refused
     from core.tables.folder import TableFolder, read_file
     from core.tables.table_file import decode_table

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from core.cli import json_lines
-from core.cli.arguments import readable_file
-from core.cli.parser import add_model
-from core.cli.progress import ProgressLine, add_quiet
-from core.cli.settings_flags import add_settings, settings_from
+from core.cli.console.arguments import readable_file
+from core.cli.console.parser import add_model
+from core.cli.console.progress import ProgressLine, add_quiet
+from core.cli.console.settings_flags import add_settings, settings_from
 from core.errors import RequestError
 from core.events import (
     Attachment,
@@ -25,8 +25,8 @@ from core.events import (
     TableStatus,
     Token,
 )
-from core.paths import tables_dir
-from core.text import well_formed_record
+from core.events.text import well_formed_record
+from core.system.paths import tables_dir
 
 _STDIN = Path("-")
 
@@ -71,10 +71,10 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_from(options)
     with ProgressLine(options.quiet) as line:
         messages = _messages(options, line)
-    from core.models.runtime import prepare
+    from core.models.runtime.runtime import prepare
 
     prepare()
-    from core.engine import Engine
+    from core.engine.engine import Engine
     from core.tables.folder import TableFolder
     from core.tables.memory import TableMemory
 

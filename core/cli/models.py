@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from core.cli import models_profile
-from core.cli.arguments import whole
-from core.cli.parser import add_command
-from core.cli.progress import ProgressLine, add_quiet
-from core.ctrl_c import ending_at_ctrl_c
+from core.cli.console.arguments import whole
+from core.cli.console.parser import add_command
+from core.cli.console.progress import ProgressLine, add_quiet
 from core.errors import ModelError
 from core.events import DownloadProgress, ModelEntry, ModelList, fit_of
-from core.paths import models_dir
+from core.system.ctrl_c import ending_at_ctrl_c
+from core.system.paths import models_dir
 
 if TYPE_CHECKING:  # importing it loads MLX's words, which --help does not wait for
-    from core.models.catalogue import Catalogue
+    from core.models.library.catalogue import Catalogue
 
 _CONTEXT_TOKENS = 8192
 _FITS = {"fits": "Fits", "tight": "Tight", "too-large": "Too large"}
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from core.models.download import unfinished
+    from core.models.library.download import unfinished
 
     catalogue = _catalogue()
     entries, limit = catalogue.entries(), catalogue.machine.limit_bytes
@@ -131,7 +131,7 @@ def _drafts(entry: ModelEntry, entries: tuple[ModelEntry, ...]) -> list[str]:
 
 
 def _download(options: argparse.Namespace) -> int:
-    from core.models.download import discard, standing
+    from core.models.library.download import discard, standing
 
     model: str = options.model
     if options.discard:
@@ -145,8 +145,8 @@ def _download(options: argparse.Namespace) -> int:
 
 def fetch(model: str, *, quiet: bool = False) -> None:
     """Download `model` if it is a hub name that is not on this machine; says so on stderr."""
-    from core.models.naming import is_hub_name
-    from core.models.places import find
+    from core.models.library.naming import is_hub_name
+    from core.models.library.places import find
 
     if Path(model).exists() or not is_hub_name(model) or find(model):
         return
@@ -156,8 +156,8 @@ def fetch(model: str, *, quiet: bool = False) -> None:
 
 def _get(model: str, quiet: bool) -> Path:
     """Download `model` and show how far that is; interrupted it says how to go on."""
-    from core.models.download import Download, standing
-    from core.models.meter import Meter
+    from core.models.library.download import Download, standing
+    from core.models.library.meter import Meter
 
     meter, line = Meter(model), ProgressLine(quiet)
 
@@ -215,11 +215,11 @@ def _agreed(question: str) -> bool:
 
 
 def _catalogue() -> Catalogue:
-    from core.models.runtime import prepare
+    from core.models.runtime.runtime import prepare
 
     prepare()
-    from core.models.catalogue import Catalogue
-    from core.models.memory import machine
+    from core.models.library.catalogue import Catalogue
+    from core.models.runtime.memory import machine
 
     return Catalogue(machine())
 

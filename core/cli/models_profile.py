@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.parser import add_model
+from core.cli.console.parser import add_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,10 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure T(w) again, probe exactness if that was never done, print both. Raises `ModelError`."""
-    from core.models.runtime import prepare
+    from core.models.runtime.runtime import prepare
 
     prepare()
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
     engine = Engine()
     info = engine.load(options.model)

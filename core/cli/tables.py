@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from core.cli import tables_build
-from core.cli.arguments import out_file, readable_file, whole
-from core.cli.parser import add_command
+from core.cli.console.arguments import out_file, readable_file, whole
+from core.cli.console.parser import add_command
 from core.errors import TableError
 from core.events import LearnedTable, TableInfo, TableStatus
-from core.models.naming import family_label, readable
-from core.paths import tables_dir
+from core.models.library.naming import family_label, readable
+from core.system.paths import tables_dir
 
 if TYPE_CHECKING:  # importing it loads numpy, which no other command waits for
     from core.tables.memory import Done, TableMemory
@@ -172,7 +172,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _reset(options: argparse.Namespace) -> int:
-    from core.tables.built import listing
+    from core.tables.prebuilt.built import listing
 
     memory = _memory()
     built = (each for each in listing()[0] if not each.shipped)
@@ -212,7 +212,7 @@ def _memory() -> TableMemory:
 
 def _opened(family: str) -> tuple[TableMemory, TableInfo]:
     """A memory that has the family's tables, as after a model of it was loaded."""
-    from core.drafting.ngram_table import ID_END
+    from core.drafting.tables.ngram_table import ID_END
 
     memory = _memory()
     info = _of_family(memory.listing()[0], family)[0]

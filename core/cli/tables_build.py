@@ -15,15 +15,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.cli.arguments import out_file, readable_file, whole
-from core.cli.parser import UsageError
-from core.cli.progress import ProgressLine, add_quiet
+from core.cli.console.arguments import out_file, readable_file, whole
+from core.cli.console.parser import UsageError
+from core.cli.console.progress import ProgressLine, add_quiet
 from core.errors import RequestError, TableError
 
 if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
     from core.rehearsal.rehearsal import Progress, Rehearsal
-    from core.tables.corpus import Corpus, Encode
-    from core.tables.leader_count import LeaderCount
+    from core.tables.prebuilt.corpus import Corpus, Encode
+    from core.tables.prebuilt.leader_count import LeaderCount
 
 # Counted in memory: about a gigabyte.
 _MOST_TEXT_TOKENS = 3_000_000
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _from_model(options: argparse.Namespace) -> int:
-    from core.models.runtime import prepare
+    from core.models.runtime.runtime import prepare
 
     prepare()
     from core.models.loader import load
@@ -104,8 +104,8 @@ def _from_model(options: argparse.Namespace) -> int:
     from core.rehearsal.conversations import default_conversations, read_conversations
     from core.rehearsal.records import read_records
     from core.rehearsal.rehearsal import Plan, Rehearsal
-    from core.tables.built import rehearsal_paths
-    from core.tables.gram_count import Pruning
+    from core.tables.prebuilt.built import rehearsal_paths
+    from core.tables.prebuilt.gram_count import Pruning
 
     conversations = read_conversations(options.prompts or default_conversations())
     loaded = load(options.from_model)
@@ -163,13 +163,13 @@ def _answer(rehearsal: Rehearsal, quiet: bool) -> bool:
 
 
 def _from_texts(options: argparse.Namespace) -> int:
-    from core.models.runtime import prepare
+    from core.models.runtime.runtime import prepare
 
     prepare()
     from core.models.loader import load_family
-    from core.tables.corpus import Corpus
-    from core.tables.frozen_file import save_frozen
-    from core.tables.leader_count import LeaderCount, Shape
+    from core.tables.prebuilt.corpus import Corpus
+    from core.tables.prebuilt.frozen_file import save_frozen
+    from core.tables.prebuilt.leader_count import LeaderCount, Shape
 
     if options.out is None:
         raise UsageError("There is no place for the table.", "Give --out FILE.")
@@ -225,15 +225,15 @@ def _say_passed_over(corpus: Corpus) -> None:
 
 
 def _texts_for_auto(options: argparse.Namespace) -> int:
-    from core.models.runtime import prepare
+    from core.models.runtime.runtime import prepare
 
     prepare()
     from core.models.loader import load_family
-    from core.tables.built import texts_path
-    from core.tables.corpus import Corpus
-    from core.tables.gram_count import Pruning
-    from core.tables.gram_file import save_grams
-    from core.tables.text_grams import TextGrams
+    from core.tables.prebuilt.built import texts_path
+    from core.tables.prebuilt.corpus import Corpus
+    from core.tables.prebuilt.gram_count import Pruning
+    from core.tables.prebuilt.gram_file import save_grams
+    from core.tables.prebuilt.text_grams import TextGrams
 
     corpus = Corpus(options.corpus)
     family = load_family(options.tokenizer)

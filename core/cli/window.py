@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.cli.parser import UsageError
+from core.cli.console.parser import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

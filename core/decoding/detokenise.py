@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from mlx_lm.tokenizer_utils import StreamingDetokenizer, TokenizerWrapper
 
-from core.text import well_formed
+from core.events.text import well_formed
 
 _INCOMPLETE = "\ufffd"
 

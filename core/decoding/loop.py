@@ -33,8 +33,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.decoding.accept import walk
-from core.decoding.exactness import FAST, Exactness
 from core.decoding.planner import Planner
+from core.decoding.probes.exactness import FAST, Exactness
 from core.decoding.sampling import NO_CHOICE, PENALTY_WINDOW_TOKENS, Choices, Sampler
 from core.decoding.top_ids import top_ids
 from core.decoding.tree_pass import tree_pass

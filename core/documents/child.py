@@ -15,10 +15,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.child_bounds import bound, give_spare_memory, watch
 from core.documents import strings
 from core.documents.reading import document_text, shown_name
 from core.errors import RequestError
+from core.system.child_bounds import bound, give_spare_memory, watch
 
 _TELL_EVERY_S = 0.05
 _STACK_BYTES = 256 * 1024

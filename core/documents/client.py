@@ -19,11 +19,11 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from core.children import CHILD_FOLDER, child_command, child_environment
 from core.documents import strings
 from core.documents.limits import Limits
 from core.documents.reading import shown_name
 from core.errors import RequestError
+from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 # Eight million characters are at most 48 MB of JSON.
 _MOST_BYTES = 64 * 1024 * 1024

@@ -36,7 +36,7 @@ from core.documents.limits import (
 )
 from core.documents.text import decode_text
 from core.errors import RequestError
-from core.text import well_formed
+from core.events.text import well_formed
 
 _HEAD_BYTES = 1024
 _HTML_ENDINGS = frozenset((".html", ".htm", ".xhtml"))

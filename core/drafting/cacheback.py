@@ -46,9 +46,9 @@ from itertools import chain
 from core.drafting.best_first import Grown, grow
 from core.drafting.draft import EMPTY, Draft
 from core.drafting.drafter import RejectedRow
-from core.drafting.follower_odds import FollowerOdds, Guess, Source
-from core.drafting.frozen_table import FrozenTable, pairs
-from core.drafting.lru_table import Gram, LruTable
+from core.drafting.evidence.follower_odds import FollowerOdds, Guess, Source
+from core.drafting.tables.frozen_table import FrozenTable, pairs
+from core.drafting.tables.lru_table import Gram, LruTable
 from core.events import Occupancy
 from core.settings.drafting import Cacheback, check_cacheback
 

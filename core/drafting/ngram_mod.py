@@ -24,8 +24,8 @@ from collections.abc import Sequence
 
 from core.drafting.draft import EMPTY, Draft
 from core.drafting.drafter import RejectedRow
-from core.drafting.ngram_table import NgramTable
-from core.drafting.scribe import Scribe
+from core.drafting.tables.ngram_table import NgramTable
+from core.drafting.tables.scribe import Scribe
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import NgramMod
 

@@ -39,8 +39,8 @@ from core.events.tables import (
     TableList,
     TableStatus,
 )
+from core.events.text import well_formed_json, well_formed_record
 from core.settings import Settings, assign_all
-from core.text import well_formed_json, well_formed_record
 
 Command = Union[
     LoadModel,
@@ -128,7 +128,7 @@ def encode(message: Command | Event) -> bytes:
 
 
 def decode_command(line: bytes) -> Command:
-    """A command from one line. What is no text in it is replaced: see `core.text`.
+    """A command from one line. What is no text in it is replaced: see `core.events.text`.
 
     Raises `SettingError` naming the setting and what it takes, or `ProtocolError`.
     """

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from core.paths import cache_dir
+from core.system.paths import cache_dir
 
 
 def fingerprint(vocabulary: Mapping[str, int]) -> str:

@@ -19,8 +19,8 @@ from core.errors import ModelError, ModelTooLargeError
 from core.events import MemoryNeed, ModelEntry, ModelSource
 from core.models.family import family_of
 from core.models.header import Tensor, read_header
-from core.models.naming import display_name
-from core.models.need import CONTEXT_NAMES, Machine, context_tokens, layer_kinds, need_of, text_config
+from core.models.library.naming import display_name
+from core.models.library.need import CONTEXT_NAMES, Machine, context_tokens, layer_kinds, need_of, text_config
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
 # Tensors of parts that a language model does not load.

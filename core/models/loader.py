@@ -30,10 +30,10 @@ from core.kv.entries import why_no_rollback
 from core.models.expand import expand
 from core.models.family import fingerprint
 from core.models.folder import check, check_fits
-from core.models.memory import machine
-from core.models.naming import base_name, display_name, is_hub_name
-from core.models.need import context_tokens
-from core.models.places import find
+from core.models.library.naming import base_name, display_name, is_hub_name
+from core.models.library.need import context_tokens
+from core.models.library.places import find
+from core.models.runtime.memory import machine
 from core.models.starter import STARTER, ensure_starter
 from core.models.template import renderer
 

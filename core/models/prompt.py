@@ -16,9 +16,9 @@ from transformers import PreTrainedTokenizerBase
 
 from core.errors import EmptyPromptError, RequestError
 from core.events import Message, ModelInfo
-from core.models.naming import base_name, readable
+from core.events.text import well_formed, well_formed_record
+from core.models.library.naming import base_name, readable
 from core.models.template import refused, renderer
-from core.text import well_formed, well_formed_record
 
 # About as many words as `core.prefill.layout` takes tokens for the question.
 _ASKED_CHARACTERS = 500

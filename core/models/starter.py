@@ -24,7 +24,7 @@ from filelock import FileLock
 from msgspec import Struct
 
 from core.errors import ModelError
-from core.paths import models_dir
+from core.system.paths import models_dir
 
 STARTER = "starter"
 NAME = "SmolLM2 135M"

@@ -16,8 +16,8 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from core.children import CHILD_FOLDER, child_command, child_environment
 from core.errors import ChatTemplateError
+from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 # Real ones take milliseconds, of a whole context too.
 RENDER_S = 10.0

@@ -30,7 +30,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
-from core.child_bounds import bound, give_spare_memory, watch
+from core.system.child_bounds import bound, give_spare_memory, watch
 
 _CPU_S = 30
 

@@ -20,17 +20,17 @@ from msgspec.structs import replace
 from core.events import Change, PrefillPhase, PrefillProgress, ReadingMap, ScorerName
 from core.kv.entries import largest_window
 from core.kv.ledger import Ledger
-from core.models import memory
 from core.models.loader import LoadedModel
 from core.models.rope import rotations
-from core.prefill.carried import carried_tokens
-from core.prefill.draft_scorer import draft_scores
-from core.prefill.early_layers import ROWS, early_scores
+from core.models.runtime import memory
 from core.prefill.layout import Layout
-from core.prefill.lexical import lexical_scores
 from core.prefill.plan import Decision, decide, refused, why_whole
 from core.prefill.read import Progress, read_kept, read_prompt
 from core.prefill.reading_map import passages
+from core.prefill.scorers.carried import carried_tokens
+from core.prefill.scorers.draft_scorer import draft_scores
+from core.prefill.scorers.early_layers import ROWS, early_scores
+from core.prefill.scorers.lexical import lexical_scores
 from core.prefill.select import LATEST, Selection, select
 from core.settings.prefill import Prefill
 

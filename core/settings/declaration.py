@@ -19,11 +19,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from core.children import absolute_path, absolute_reference
 from core.errors import SettingError
 from core.settings.drafting import check_cacheback, check_slots
 from core.settings.root import Settings
 from core.settings.window import Allowed, forbidden
+from core.system.children import absolute_path, absolute_reference
 
 SettingKind = Literal["integer", "number", "choice", "switch", "text"]
 _Root = TypeVar("_Root", bound=Struct)

@@ -6,15 +6,7 @@ from msgspec import Struct, field
 
 from core.settings.chat import Chat
 from core.settings.decoding import Decoding
-from core.settings.drafting import (
-    Auto,
-    Cacheback,
-    Drafting,
-    DraftModel,
-    Frequency,
-    NgramMod,
-    NgramSimple,
-)
+from core.settings.drafting import Auto, Cacheback, Drafting, DraftModel, Frequency, NgramMod, NgramSimple
 from core.settings.gate import Gate
 from core.settings.prefill import Prefill
 from core.settings.sampling import Sampling

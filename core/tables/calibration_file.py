@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
+from core.drafting.evidence.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.tables.container import Refused, checked, decode, encode
 from core.tables.table_file import Fingerprint
 

@@ -13,8 +13,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.drafting.calibration import Calibration
-from core.drafting.ngram_table import ID_END, NgramTables
+from core.drafting.evidence.calibration import Calibration
+from core.drafting.tables.ngram_table import ID_END, NgramTables
 from core.events import TableInfo
 from core.tables import calibration_file
 from core.tables.calibration_file import decode_calibration, encode_calibration

@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from core.errors import TableError
-from core.paths import shown
+from core.system.paths import shown
 from core.tables.container import Refused
 
 _FINGERPRINT = re.compile(r"[0-9a-z]{1,64}")

@@ -6,7 +6,7 @@ the day. Knows no file.
 
 from __future__ import annotations
 
-from core.drafting.ngram_table import NgramTable
+from core.drafting.tables.ngram_table import NgramTable
 from core.events import TableDay, TableFigures, TableInfo, TableTeacher
 from core.tables.table_file import DAYS_KEPT, TableHeader, make_header
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from core.events import TableList
-from core.paths import tables_dir
-from core.tables import built
+from core.system.paths import tables_dir
 from core.tables.memory import TableMemory
+from core.tables.prebuilt import built
 
 
 def table_list(memory: TableMemory, request: str) -> TableList:

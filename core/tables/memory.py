@@ -23,16 +23,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from core.drafting.calibration import Calibration
-from core.drafting.ngram_table import NgramTables
+from core.drafting.evidence.calibration import Calibration
+from core.drafting.tables.ngram_table import NgramTables
 from core.errors import TableError
 from core.events import TableInfo, TableMoment, TableStatus
 from core.settings import Settings
 from core.tables import exchange
-from core.tables.built import erase_built
 from core.tables.family import Family, Page, read_table
 from core.tables.folder import TableFolder, TableKey
 from core.tables.life import saved_info
+from core.tables.prebuilt.built import erase_built
 from core.tables.table_file import SavedTable, decode_table, encode_table
 
 # After a save that failed; the disk may be free again by then.

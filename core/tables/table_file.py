@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta, Struct
 
-from core.drafting.ngram_table import ID_END, MULTIPLIER, Entries
+from core.drafting.tables.ngram_table import ID_END, MULTIPLIER, Entries
 from core.events import TableDay, TableFigures, TableTeacher
 from core.tables.container import Refused, checked, decode, encode
 

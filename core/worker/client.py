@@ -19,10 +19,10 @@ from collections.abc import AsyncIterator, Sequence
 
 from msgspec import Struct
 
-from core.children import CHILD_FOLDER, child_command, child_environment
 from core.errors import ProtocolError, WorkerError
 from core.events import Command, Event, Heartbeat, Shutdown, decode_event, encode
 from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG
+from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 _LOG_LINES = 200
 # A pause of this process, however long, passes for one of these waits.

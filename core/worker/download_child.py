@@ -13,8 +13,8 @@ import threading
 
 from core.errors import DraftlightError
 from core.events import DownloadProgress, encode, failure
-from core.models.download import Download, standing
-from core.models.meter import Meter
+from core.models.library.download import Download, standing
+from core.models.library.meter import Meter
 
 
 def main(model: str) -> int:

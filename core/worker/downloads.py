@@ -10,10 +10,10 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 
-from core.children import CHILD_FOLDER, child_command, child_environment
 from core.errors import DraftlightError, ProtocolError
 from core.events import DownloadProgress, DownloadState, decode_event
-from core.models.download import discard, standing, unfinished
+from core.models.library.download import discard, standing, unfinished
+from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 _GRACE_S = 0.5
 

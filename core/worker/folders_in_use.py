@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from core.errors import DraftlightError
-from core.models.places import find
+from core.models.library.places import find
 
 
 class FoldersInUse:

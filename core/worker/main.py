@@ -19,7 +19,6 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.clock import TICK_S, Clock
 from core.errors import DraftlightError
 from core.events import (
     PROTOCOL,
@@ -53,7 +52,8 @@ from core.events import (
     UnloadModel,
     failure,
 )
-from core.paths import tables_dir
+from core.system.clock import TICK_S, Clock
+from core.system.paths import tables_dir
 from core.worker.channel import Channel
 from core.worker.folders_in_use import FoldersInUse
 from core.worker.model_room import ModelRoom
@@ -71,7 +71,7 @@ _LOOK_S = 0.05
 def main() -> int:
     """Run the worker until its window is done with it; returns the exit status."""
     channel = Channel()
-    from core.models.runtime import prepare
+    from core.models.runtime.runtime import prepare
 
     try:
         blas = prepare()
@@ -95,9 +95,9 @@ def _wanted_models(command: Command) -> tuple[str, ...]:
 
 class _Worker:
     def __init__(self, channel: Channel, blas: str) -> None:
-        from core.engine import Engine
-        from core.models.blas_threads import BlasThreads
-        from core.models.memory import machine
+        from core.engine.engine import Engine
+        from core.models.runtime.blas_threads import BlasThreads
+        from core.models.runtime.memory import machine
         from core.tables.folder import TableFolder
         from core.tables.memory import TableMemory
 
@@ -304,7 +304,7 @@ class _Worker:
                 self._channel.send(self._heartbeat())
 
     def _heartbeat(self) -> Event:
-        from core.models import memory
+        from core.models.runtime import memory
 
         activity = "saving" if self._closing.is_set() and self._is_saving() else self._activity
         busy = activity in ("loading", "prefilling", "decoding")

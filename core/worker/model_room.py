@@ -30,11 +30,11 @@ from core.events import (
     RemoveModel,
     failure,
 )
-from core.models import hub
-from core.models.catalogue import Catalogue
-from core.models.need import Machine
-from core.models.suggested import suggested
-from core.paths import data_dir, models_dir
+from core.models.library import hub
+from core.models.library.catalogue import Catalogue
+from core.models.library.need import Machine
+from core.models.library.suggested import suggested
+from core.system.paths import data_dir, models_dir
 from core.worker.downloads import Downloads
 from core.worker.folders_in_use import FoldersInUse
 

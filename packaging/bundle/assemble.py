@@ -20,8 +20,8 @@ from briefcase.console import Console
 from briefcase.exceptions import BriefcaseError, HelpText
 from briefcase.platforms.macOS.app import macOSAppCreateCommand
 
-from bundle.macho import thin
 from bundle.project import ARCHITECTURE, MINIMUM_MACOS
+from bundle.signing.macho import thin
 
 
 class CreateElsewhere(macOSAppCreateCommand):  # type: ignore[misc]

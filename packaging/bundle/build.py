@@ -25,9 +25,9 @@ from bundle.checks import Bundle, check_all
 from bundle.finish import WrongPythonError, finish
 from bundle.prepare import packager, packager_environment, prepare, say
 from bundle.project import FORMAL_NAME, ROOT, Project, read_project
-from bundle.runtime import DownloadsError, pin
+from bundle.supplies.runtime import DownloadsError, pin
+from bundle.supplies.wheels import MACOS
 from bundle.trial import try_out
-from bundle.wheels import MACOS
 
 DIST = ROOT / "dist"
 

@@ -19,7 +19,7 @@ from bundle.checks import Bundle, Result, check_all
 from bundle.finish import finish
 from bundle.prepare import packager, packager_environment, prepare, say
 from bundle.project import BUILD, FORMAL_NAME, read_project
-from bundle.wheels import MACOS
+from bundle.supplies.wheels import MACOS
 
 _MARKS = {"ok": "ok    ", "failed": "FAILED", "absent": "absent"}
 
@@ -51,7 +51,7 @@ def sign_copy(app: Path) -> Path:
     say("Signing a copy, ad hoc with the hardened runtime")
     copy = BUILD / "macos" / "signed" / app.name
     subprocess.run(
-        [str(packager()), "-m", "bundle.sign", str(app), str(copy)],
+        [str(packager()), "-m", "bundle.signing.sign", str(app), str(copy)],
         env=packager_environment(dict(os.environ)),
         check=True,
     )

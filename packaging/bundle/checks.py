@@ -14,21 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bundle.icns import KINDS, IcnsError, read_icns
-from bundle.macho import Image, MachOError, images, is_macho, slices
+from bundle.icons.icns import KINDS, IcnsError, read_icns
 from bundle.notice import NOTICE, licences_in
-from bundle.project import (
-    ARCHITECTURE,
-    CATEGORY,
-    FORMAL_NAME,
-    IDENTIFIER,
-    MINIMUM_MACOS,
-    ROOT,
-    Project,
-)
-from bundle.runtime import unpinned
-from bundle.seal import LIST, seal_problems
-from bundle.signature import changed
+from bundle.project import ARCHITECTURE, CATEGORY, FORMAL_NAME, IDENTIFIER, MINIMUM_MACOS, ROOT, Project
+from bundle.signing.macho import Image, MachOError, images, is_macho, slices
+from bundle.signing.seal import LIST, seal_problems
+from bundle.signing.signature import changed
+from bundle.supplies.runtime import unpinned
 
 # PySide6 6.11's arm64 bindings name macOS 15 as their oldest system, though the wheel is tagged for
 # 13 and Qt itself for 13. Known, and on the list of what a Mac has to prove (README).

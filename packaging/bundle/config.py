@@ -10,16 +10,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from bundle.project import (
-    BUNDLE,
-    CATEGORY,
-    FORMAL_NAME,
-    MINIMUM_MACOS,
-    PACKAGING,
-    PYTHON,
-    ROOT,
-    Project,
-)
+from bundle.project import BUNDLE, CATEGORY, FORMAL_NAME, MINIMUM_MACOS, PACKAGING, PYTHON, ROOT, Project
 
 # Of the Qt wheel the app needs its libraries and plugins, not its developer tools, the QML
 # language or the headers. Signing would also have to handle three apps inside the app.

@@ -22,8 +22,8 @@ from pathlib import Path
 from bundle.finish import finish
 from bundle.prepare import packager, packager_environment, prepare, say
 from bundle.project import PACKAGING, PYTHON, read_project
+from bundle.supplies.wheels import LINUX
 from bundle.trial import try_out
-from bundle.wheels import LINUX
 
 SYSTEM_PYTHON = f"/usr/bin/python{PYTHON}"
 TEMPLATE = PACKAGING / "template-linux"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.about.licences import Licence, collect
+from app.windows.about.licences import Licence, collect
 from bundle.project import FORMAL_NAME
 
 NOTICE = "NOTICE.txt"

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from bundle.config import write_config
-from bundle.icon import write_icons
-from bundle.lock import Target
+from bundle.icons.icon import write_icons
 from bundle.project import BUILD, PACKAGING, Project, source_date
-from bundle.runtime import DOWNLOADS
-from bundle.wheels import build_own, download, pinned
+from bundle.supplies.lock import Target
+from bundle.supplies.runtime import DOWNLOADS
+from bundle.supplies.wheels import build_own, download, pinned
 
 
 def prepare(project: Project, target: Target, name: str, *, template: str = "") -> Path:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from bundle.prepare import say
 from bundle.project import BUILD, read_project
+from bundle.supplies.wheels import LINUX, MACOS, build_own, download
 from bundle.trial import try_out
-from bundle.wheels import LINUX, MACOS, build_own, download
 
 FOLDER = BUILD / "wheel-check"
 

@@ -11,10 +11,10 @@ import json
 import sys
 import time
 
-from app.scenario import ask
-from app.session.link_state import Phase
-from app.system.application import Application
-from app.window import MainWindow
+from app.launch.application import Application
+from app.launch.scenario import ask
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command
 from tests.app.stage import last, play, ready, until

@@ -17,11 +17,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from qasync import QEventLoop
 
-from app.session.conversation import Answer
-from app.session.link_state import Phase
+from app.session.chats.conversation import Answer
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
 from app.store.home import Home
 from app.theme.theme import Theme
-from app.window import MainWindow
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
 Scene = Callable[[MainWindow], Awaitable[None]]

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from core.paths import resources_dir
+from core.system.paths import resources_dir
 from tests.attack.campaign import Outcome
+from tests.attack.support.tiny_configs import NOT_BUILT, variants
 from tests.attack.tally import read_outcomes
-from tests.attack.tiny_configs import NOT_BUILT, variants
 from tests.core.architectures import ARCHITECTURES
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "models.md"

@@ -27,5 +27,5 @@ def campaign(name: str) -> Campaign:
     """Raises ValueError for a name that is none."""
     if name not in NAMES:
         raise ValueError(f"There is no campaign {name!r}. There are: {', '.join(NAMES)}.")
-    found: Campaign = importlib.import_module(f"tests.attack.{name.replace('-', '_')}").CAMPAIGN
+    found: Campaign = importlib.import_module(f"tests.attack.campaigns.{name.replace('-', '_')}").CAMPAIGN
     return found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from core.paths import resources_dir
+from core.system.paths import resources_dir
 from tests.attack.campaign import Outcome
 from tests.attack.models_table import DOCUMENT, PARTS, YES, agreeing, agreeing_in, document
-from tests.attack.tiny_configs import NOT_BUILT, model_types, variants
+from tests.attack.support.tiny_configs import NOT_BUILT, model_types, variants
 from tests.core.architectures import ARCHITECTURES
 
 ALL = dict.fromkeys(PARTS, YES)

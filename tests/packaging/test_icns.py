@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from PySide6.QtGui import QImage
 
-from bundle.icns import KINDS, IcnsError, png_size, read_icns, write_icns
-from bundle.icon import render
+from bundle.icons.icns import KINDS, IcnsError, png_size, read_icns, write_icns
+from bundle.icons.icon import render
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from bundle.lock import LockError, Target, read_lock
 from bundle.project import LOCK, PACKAGING, read_project
-from bundle.wheels import LINUX, MACOS
+from bundle.supplies.lock import LockError, Target, read_lock
+from bundle.supplies.wheels import LINUX, MACOS
 
 A, B = "a" * 64, "b" * 64
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bundle.macho import MachOError, images, is_macho, thin
+from bundle.signing.macho import MachOError, images, is_macho, thin
 
 ARM, INTEL = 0x0100000C, 0x01000007
 

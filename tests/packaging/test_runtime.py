@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bundle.runtime import TOML, DownloadsError, pin, unpinned
+from bundle.supplies.runtime import TOML, DownloadsError, pin, unpinned
 
 BARE = '[paths]\nsupport_revision = 8\nstub_binary_revision = 13\nicon = "a.icns"\n'
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bundle.macho import MachOError
-from bundle.seal import seal_problems
-from bundle.signature import ADHOC, RUNTIME, changed, code_directories
+from bundle.signing.macho import MachOError
+from bundle.signing.seal import seal_problems
+from bundle.signing.signature import ADHOC, RUNTIME, changed, code_directories
 from tests.packaging.signing import PAGE_BYTES, seal, sign
 from tests.packaging.test_macho import image
 

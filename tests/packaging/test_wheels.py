@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bundle.lock import LockError
 from bundle.project import Project
-from bundle.wheels import LINUX, download
+from bundle.supplies.lock import LockError
+from bundle.supplies.wheels import LINUX, download
 
 NAME = "one-1.0-py3-none-any.whl"
 PROJECT = Project("1.2.3", "A chat app", ("one",), {})

@@ -17,7 +17,7 @@ from core.cli.bench import (
     ttft,
     window,
 )
-from core.cli.parser import add_command
+from core.cli.console.parser import add_command
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

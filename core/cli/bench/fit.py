@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.arguments import readable_file, whole
 from core.cli.bench.shared import add_out
+from core.cli.console.arguments import readable_file, whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit."""
-    from core.bench.fit import run as fit
+    from core.bench.replay.fit import run as fit
 
     return fit(options)

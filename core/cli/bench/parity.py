@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.arguments import listed, names, of_setting, readable_file, whole
 from core.cli.bench.shared import DRAFTERS, add_answer_length, add_draft_model, add_grid, add_out
-from core.cli.parser import add_model
+from core.cli.console.arguments import listed, names, of_setting, readable_file, whole
+from core.cli.console.parser import add_model
 from core.settings.declaration import find
 
 
@@ -58,6 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure."""
-    from core.bench.parity import run as measure
+    from core.bench.decode.parity import run as measure
 
     return measure(options)

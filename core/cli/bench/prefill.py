@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from core.cli.arguments import listed, name, names, number, readable_file, whole
 from core.cli.bench.shared import SCORERS, add_draft_model, add_out
-from core.cli.parser import add_model
+from core.cli.console.arguments import listed, name, names, number, readable_file, whole
+from core.cli.console.parser import add_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +52,6 @@ def kinds() -> Sequence[str]:
 
 def run(options: argparse.Namespace) -> int:
     """Measure."""
-    from core.bench.prefill import run as measure
+    from core.bench.prefill.prefill import run as measure
 
     return measure(options)

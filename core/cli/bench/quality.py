@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from core.bench.reader_names import DENSE, SCORELESS, SCORERS, hindsight
-from core.cli.arguments import listed, names, number, whole
+from core.bench.quality.reader_names import DENSE, SCORELESS, SCORERS, hindsight
 from core.cli.bench.prefill import kinds
 from core.cli.bench.shared import add_draft_model, add_out
-from core.cli.parser import add_model
+from core.cli.console.arguments import listed, names, number, whole
+from core.cli.console.parser import add_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,13 +70,13 @@ def _reader(text: str) -> str:
 
 
 def _tasks() -> Sequence[str]:
-    from core.bench.tasks import TASKS
+    from core.bench.quality.tasks import TASKS
 
     return list(TASKS)
 
 
 def run(options: argparse.Namespace) -> int:
     """Measure."""
-    from core.bench.quality import run as measure
+    from core.bench.quality.quality import run as measure
 
     return measure(options)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from core.cli.arguments import names, out_file, out_folder, readable_file, whole
 from core.cli.bench.shared import DRAFTERS, add_answer_length, add_grid
-from core.cli.parser import UsageError, add_model
+from core.cli.console.arguments import names, out_file, out_folder, readable_file, whole
+from core.cli.console.parser import UsageError, add_model
 from core.settings.declaration import find
 
 
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _cost_tables() -> Sequence[str]:
-    from core.bench.cost_table import COST_TABLES
+    from core.bench.replay.cost_table import COST_TABLES
 
     return list(COST_TABLES)
 
@@ -59,14 +59,14 @@ def run(options: argparse.Namespace) -> int:
     if options.record is None:
         if options.out is None:
             raise UsageError("There is no place for the report.", "Give --out DIR.")
-        from core.bench.replay import run as replay
+        from core.bench.replay.replay import run as replay
 
         return replay(options)
     if options.prompts is None:
         raise UsageError(
             "There is nothing to answer.", "Give --prompts F.jsonl, lines with prompt and class."
         )
-    from core.bench.record import run as record
+    from core.bench.replay.record import run as record
     from core.cli.models import fetch
 
     fetch(options.model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.arguments import out_folder, whole
+from core.cli.console.arguments import out_folder, whole
 from core.settings.declaration import find
 
 DRAFTERS = find("drafting.drafter").choices

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.arguments import listed, name, names, number, readable_file, whole
 from core.cli.bench.shared import DRAFTERS, add_answer_length, add_draft_model, add_grid, add_out
-from core.cli.parser import add_model
+from core.cli.console.arguments import listed, name, names, number, readable_file, whole
+from core.cli.console.parser import add_model
 from core.settings.declaration import find
 
 # All but the one that does not draft: plain decoding is measured anyway.
@@ -68,6 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure."""
-    from core.bench.sweep import run as measure
+    from core.bench.sweep.sweep import run as measure
 
     return measure(options)

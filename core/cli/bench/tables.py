@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.arguments import names, readable_file, whole
 from core.cli.bench.shared import DRAFTERS, add_answer_length, add_out
-from core.cli.parser import UsageError, add_model
+from core.cli.console.arguments import names, readable_file, whole
+from core.cli.console.parser import UsageError, add_model
 
 _ON_STREAMS = ("learned", "sizes", "cacheback", "poison")
 _PARTS = ("conversation", "timing", *_ON_STREAMS)
@@ -79,6 +79,6 @@ def run(options: argparse.Namespace) -> int:
     """Measure."""
     if options.streams is None and set(_ON_STREAMS) & set(options.parts):
         raise UsageError("These parts replay recorded streams, and none were given.", "Add --streams F.")
-    from core.bench.tables import run as measure
+    from core.bench.tables.tables import run as measure
 
     return measure(options)

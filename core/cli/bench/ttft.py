@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.arguments import name, readable_file, whole
 from core.cli.bench.shared import DRAFTERS, add_out
-from core.cli.parser import add_model
+from core.cli.console.arguments import name, readable_file, whole
+from core.cli.console.parser import add_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure."""
-    from core.bench.ttft import run as measure
+    from core.bench.decode.ttft import run as measure
 
     return measure(options)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.arguments import names, whole
 from core.cli.bench.shared import add_out
-from core.cli.parser import add_model
+from core.cli.console.arguments import names, whole
+from core.cli.console.parser import add_model
 from core.cli.window import window_part
-from core.window_parts import PARTS
+from core.settings.window_parts import PARTS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from app.bench.cost import Cost, Run, measure, same_lengths
 from app.bench.report import Results, report
 from app.bench.sample_chat import sample_tokens, sample_turns
 from app.bench.scenes import Scenes, Times, play, times_of
-from app.window import MainWindow
+from app.shell.window import MainWindow
 from core.worker.client import worker_command
 from tests.app import stage
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.session.conversation import Answer, Turn
+from app.session.chats.conversation import Answer, Turn
 from core.events import Message
 from tests.app.chat.written import FERRY, MERGE, finished, tokens_of
 

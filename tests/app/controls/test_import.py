@@ -13,7 +13,7 @@ for package in ("app.theme", "app.controls", "app.gauges", "app.panels"):
         importlib.import_module(module.name)
 from PySide6.QtCore import QCoreApplication
 assert QCoreApplication.instance() is None
-for name in ("mlx", "mlx_lm", "numpy", "core.engine"):
+for name in ("mlx", "mlx_lm", "numpy", "core.engine.engine"):
     assert name not in sys.modules, name
 print("quiet")
 """

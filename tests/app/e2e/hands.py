@@ -15,8 +15,8 @@ from pathlib import Path
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QScrollArea, QWidget
 
-from app.window import MainWindow
-from core.paths import cache_dir
+from app.shell.window import MainWindow
+from core.system.paths import cache_dir
 
 
 class Hands:

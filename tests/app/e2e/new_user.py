@@ -15,10 +15,10 @@ from PySide6.QtCore import QPoint
 from app.controls.popup import Popup
 from app.controls.slider import Slider
 from app.controls.spin import Spin
-from app.opening import open_window
-from app.session.conversation import Answer
-from app.session.link_state import Phase
-from app.window import MainWindow
+from app.launch.opening import open_window
+from app.session.chats.conversation import Answer
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
 from tests.app.e2e.hands import Hands
 
 _STARTED_S = time.monotonic()

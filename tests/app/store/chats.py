@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from app.session.conversation import Answer, AnswerStatus, Conversation, Turn
-from app.session.overrides import Override
+from app.session.chats.conversation import Answer, AnswerStatus, Conversation, Turn
+from app.session.chats.overrides import Override
 from core.events import Attachment, Change, Effective, Finished, Message, Origin, Stats, Token
 from core.settings import Settings
 

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from app.session.conversation import Conversation
+from app.session.chats.conversation import Conversation
 from app.store.library import Library
 from core.events import Message
 from tests.app.store.chats import NOON, written

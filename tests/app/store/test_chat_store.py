@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from app.session.conversation import Conversation
-from app.session.shelf import summary_of
+from app.session.chats.conversation import Conversation
+from app.session.chats.shelf import summary_of
 from app.store import packing, schema
 from app.store.chat_store import ChatStore
 from app.store.checksum import ChecksumError
-from app.store.faults import NewerStoreError
+from app.store.recovery.faults import NewerStoreError
 from app.store.rows import head_values
 from core.events import Message
 from tests.app.store import chats

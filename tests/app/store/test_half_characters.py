@@ -7,11 +7,11 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.session.conversation import Answer, Conversation, Turn
+from app.session.chats.conversation import Answer, Conversation, Turn
 from app.store.chat_store import ChatStore
-from app.store.json_file import from_json, to_json
+from app.store.files.json_file import from_json, to_json
 from core.events import Message, Token
-from core.text import well_formed_record
+from core.events.text import well_formed_record
 
 HALF = "a\ud83db"
 TOKENS = (Token("r", 1, "\ud83d", "normal", 1, 0), Token("r", 2, "\ude00", "normal", 2, 1))

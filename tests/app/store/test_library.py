@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from app.session.chats import Chats
-from app.session.conversation import Conversation
+from app.session.chats.chats import Chats
+from app.session.chats.conversation import Conversation
 from app.store.chat_store import ChatStore
 from app.store.library import Library
 from app.store.rows import Rows

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from app.session.conversation import Answer
+from app.session.chats.conversation import Answer
 from app.store import packing
 from core.events import Message, Token
 from tests.app.store import chats

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.session.overrides import Override, apply, differences
+from app.session.chats.overrides import Override, apply, differences
 from app.store.preferences import Preferences, PreferencesFile, WindowPlace
 from core.settings import Settings, assign
 

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from core.cli import json_lines, main
+from core.cli.console.progress import ProgressLine
 from core.cli.generate import summary
 from core.cli.json_lines import Line
-from core.cli.progress import ProgressLine
 from core.events import Effective, Stats
 from core.settings import Settings
 from tests.core.documents.made import pdf_of

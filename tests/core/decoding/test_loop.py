@@ -12,8 +12,8 @@ import pytest
 from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
 
-from core.decoding.exactness import FAST, Exactness
 from core.decoding.loop import DecodeLoop, Step
+from core.decoding.probes.exactness import FAST, Exactness
 from core.decoding.sampling import Sampler
 from core.decoding.top_ids import top_ids
 from core.drafting.draft import EMPTY, Draft

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from core.engine import Engine
+from core.engine.engine import Engine
 from core.errors import ChatTemplateError
 from core.events import Message
 from core.models.loader import load

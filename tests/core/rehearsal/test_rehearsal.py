@@ -16,7 +16,7 @@ from core.rehearsal.conversations import Conversation, default_conversations, re
 from core.rehearsal.records import Records, read_records
 from core.rehearsal.rehearsal import Plan, Rehearsal
 from core.rehearsal.streams import Stream
-from core.tables.gram_file import GRAMS
+from core.tables.prebuilt.gram_file import GRAMS
 
 CONVERSATIONS = [
     Conversation("one", "a"),

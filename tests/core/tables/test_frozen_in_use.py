@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from core.drafting.frozen_table import FrozenTable
-from core.engine import Engine
+from core.drafting.tables.frozen_table import FrozenTable
+from core.engine.engine import Engine
 from core.errors import TableError
-from core.tables.built import built_dir
-from core.tables.frozen_file import save_frozen
+from core.tables.prebuilt.built import built_dir
+from core.tables.prebuilt.frozen_file import save_frozen
 from tests.core.decoding.test_loop import prompt_with_repetition
-from tests.core.test_engine import ids, run, settings
+from tests.core.engine.test_engine import ids, run, settings
 
 
 def write(path: Path, text: list[int], family: str, leader_tokens: int = 1) -> Path:

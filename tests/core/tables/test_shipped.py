@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from core.models.loader import load_family
-from core.paths import resources_dir
-from core.tables.built import SUFFIX, built_dir, listing
-from core.tables.frozen_file import FROZEN
-from core.tables.gram_file import GRAMS
+from core.system.paths import resources_dir
+from core.tables.prebuilt.built import SUFFIX, built_dir, listing
+from core.tables.prebuilt.frozen_file import FROZEN
+from core.tables.prebuilt.gram_file import GRAMS
 
 MOST_BYTES = 3_000_000
 

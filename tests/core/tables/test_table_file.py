@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from core.drafting.calibration import Calibration
-from core.drafting.frozen_table import FrozenTable
-from core.drafting.ngram_table import ID_END, Entries, NgramTable
+from core.drafting.evidence.calibration import Calibration
+from core.drafting.tables.frozen_table import FrozenTable
+from core.drafting.tables.ngram_table import ID_END, Entries, NgramTable
 from core.events import TableDay, TableFigures, TableTeacher
 from core.tables import calibration_file, container
 from core.tables.calibration_file import decode_calibration, encode_calibration
 from core.tables.container import Refused, encode
-from core.tables.frozen_file import FROZEN, save_frozen
-from core.tables.gram_count import GramCounter, Pruning
-from core.tables.gram_file import GRAMS, save_grams
+from core.tables.prebuilt.frozen_file import FROZEN, save_frozen
+from core.tables.prebuilt.gram_count import GramCounter, Pruning
+from core.tables.prebuilt.gram_file import GRAMS, save_grams
 from core.tables.table_file import SavedTable, decode_table, encode_table, make_header
 from tests.core.tables.support import FAMILY, SLOTS, VOCABULARY, fill
 

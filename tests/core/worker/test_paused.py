@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from core.clock import MOST_S
 from core.events import Finished, Heartbeat, LoadModel, ModelLoaded, Token
+from core.system.clock import MOST_S
 from core.worker.client import WorkerSilent
 from tests.core.worker.test_worker import ask, run, worker
 

@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from core.bench.tasks import TASKS, Case, task
-from core.bench.tasks.case import fill, scatter
-from core.bench.tasks.facts import OTHER_WORDS
+from core.bench.quality.tasks import TASKS, Case, task
+from core.bench.quality.tasks.case import fill, scatter
+from core.bench.quality.tasks.facts import OTHER_WORDS
 from core.errors import RequestError
 
 ROOM = 2600

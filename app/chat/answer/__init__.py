@@ -1,0 +1,1 @@
+"""One answer or message: text, thoughts, figures and actions."""

@@ -1,0 +1,164 @@
+"""AnswerFooter: strip, figures, what was not done as asked, and actions under an answer.
+
+Its parts stand at fixed distances; the room of actions that are not shown is kept, so that
+nothing jumps when the mouse comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from app.chat.answer import action_button, strings
+from app.chat.answer.action_button import ActionButton
+from app.chat.answer.stats_label import StatsLabel
+from app.chat.answer.stats_line import Part
+from app.chat.reading import strings as reading_strings
+from app.chat.tokens import token_strip
+from app.chat.tokens.token_strip import TokenStrip
+from app.controls.buttons.button import Button
+from app.controls.text_label import TextLabel
+from app.theme.theme import Theme
+from core.events import Token
+
+_STRIP_BOTTOM_PX = token_strip.REACH_PX + token_strip.HEIGHT_PX
+_STATS_GAP_PX = 7
+_NOTE_GAP_PX = 2
+_ACTIONS_GAP_PX = 3
+_ACTIONS_LEFT_PX = -6
+_ACTION_PITCH_PX = 28
+_EVERYTHING_GAP_PX = 8
+_ESTIMATE_GAP_PX = 4
+
+
+class AnswerFooter(QWidget):
+    """Starts `token_strip.REACH_PX` above the strip."""
+
+    copy_requested = Signal()
+    regenerate_requested = Signal()
+    everything_requested = Signal()
+    more_requested = Signal()
+    branch_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.strip = TokenStrip(theme, self)
+        self.stats = StatsLabel(theme, self)
+        self._notes: list[TextLabel] = []
+        self._copy = ActionButton(theme, "copy", strings.COPY_ANSWER, self)
+        self._again = ActionButton(theme, "redo", strings.REGENERATE, self)
+        self.more_button = Button(theme, strings.CONTINUE, "link", True, self)
+        self.everything_button = Button(theme, reading_strings.READ_EVERYTHING, "link", True, self)
+        self._estimate = TextLabel(theme, "", 11, 16, "text2", tabular=True, parent=self)
+        self.more_button.hide()
+        self.everything_button.hide()
+        self._estimate.hide()
+        self._branch = ActionButton(theme, "branch", strings.BRANCH, self)
+        self._finished = False
+        self.more_button.clicked.connect(self.more_requested)
+        self.everything_button.clicked.connect(self.everything_requested)
+        self._copy.clicked.connect(self.copy_requested)
+        self._copy.clicked.connect(self._copy.show_done)
+        self._again.clicked.connect(self.regenerate_requested)
+        self._branch.clicked.connect(self.branch_requested)
+        for button in self.buttons:
+            button.hide()
+
+    @property
+    def buttons(self) -> tuple[ActionButton, ...]:
+        """From left to right."""
+        return (self._copy, self._again, self._branch)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The sentences under the figures."""
+        return tuple(note.text() for note in self._notes)
+
+    def append(self, tokens: Sequence[Token]) -> None:
+        """More cells in the strip."""
+        self.strip.append(tokens)
+
+    def set_stats(self, parts: Sequence[Part]) -> None:
+        """Other figures; the caller asks for the height again."""
+        self.stats.set_parts(parts)
+
+    def finish(self, parts: Sequence[Part], notes: Sequence[str]) -> None:
+        """The last figures, sentences to put under them, and the actions."""
+        self.stats.set_parts(parts)
+        for text in notes:
+            note = TextLabel(self._theme, text, 11, 16, "text2", wrap=True, tabular=True, parent=self)
+            note.show()
+            self._notes.append(note)
+        self._finished = True
+        self.strip.describe()
+        for button in self.buttons:
+            button.show()
+
+    def offer_everything(self, estimate: str) -> None:
+        """Only a part was read: all of it can be. `estimate` says what that takes."""
+        self._estimate.setText(estimate)
+        self.everything_button.setAccessibleDescription(estimate)
+        self.everything_button.show()
+        self._estimate.show()
+
+    def offer_more(self, possible: bool) -> None:
+        """Whether the model could write on from here."""
+        self.more_button.setVisible(possible)
+        self._arrange(self.width())
+
+    def set_regenerable(self, possible: bool) -> None:
+        """Whether another answer, or more of this one, can be asked for now."""
+        self._again.setEnabled(possible)
+        self.more_button.setEnabled(possible)
+        self.everything_button.setEnabled(possible)
+
+    def set_revealed(self, revealed: bool) -> None:
+        """Whether the actions are to be seen."""
+        for button in self.buttons:
+            button.set_revealed(revealed)
+
+    def height_for(self, width: int) -> int:
+        """The whole footer's height, actions included once there are any."""
+        return self._arrange(width)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._arrange(self.width())
+
+    def _arrange(self, width: int) -> int:
+        """Put everything in its place for the column's width; the height taken."""
+        # The footer's own left edge is as far out as the buttons' empty borders.
+        left = -_ACTIONS_LEFT_PX
+        column = width - 2 * left
+        self.strip.setGeometry(left, 0, column, token_strip.HEIGHT_PX + 2 * token_strip.REACH_PX)
+        y = _STRIP_BOTTOM_PX + _STATS_GAP_PX
+        height = self.stats.height_for(column)
+        self.stats.setGeometry(left, y, column, height)
+        y += height
+        for note in self._notes:
+            y += _NOTE_GAP_PX
+            height = note.heightForWidth(column)
+            note.setGeometry(left, y, column, height)
+            y += height
+        if self._finished:
+            y += _ACTIONS_GAP_PX
+            for place, button in enumerate(self.buttons):
+                button.setGeometry(
+                    place * _ACTION_PITCH_PX, y, action_button.SIZE.width(), action_button.SIZE.height()
+                )
+            self._arrange_offers(len(self.buttons) * _ACTION_PITCH_PX + _EVERYTHING_GAP_PX, y, width)
+            y += action_button.SIZE.height()
+        return y
+
+    def _arrange_offers(self, left: int, y: int, width: int) -> None:
+        if not self.more_button.isHidden():
+            size = self.more_button.sizeHint()
+            self.more_button.setGeometry(left, y, size.width(), size.height())
+            left += size.width() + _EVERYTHING_GAP_PX
+        size = self.everything_button.sizeHint()
+        self.everything_button.setGeometry(left, y, size.width(), size.height())
+        left += size.width() + _ESTIMATE_GAP_PX
+        self._estimate.setGeometry(left, y + 4, max(0, width - left), 16)

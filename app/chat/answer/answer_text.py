@@ -1,0 +1,209 @@
+"""AnswerText: an answer's source as pieces while it grows. Pure: no Qt.
+
+Closed blocks are Markdown pieces and never change again. What follows them is open: plain text,
+code once a fence was opened, or what a list item reads as so far; what is certain of that is closed
+at once, so that only its last part is read again. `append` and `finish` say what
+changed; `closed` and `open` are all there is. Thoughts are pieces like others that say which thought they are
+of, with a piece without text at their head. A finished answer is read by `append` in as many
+parts as one likes, so a long one need not be read at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.richtext.markdown.blocks import Block, BlockSplitter, reads_early, shown_end
+from app.richtext.markdown.markdown import parse_block, read_open
+from app.richtext.markdown.piece import Piece, open_code_piece, plain_piece
+from app.richtext.markdown.thoughts import Tag, certain_end, find_tag
+from app.richtext.markdown.token_table import TokenTable
+from core.events import Token
+
+# Characters that are read again with all that comes; more of them stand as written until their end.
+_LONGEST_OPEN = 8_000
+
+
+class Change(Struct, frozen=True):
+    """`closed` follow the pieces that were closed before; `open` is all that is open now.
+
+    `again`: all that was said before no longer holds, and `closed` is everything.
+    """
+
+    closed: tuple[Piece, ...]
+    open: tuple[Piece, ...]
+    again: bool = False
+
+
+class Thought(Struct):
+    """A thought stands from `start` to `end` (None while it goes on), its tags not counted.
+
+    With its tags it takes the source from `opens` to `closes`.
+    """
+
+    start: int
+    end: int | None = None
+    opens: int = 0
+    closes: int | None = None
+
+
+class AnswerText:
+    """`table` holds the tokens."""
+
+    def __init__(self) -> None:
+        self.table = TokenTable()
+        self.closed: list[Piece] = []
+        self.open: tuple[Piece, ...] = ()
+        self.finished = False
+        self.thoughts: list[Thought] = []
+        self._splitter = BlockSplitter()
+        self._fed = 0  # how much of the source the splitter has
+        self._certain = 0  # up to where the open block's pieces are closed
+        self._before = ""  # what stands for the lists that are open there
+        self._searched = 0  # up to where no more tags are to be found
+        self._closing = ""  # the tag that ends the open thought
+        self._again = False
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """Closed and open, in order."""
+        return [*self.closed, *self.open]
+
+    @property
+    def answer_source(self) -> str:
+        """What was written, without thoughts and their tags."""
+        source, parts, at = self.table.text, [], 0
+        for thought in self.thoughts:
+            parts.append(source[at : thought.opens])
+            at = len(source) if thought.closes is None else thought.closes
+        return "".join([*parts, source[at:]]).strip("\n") if self.thoughts else source
+
+    def thought_s(self, start: int) -> tuple[float, bool]:
+        """How many seconds the thought at `start` took so far, and whether it is over."""
+        thought = next(thought for thought in self.thoughts if thought.start == start)
+        table = self.table
+        if not len(table) or start >= table.length:
+            return 0.0, self.finished
+        end = table.length if thought.end is None else thought.end
+        first, last = table[table.at(start)], table[table.at(max(start, end - 1))]
+        return max(0.0, last.time_s - first.time_s), self.finished or thought.end is not None
+
+    def append(self, tokens: Sequence[Token]) -> Change:
+        """More tokens came."""
+        self.table.extend(tokens)
+        return self._change(self._feed(whole=False))
+
+    def finish(self) -> Change:
+        """No more will come."""
+        self.finished = True
+        made = self._feed(whole=True)
+        made += self._pieces(self._splitter.finish())
+        return self._change(made, over=True)
+
+    # ---- inside
+
+    def _change(self, made: list[Piece], over: bool = False) -> Change:
+        certain, self.open = ((), ()) if over else self._read_open()
+        made += self._close(certain)
+        if self.open and self._closing and not self._is_headed:
+            self.closed.append(_head(self.thoughts[-1].start))
+            made.append(self.closed[-1])
+        if self._again:
+            self._again = False
+            return Change(tuple(self.closed), self.open, again=True)
+        return Change(tuple(made), self.open)
+
+    def _feed(self, whole: bool) -> list[Piece]:
+        """Give the splitter what is certain; the pieces that were closed by it."""
+        source, made = self.table.text, []
+        while True:
+            # White space before a tag may have been fed already: look from where its line begins.
+            line = source.rfind("\n", 0, self._fed) + 1
+            tag = find_tag(source, max(self._searched, line), self._closing, lone=not self.thoughts)
+            if tag is None:
+                break
+            self._searched = tag.end
+            start = max(tag.start, self._fed)
+            made += self._give(source[self._fed : start], start)
+            if self._splitter.in_fence:
+                continue  # code that speaks of tags
+            made += self._pieces(self._splitter.skip(tag.end - start))
+            self._fed = tag.end
+            if tag.does == "reopen":
+                made = []
+                self._reopen(tag)
+            elif tag.does == "close":
+                self.thoughts[-1].end, self.thoughts[-1].closes = tag.start, tag.end
+                self._closing = ""
+            else:
+                self.thoughts.append(Thought(tag.end, opens=tag.start))
+                self._closing = tag.closing
+        end = len(source) if whole else max(self._fed, certain_end(source, self._fed, self._closing))
+        return made + self._give(source[self._fed : end], end)
+
+    def _give(self, text: str, end: int) -> list[Piece]:
+        self._fed = end
+        return self._pieces(self._splitter.feed(text)) if text else []
+
+    def _reopen(self, tag: Tag) -> None:
+        """All so far was a thought, as it turns out."""
+        self._again = True
+        self.thoughts.append(Thought(0, tag.start, closes=tag.end))
+        inside = [replace(piece, thought=0) for piece in self.closed]
+        self.closed = [_head(0), *inside] if inside else []
+
+    def _pieces(self, blocks: Sequence[Block]) -> list[Piece]:
+        """The pieces of `blocks`, which were closed under the thought that is open, if one is."""
+        return self._close([piece for block in blocks for piece in self._parse(block)])
+
+    def _close(self, pieces: Sequence[Piece]) -> list[Piece]:
+        made = self._in_thought(pieces)
+        self.closed += made
+        return made
+
+    def _parse(self, block: Block) -> tuple[Piece, ...]:
+        if block.start < self._certain < block.end:
+            return parse_block(self.table.text, self._certain, block.end, self._before)
+        return parse_block(self.table.text, block.start, block.end)
+
+    def _in_thought(self, pieces: Sequence[Piece]) -> list[Piece]:
+        if not self._closing or not pieces:
+            return list(pieces)
+        start = self.thoughts[-1].start
+        inside = [replace(piece, thought=start) for piece in pieces]
+        return inside if self._is_headed else [_head(start), *inside]
+
+    @property
+    def _is_headed(self) -> bool:
+        """Whether the last thought has its head."""
+        last = next((piece for piece in reversed(self.closed) if piece.kind == "thought"), None)
+        return last is not None and last.thought == self.thoughts[-1].start
+
+    def _read_open(self) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+        """What the open block reads as: the pieces that are certain now, and the open ones."""
+        source = self.table.text
+        start, end = self._splitter.open_start, self._fed
+        certain: tuple[Piece, ...] = ()
+        pieces: tuple[Piece, ...]
+        if code := self._splitter.open_code:
+            pieces = (open_code_piece(source, code.start, code.body, end, code.language),)
+        else:
+            end = shown_end(source, start, end)
+            if self._certain <= start:
+                self._certain, self._before = start, ""
+            if end - self._certain <= _LONGEST_OPEN and reads_early(source, start, end):
+                read = read_open(source, self._certain, end, self._before)
+                self._certain, self._before = read.start, read.before
+                certain, pieces = read.pieces[: read.certain], read.pieces[read.certain :]
+            else:
+                piece = plain_piece(source, self._certain, end)
+                pieces = (piece,) if piece.text else ()
+        if self._closing:
+            pieces = tuple(replace(piece, thought=self.thoughts[-1].start) for piece in pieces)
+        return certain, pieces
+
+
+def _head(start: int) -> Piece:
+    return Piece("thought", "", (), start, start, thought=start)

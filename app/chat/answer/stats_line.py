@@ -1,0 +1,150 @@
+"""StatsLine: the figures under an answer, as parts that are not broken inside. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from app.chat.answer import strings
+from app.chat.attachments import strings as attachments_strings
+from app.chat.tokens.token_facts import seconds
+from app.richtext.markdown.token_table import TokenTable
+from core.events import Change, Effective, Finished, Stats
+from core.settings import declared
+from core.settings.declaration import find
+
+Emphasis = Literal["plain", "strong", "danger"]
+SEPARATOR = " · "
+
+
+class Part(Struct, frozen=True):
+    """One figure; `detail` says why it is so, to who points at it."""
+
+    text: str
+    emphasis: Emphasis = "plain"
+    detail: str = ""
+
+
+def finished_parts(finished: Finished) -> tuple[Part, ...]:
+    """The line of an answer that ended in order."""
+    stats = finished.stats
+    parts = [
+        Part(_speed(stats.tokens_per_s), "strong"),
+        Part(strings.FIRST_TOKEN.format(seconds=seconds(stats.ttft_s))),
+        Part(_count(stats.tokens)),
+    ]
+    if finished.effective.drafter != "off":
+        parts.append(Part(_drafts(stats)))
+    parts += [Part(strings.MEAN.format(value=stats.mean_per_step)), _drafter(finished.effective)]
+    parts.append(Part(_read(stats), detail=_why_read(finished.effective)))
+    if finished.reason == "cancelled":
+        parts.append(Part(strings.STOPPED_BY_YOU))
+    elif finished.reason == "length":
+        parts.append(Part(strings.STOPPED_AT_LIMIT))
+    return tuple(parts)
+
+
+def live_parts(table: TokenTable) -> tuple[Part, ...]:
+    """The line while the answer is written, from the tokens alone."""
+    if not len(table):
+        return ()
+    first, last = table[0], table[len(table) - 1]
+    parts: list[Part] = []
+    if last.time_s > first.time_s:
+        parts.append(Part(_speed((len(table) - 1) / (last.time_s - first.time_s)), "strong"))
+    parts += [
+        Part(strings.FIRST_TOKEN.format(seconds=seconds(first.time_s))),
+        Part(_count(len(table))),
+        Part(strings.MEAN.format(value=len(table) / table.steps)),
+    ]
+    return tuple(parts)
+
+
+def cut_off_parts(table: TokenTable) -> tuple[Part, ...]:
+    """The line of an answer whose worker died or failed."""
+    return (*live_parts(table), Part(strings.STOPPED_EARLY, "danger"))
+
+
+def imported_parts() -> tuple[Part, ...]:
+    """The line of an answer that came from a file of words."""
+    return (Part(strings.IMPORTED),)
+
+
+def change_text(change: Change) -> str:
+    """One thing that was not done as asked, as a sentence."""
+    title = next((setting.title for setting in declared() if setting.key == change.setting), change.setting)
+    reason = change.reason.rstrip(".") + "."
+    return strings.CHANGE.format(
+        title=title, used=_value(change.used), asked=_value(change.asked), reason=reason
+    )
+
+
+def details_text(parts: Sequence[Part]) -> str:
+    """Why the figures are so, in one piece."""
+    return " ".join(part.detail for part in parts if part.detail)
+
+
+def plain_text(parts: Sequence[Part]) -> str:
+    """The line in one piece."""
+    return SEPARATOR.join(part.text for part in parts)
+
+
+def break_parts(parts: Sequence[Part], width: float, measure: Callable[[Part], float]) -> list[list[Part]]:
+    """`parts` in lines of at most `width`, broken only between them. A part too wide gets a line."""
+    lines: list[list[Part]] = []
+    used = 0.0
+    separator = measure(Part(SEPARATOR))
+    for part in parts:
+        part_width = measure(part)
+        if lines and used + separator + part_width <= width:
+            lines[-1].append(part)
+            used += separator + part_width
+        else:
+            lines.append([part])
+            used = part_width
+    return lines
+
+
+def _speed(tokens_per_s: float) -> str:
+    return strings.SPEED.format(value=f"{tokens_per_s:,.{1 if tokens_per_s < 99.95 else 0}f}")
+
+
+def _count(tokens: int) -> str:
+    return attachments_strings.ONE_TOKEN if tokens == 1 else attachments_strings.TOKENS.format(tokens=tokens)
+
+
+def _drafts(stats: Stats) -> str:
+    if not stats.tested:
+        return strings.NO_DRAFTS
+    percent = round(100 * stats.accepted / stats.tested)
+    return strings.DRAFTS.format(accepted=stats.accepted, tested=stats.tested, percent=percent)
+
+
+def _read(stats: Stats) -> str:
+    if stats.reused_tokens:
+        return strings.READ_REST.format(read=stats.read_tokens, total=stats.prompt_tokens)
+    if stats.read_tokens < stats.prompt_tokens:
+        return strings.READ_SOME.format(read=stats.read_tokens, total=stats.prompt_tokens)
+    return strings.READ_ALL.format(total=stats.prompt_tokens)
+
+
+def _drafter(effective: Effective) -> Part:
+    return Part(effective.drafter, detail=_sentence(effective.gate))
+
+
+def _why_read(effective: Effective) -> str:
+    why = _sentence(effective.reading_reason)
+    if not effective.scorer:
+        return why
+    scorer = find("prefill.scorer").labels.get(effective.scorer, effective.scorer).lower()
+    return f"{strings.CHOSEN_BY.format(scorer=scorer)} {why}".strip()
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
+
+
+def _value(text: str) -> str:
+    return f"{int(text):,}" if text.isascii() and text.isdigit() else text

@@ -1,0 +1,74 @@
+"""ThoughtHead: the line over a thought that says how long it took, and folds it out and in."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QAbstractButton, QWidget
+
+from app.chat.answer import strings
+from app.chat.tokens import strings as tokens_strings
+from app.chat.tokens.token_facts import seconds
+from app.controls.buttons.press import pressed_by
+from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_text
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+
+_ICON_PX = 16
+_GAP_PX = 5
+_FONT_PX = 13
+
+
+class ThoughtHead(QAbstractButton):
+    """Checked while the thought is unfolded; `start` says which thought it is."""
+
+    def __init__(self, theme: Theme, start: int, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.start = start
+        self._theme = theme
+        self._over = False
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.ArrowCursor)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self._ring = FocusRing(self, theme, 5)
+        theme.changed.connect(self.update)
+
+    def show_time(self, took_s: float, over: bool) -> None:
+        """How long it took, or takes so far."""
+        text = (strings.THOUGHT if over else strings.THINKING).format(seconds=_tenths(took_s))
+        if text == self.text() and over == self._over:
+            return
+        self._over = over
+        self.setText(text)
+        self.setAccessibleName(text)
+        self.setAccessibleDescription(strings.THOUGHT_SAYS)
+        self.resize(self.sizeHint())
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        width = QFontMetricsF(ui_font(_FONT_PX, tabular=True)).horizontalAdvance(self.text())
+        return QSize(int(_ICON_PX + _GAP_PX + width + 5), 20)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not pressed_by(self, event):
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        color = self._theme.color("text2" if self._over else "accent")
+        if self.underMouse() and self._over:
+            color = self._theme.color("text")
+        name = "down" if self.isChecked() else "right"
+        icon = icon_pixmap(name, color, _ICON_PX, self.devicePixelRatioF())
+        painter.drawPixmap(0, (self.height() - _ICON_PX) // 2, icon)
+        area = QRectF(self.rect()).adjusted(_ICON_PX + _GAP_PX, 0, 0, 0)
+        font = ui_font(_FONT_PX, tabular=True)
+        draw_text(painter, area, self.text(), font, color, Qt.AlignmentFlag.AlignLeft)
+
+
+def _tenths(took_s: float) -> str:
+    """One decimal while that says something: 0.4 s, 12.3 s, 112 s."""
+    return tokens_strings.SECONDS.format(value=f"{took_s:.1f}") if took_s < 99.95 else seconds(took_s)

@@ -1,0 +1,153 @@
+"""UserMessage: what the person wrote, as a bubble at the right, with its attachments above.
+
+The copy button appears left of the bubble when the mouse is there or the keyboard reaches it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QEvent, QRectF, Signal
+from PySide6.QtGui import QEnterEvent, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from app.chat.answer import action_button, message_chip, strings
+from app.chat.answer.action_button import ActionButton
+from app.chat.answer.message_chip import MessageChip
+from app.controls.shapes import draw_box
+from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
+from app.richtext.markdown.own_words import pieces_of
+from app.theme.theme import Theme
+from core.events import Message, Passage
+
+_MAX_WIDTH_PX = 560
+_PAD_X_PX = 14
+_PAD_Y_PX = 9
+_RADIUS_PX = 14
+_GAP_PX = 6
+_COPY_GAP_PX = 8
+_CHIP_PX = message_chip.HEIGHT_PX
+
+
+class UserMessage(QWidget):
+    """Stands `OUTDENT_PX` out of the reading column on both sides, like an answer."""
+
+    OUTDENT_PX = MARGIN_PX
+    attachment_opened = Signal(int)  # its number in the message
+    edit_requested = Signal()
+
+    def __init__(self, theme: Theme, message: Message, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._message = message
+        self._chips = [MessageChip(theme, attachment, self) for attachment in message.attachments]
+        for number, chip in enumerate(self._chips):
+            chip.clicked.connect(lambda checked=False, number=number: self.attachment_opened.emit(number))
+        self.body = TextCanvas(theme, (14.5, 21), self)
+        self.body.setAccessibleName(strings.MESSAGE_NAME)
+        self.body.setAccessibleDescription(message.content)
+        self.body.set_pieces(pieces_of(message.content))
+        self.body.setVisible(bool(message.content))
+        self._copy = ActionButton(theme, "copy", strings.COPY_MESSAGE, self)
+        self._copy.set_revealed(False)
+        self._copy.clicked.connect(self._copy_text)
+        self._copy.setVisible(bool(message.content))
+        self._edit = ActionButton(theme, "edit", strings.EDIT_MESSAGE, self)
+        self._edit.set_revealed(False)
+        self._edit.clicked.connect(self.edit_requested)
+        self._edit.setVisible(bool(message.content))
+        theme.changed.connect(self.update)
+
+    @property
+    def is_ready(self) -> bool:
+        """A message is always all there."""
+        return True
+
+    def ready_some(self) -> bool:
+        """Nothing to do: see `Answer`."""
+        return True
+
+    @property
+    def chips(self) -> tuple[MessageChip, ...]:
+        """The attachments."""
+        return tuple(self._chips)
+
+    def show_passages(self, number: int, passages: tuple[Passage, ...]) -> None:
+        """What was read of an attachment."""
+        self._chips[number].show_passages(passages)
+        self._place_chips()
+
+    @property
+    def copy_button(self) -> ActionButton:
+        """The button left of the bubble."""
+        return self._copy
+
+    @property
+    def edit_button(self) -> ActionButton:
+        """The button left of the copy button."""
+        return self._edit
+
+    def height_for(self, width: int) -> int:
+        """The height when the reading column is `width` wide."""
+        height = len(self._message.attachments) * (_CHIP_PX + _GAP_PX)
+        if not self._message.content:
+            return height - _GAP_PX
+        return height + self._text_height(width) + 2 * _PAD_Y_PX
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._place_chips()
+        bubble = self._bubble()
+        text_width = round(bubble.width()) - 2 * _PAD_X_PX
+        left = round(bubble.left()) + _PAD_X_PX - MARGIN_PX
+        height = self.body.height_for(self._room(self._column))
+        self.body.setGeometry(left, round(bubble.top()) + _PAD_Y_PX, text_width + 2 * MARGIN_PX, height)
+        size = action_button.SIZE
+        top = round(bubble.center().y() - size.height() / 2)
+        for place, button in enumerate((self._copy, self._edit)):
+            left = round(bubble.left()) - _COPY_GAP_PX - (place + 1) * size.width()
+            button.setGeometry(left, top, size.width(), size.height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        if self._message.content:
+            draw_box(painter, self._bubble(), _RADIUS_PX, self._theme.color("fill1"))
+
+    @property
+    def _column(self) -> int:
+        return self.width() - 2 * self.OUTDENT_PX
+
+    def _room(self, column: int) -> int:
+        return min(round(_MAX_WIDTH_PX * self._theme.zoom), column - 40) - 2 * _PAD_X_PX
+
+    def _text_height(self, column: int) -> int:
+        return self.body.height_for(self._room(column))
+
+    def _bubble(self) -> QRectF:
+        """As wide as the longest line."""
+        height = self._text_height(self._column) + 2 * _PAD_Y_PX
+        widest = max((line.right for box in self.body.boxes for line in box.layout.lines), default=0.0)
+        if any(box.is_code for box in self.body.boxes):
+            widest = self._room(self._column)
+        width = math.ceil(widest) + 2 * _PAD_X_PX
+        top = len(self._message.attachments) * (_CHIP_PX + _GAP_PX)
+        return QRectF(self.OUTDENT_PX + self._column - width, top, width, height)
+
+    def _place_chips(self) -> None:
+        for number, chip in enumerate(self._chips):
+            width = min(self._column, chip.sizeHint().width())
+            left = self.OUTDENT_PX + self._column - width
+            chip.setGeometry(left, number * (_CHIP_PX + _GAP_PX), width, _CHIP_PX)
+
+    def _copy_text(self) -> None:
+        QGuiApplication.clipboard().setText(self._message.content)
+        self._copy.show_done()
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self._reveal(True)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._reveal(False)
+
+    def _reveal(self, revealed: bool) -> None:
+        for button in (self._copy, self._edit):
+            button.set_revealed(revealed)

@@ -1,0 +1,1 @@
+"""Documents of the message being written: chips, previews, files on their way."""

@@ -1,0 +1,121 @@
+"""FileReader: has files read beside the window, one after another, with progress and cancel.
+
+Each file is read by a process of its own (`core.documents.client`). A thread that touches nothing
+of Qt waits for it and leaves its words in a mailbox, which a timer empties while there is something
+to wait for. A cancelled reading is forgotten at once and its process ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat.attachments import strings
+from core.documents import strings as document_strings
+from core.documents.client import DocumentReading, Progress, StoppedError
+from core.documents.limits import Limits
+from core.documents.reading import shown_name
+from core.errors import RequestError
+from core.events import Attachment
+
+_LOG = logging.getLogger("draftlight.window")
+_LOOK_EVERY_MS = 30
+
+
+class Reading:
+    """One file on its way. `fraction` and `words` say how far it is; plain attributes, written whole."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self.path = path
+        self.name = shown_name(path)
+        self.fraction = 0.0
+        self.words = strings.READING_FILE
+        self.result: Attachment | RequestError | None = None
+        self.document = DocumentReading(path, limits)
+
+    def run(self) -> None:
+        """Read. On its own thread; leaves the result or, given up, nothing at all."""
+        try:
+            self.result = Attachment(self.name, self.document.run(self._progressed))
+        except StoppedError:
+            pass
+        except RequestError as error:
+            self.result = error
+        except Exception as error:  # a bug of ours must not leave the chip waiting for ever
+            _LOG.exception("Reading %s failed", self.path)
+            why = document_strings.file_unreadable(self.name, type(error).__name__)
+            self.result = RequestError(why, document_strings.CHECK_FILE)
+
+    def _progressed(self, progress: Progress) -> None:
+        words = strings.READING_FILE
+        if progress.unit == "pages":
+            words = strings.READING_PAGE.format(page=progress.done + 1, pages=progress.total)
+        self.fraction, self.words = progress.done / progress.total, words
+
+
+class FileReader(QObject):
+    """Signals carry the `Reading`. Lives on the window's thread."""
+
+    progressed = Signal(object)  # Reading
+    finished = Signal(object)  # Reading with its result
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.limits = Limits()
+        self._waiting: deque[Reading] = deque()
+        self._current: Reading | None = None
+        self._thread: threading.Thread | None = None
+        self._timer = QTimer(self, interval=_LOOK_EVERY_MS)
+        self._timer.timeout.connect(self._look)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a file is being read or waits for it."""
+        return self._current is not None
+
+    def read(self, path: Path) -> Reading:
+        """Read `path` when those before it are done."""
+        reading = Reading(path, self.limits)
+        self._waiting.append(reading)
+        self._next()
+        return reading
+
+    def cancel(self, reading: Reading) -> None:
+        """Nothing will be heard of `reading` any more."""
+        reading.document.stop()
+        if reading is self._current:
+            self._current = None
+            self._next()
+        elif reading in self._waiting:
+            self._waiting.remove(reading)
+
+    def cancel_all(self) -> None:
+        """Nothing will be heard any more of what was asked so far."""
+        self._waiting.clear()
+        if self._current is not None:
+            self.cancel(self._current)
+
+    def _next(self) -> None:
+        if self._current is None and self._waiting:
+            self._current = self._waiting.popleft()
+            self._thread = threading.Thread(target=self._current.run, name="read a file", daemon=True)
+            self._thread.start()
+        if self._current is None:
+            self._timer.stop()
+        elif not self._timer.isActive():
+            self._timer.start()
+
+    def _look(self) -> None:
+        reading, thread = self._current, self._thread
+        if reading is None or thread is None:
+            return
+        if thread.is_alive():
+            self.progressed.emit(reading)
+            return
+        self._current = None
+        self._next()
+        self.finished.emit(reading)

@@ -1,0 +1,116 @@
+"""AttachmentPreview: what is in an attachment, over the transcript and above the composer.
+
+One at a time. Escape and the cross close it and give the focus back. Very long texts are shown
+from their beginning: it is for a look, not for reading.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QRect, QRectF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+
+from app.chat.attachments import strings
+from app.controls.buttons.icon_button import IconButton
+from app.controls.scroll_bar import ScrollBar
+from app.controls.shapes import draw_box
+from app.controls.text_label import TextLabel
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+from core.events import Attachment
+
+SHOWN_CHARACTERS = 200_000
+_HEIGHT_PX = 420
+_GAP_PX = 8
+_RADIUS_PX = 12
+
+
+class AttachmentPreview(QWidget):
+    """Hidden until `show_attachment()`."""
+
+    closed = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._name = TextLabel(theme, "", 13, 18, "text", weight=600)
+        self._note = TextLabel(theme, "", 11, 15, "text2", tabular=True)
+        self.close_button = IconButton(theme, "x", strings.CLOSE_PREVIEW)
+        self.text_view = QPlainTextEdit(self)
+        view = self.text_view
+        view.setReadOnly(True)
+        view.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        view.setFrameShape(QPlainTextEdit.Shape.NoFrame)
+        view.setFont(ui_font(12.5))
+        view.setTabChangesFocus(True)
+        view.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        view.document().setDocumentMargin(0)
+        view.installEventFilter(self)
+        names = QVBoxLayout()
+        names.setSpacing(0)
+        names.addWidget(self._name)
+        names.addWidget(self._note)
+        head = QHBoxLayout()
+        head.addLayout(names, 1)
+        head.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(18, 12, 10, 14)
+        column.setSpacing(10)
+        column.addLayout(head)
+        column.addWidget(view, 1)
+        self.close_button.clicked.connect(self.close_preview)
+        theme.changed.connect(self._recolor)
+        self._recolor()
+        self.setVisible(False)
+
+    def show_attachment(self, attachment: Attachment, size: str) -> None:
+        """Show its text; `size` is said under its name."""
+        text = attachment.text
+        self._name.setText(attachment.name)
+        cut = len(text) - SHOWN_CHARACTERS
+        self._note.setText(size if cut <= 0 else strings.preview_cut(size, SHOWN_CHARACTERS))
+        self.text_view.setPlainText(text[:SHOWN_CHARACTERS])
+        self.text_view.setAccessibleName(attachment.name)
+        self.setAccessibleName(strings.show_attachment(attachment.name))
+        self.setVisible(True)
+        self.raise_()
+        self.text_view.setFocus()
+
+    def close_preview(self) -> None:
+        """Hide it and forget the text."""
+        if not self.isHidden():
+            self.setVisible(False)
+            self.text_view.clear()
+            self.closed.emit()
+
+    def place_above(self, frame: QRect) -> None:
+        """Stand above `frame` (the composer, in the parent's coordinates)."""
+        height = max(120, min(_HEIGHT_PX, frame.top() - 2 * _GAP_PX))
+        self.setGeometry(frame.left(), frame.top() - _GAP_PX - height, frame.width(), height)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        # The window's own Escape stops the answer; here it closes what it was pressed in.
+        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            if event.type() == QEvent.Type.ShortcutOverride:
+                event.accept()
+                return True
+            if event.type() == QEvent.Type.KeyPress:
+                self.close_preview()
+                return True
+        return False
+
+    def event(self, event: QEvent) -> bool:
+        return self.eventFilter(self, event) or super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        color = self._theme.color
+        draw_box(QPainter(self), QRectF(self.rect()), _RADIUS_PX, color("raised"), color("hair2"))
+
+    def _recolor(self) -> None:
+        palette = self.text_view.palette()
+        palette.setColor(QPalette.ColorRole.Base, self._theme.color("raised"))
+        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        self.text_view.setPalette(palette)
+        self.update()

@@ -1,0 +1,159 @@
+"""ChipRow: the documents of the message being written and the files on their way, in rows that wrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QSize, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.chat.attachments.attach_reader import Reading
+from app.chat.attachments.attachment_chip import AttachmentChip, Chip, FileChip
+from app.theme.theme import Theme
+from core.events import Attachment
+
+_GAP_PX = 8
+
+
+class ChipRow(QWidget):
+    """Hidden while there is nothing in it. The height follows from the width.
+
+    A file's chip gives its place to the document that is read from it.
+    """
+
+    changed = Signal()
+    opened = Signal(object)  # AttachmentChip
+    given_up = Signal(object)  # Reading
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._all: list[Chip] = []
+        self._files: dict[Reading, FileChip] = {}
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setVisible(False)
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The documents, in the order they were added."""
+        return tuple(chip.attachment for chip in self.chips)
+
+    @property
+    def chips(self) -> tuple[AttachmentChip, ...]:
+        """The documents' chips."""
+        return tuple(chip for chip in self._all if isinstance(chip, AttachmentChip))
+
+    @property
+    def files(self) -> tuple[FileChip, ...]:
+        """The chips of files that are being read."""
+        return tuple(self._files.values())
+
+    def add(self, attachment: Attachment, instead_of: Reading | None = None) -> None:
+        """One more document, at the end or where its file's chip is."""
+        chip = AttachmentChip(self._theme, attachment, self)
+        chip.remove_requested.connect(lambda: self.remove(chip))
+        chip.clicked.connect(lambda: self.opened.emit(chip))
+        self._put(chip, instead_of)
+
+    def add_file(self, reading: Reading) -> None:
+        """A file that is being read."""
+        chip = FileChip(self._theme, reading.name, self)
+        chip.set_note(reading.words, reading.fraction)
+        chip.remove_requested.connect(lambda: self._give_up(reading))
+        self._files[reading] = chip
+        self._put(chip)
+
+    def show_file(self, reading: Reading) -> None:
+        """How far a reading is."""
+        if chip := self._files.get(reading):
+            chip.set_note(reading.words, reading.fraction)
+            self._arrange()
+
+    def drop_file(self, reading: Reading) -> None:
+        """A file that gave nothing."""
+        if chip := self._files.pop(reading, None):
+            self.remove(chip)
+
+    def replace(self, chip: AttachmentChip, attachment: Attachment) -> None:
+        """Another text in a chip's place."""
+        place = self._all.index(chip)
+        self.add(attachment)
+        self._all.insert(place, self._all.pop())
+        self.remove(chip)
+
+    def remove(self, chip: Chip) -> None:
+        """Take one away. The focus, if it was there, goes to the chip that takes its place."""
+        focused = chip.hasFocus() or chip.remove_button.hasFocus()
+        place = self._all.index(chip)
+        self._all.remove(chip)
+        if focused and self.chips:
+            self._all[min(place, len(self._all) - 1)].setFocus()
+        _discard(chip)
+        self._changed()
+
+    def clear(self) -> None:
+        """None left."""
+        if not self._all:
+            return
+        for chip in self._all:
+            _discard(chip)
+        self._all.clear()
+        self._files.clear()
+        self._changed()
+
+    def show_tokens(self, count: Callable[[str], int | None]) -> None:
+        """Write each document's tokens, as far as `count` knows them."""
+        for chip in self.chips:
+            chip.show_tokens(count(chip.attachment.text))
+        self._arrange()
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._arrange()
+
+    def event(self, event: QEvent) -> bool:
+        # A chip whose figures changed asks its parent for another size.
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._arrange()
+        return super().event(event)
+
+    def _put(self, chip: Chip, instead_of: Reading | None = None) -> None:
+        file = self._files.pop(instead_of, None) if instead_of else None
+        if file is None:
+            self._all.append(chip)
+        else:
+            self._all[self._all.index(file)] = chip
+            _discard(file)
+        chip.show()
+        self._changed()
+
+    def _give_up(self, reading: Reading) -> None:
+        self.drop_file(reading)
+        self.given_up.emit(reading)
+
+    def _changed(self) -> None:
+        self.setVisible(bool(self._all))
+        for before, after in zip(self._all, self._all[1:]):
+            QWidget.setTabOrder(before.remove_button, after)
+        self._arrange()
+        self.changed.emit()
+
+    def _arrange(self) -> None:
+        x = y = row_height = 0
+        for chip in self._all:
+            size = chip.sizeHint()
+            if x and x + size.width() > self.width():
+                x, y = 0, y + row_height + _GAP_PX
+            chip.setGeometry(x, y, size.width(), size.height())
+            x += size.width() + _GAP_PX
+            row_height = size.height()
+        if y + row_height != self.height():
+            self.setFixedHeight(y + row_height)
+
+
+def _discard(chip: Chip) -> None:
+    chip.hide()
+    chip.deleteLater()

@@ -1,0 +1,85 @@
+"""FileIntake: files on their way to being documents beside the message.
+
+What is quick to read is there at once, the rest gets a chip that shows how far it is; so do the later
+ones of many. Files that give no text are reported all in one, once nothing is on its way any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chat.attachments import strings
+from app.chat.attachments.attach_reader import FileReader, Reading
+from app.chat.attachments.chip_row import ChipRow
+from core.documents.reading import quick_text, shown_name
+from core.errors import RequestError
+from core.events import Attachment
+
+# So long may the window stand still for files that are quick to read.
+_QUICK_S = 0.1
+# Of many refusals so many are told.
+_TOLD = 6
+
+
+class FileIntake(QObject):
+    """Into the chips of `row`."""
+
+    failed = Signal(object)  # RequestError
+
+    def __init__(self, row: ChipRow, parent: QObject) -> None:
+        super().__init__(parent)
+        self._row = row
+        self._refused: list[RequestError] = []
+        self.reader = FileReader(self)
+        self.reader.progressed.connect(row.show_file)
+        self.reader.finished.connect(self._take)
+        row.given_up.connect(self._give_up)
+
+    def add(self, paths: Sequence[Path]) -> None:
+        """Read these."""
+        ends_at = time.monotonic() + _QUICK_S
+        for path in paths:
+            try:
+                text = quick_text(path) if time.monotonic() < ends_at else None
+            except RequestError as error:
+                self._refused.append(error)
+                continue
+            if text is None:
+                self._row.add_file(self.reader.read(path))
+            else:
+                self._row.add(Attachment(shown_name(path), text))
+        self._report()
+
+    def cancel(self) -> None:
+        """Nothing is wanted any more."""
+        self.reader.cancel_all()
+        self._refused.clear()
+
+    def _give_up(self, reading: Reading) -> None:
+        self.reader.cancel(reading)
+        self._report()
+
+    def _take(self, reading: Reading) -> None:
+        if isinstance(reading.result, Attachment):
+            self._row.add(reading.result, instead_of=reading)
+        else:
+            self._row.drop_file(reading)
+            if reading.result is not None:
+                self._refused.append(reading.result)
+        self._report()
+
+    def _report(self) -> None:
+        if not self._refused or self.reader.busy:
+            return
+        refused, self._refused = self._refused, []
+        if len(refused) == 1:
+            self.failed.emit(refused[0])
+        else:
+            told = [error.message for error in refused[:_TOLD]]
+            if len(refused) > _TOLD:
+                told.append(strings.and_more_files(len(refused) - _TOLD))
+            self.failed.emit(RequestError(strings.files_not_attached(len(refused)), " ".join(told)))

@@ -1,0 +1,229 @@
+"""ComposerEdit: the text field of the composer. Plain text, grows to eight lines, then scrolls.
+
+Return asks to send and Shift+Return breaks the line, or, with the other send keys, ⌘Return
+sends and Return breaks the line. Escape asks to stop. A paste that may be a document is not
+inserted but offered as `long_pasted`; pasting raw (⇧⌘V) inserts it whatever its length.
+Dropped or pasted files are offered as `files_dropped`. It decides nothing about any of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QResizeEvent,
+    QTextBlockFormat,
+    QTextCursor,
+)
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QWidget
+
+from app.chat.composer import strings
+from app.controls.scroll_bar import ScrollBar
+from app.richtext.layout.text_style import zoomed
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+from core.events.text import well_formed
+
+SendKeys = Literal["return", "command_return"]
+
+# Shorter than the tokens that make a document (UI.md: 2,000), whatever it says.
+SHORT_CHARACTERS = 2_000
+_FONT_PX = 14.5
+_LINE_PX = 21
+_MIN_HEIGHT_PX = 24
+_MAX_LINES = 8
+
+
+class ComposerEdit(QTextEdit):
+    """Signals say what the person asked for; the text stays until `set_text` replaces it."""
+
+    send_requested = Signal()
+    stop_requested = Signal()
+    edit_last_requested = Signal()  # Up in an empty field
+    long_pasted = Signal(str)  # a text that may be a document
+    files_dropped = Signal(object)  # list[Path]
+    focus_changed = Signal(bool)  # has it now
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._placeholder = strings.ASK_FIRST
+        self._send_keys: SendKeys = "return"
+        self.setAccessibleName(strings.MESSAGE)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setAcceptRichText(False)
+        self.setTabChangesFocus(True)
+        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.document().setDocumentMargin(0)
+        self.viewport().setAutoFillBackground(False)
+        self._set_size()
+        self.textChanged.connect(self._fit)
+        theme.changed.connect(self._recolor)
+        theme.zoomed.connect(self._set_size)
+        self._recolor()
+        self._fit()
+
+    @property
+    def text(self) -> str:
+        """What is typed."""
+        return well_formed(self.toPlainText())
+
+    def set_text(self, text: str) -> None:
+        """Replace what is typed and put the cursor behind it; undo brings the old text back."""
+        cursor = self.textCursor()
+        cursor.select(QTextCursor.SelectionType.Document)
+        cursor.insertText(text)
+        self.setTextCursor(cursor)
+
+    def set_send_keys(self, keys: SendKeys) -> None:
+        """Which key sends; the other ones break the line."""
+        self._send_keys = keys
+
+    def paste_raw(self) -> None:
+        """Insert the text on the clipboard, whatever its length, and go on writing here."""
+        self.textCursor().insertText(QGuiApplication.clipboard().text())
+        self.ensureCursorVisible()
+        self.setFocus()
+
+    def set_placeholder(self, text: str) -> None:
+        """Shown while nothing is typed."""
+        self._placeholder = text
+        self.viewport().update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self._height_px())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(80, _MIN_HEIGHT_PX)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+            if held == _SENDING[self._send_keys]:
+                self.send_requested.emit()
+            elif held in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
+                self.textCursor().insertBlock()
+                self.ensureCursorVisible()
+            event.accept()
+        elif event.key() == Qt.Key.Key_Escape:
+            self.stop_requested.emit()
+            event.accept()
+        elif event.key() == Qt.Key.Key_Up and not event.modifiers() and not self.text:
+            self.edit_last_requested.emit()
+            event.accept()
+        elif _is_raw_paste(event):
+            self.paste_raw()
+            event.accept()
+        else:
+            super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        # The window may own the same keys; while this field has them they mean what is said above.
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and (event.key() == Qt.Key.Key_Escape or _is_raw_paste(event))
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return source.hasUrls() or source.hasText()
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        files = [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
+        if files:
+            self.files_dropped.emit(files)
+        elif len(source.text()) > SHORT_CHARACTERS:
+            self.long_pasted.emit(source.text())
+        else:
+            self.textCursor().insertText(source.text())
+            self.ensureCursorVisible()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.focus_changed.emit(True)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.focus_changed.emit(False)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if not self.toPlainText():
+            painter = QPainter(self.viewport())
+            painter.setFont(self.font())
+            painter.setPen(self._theme.color("text3"))
+            line = self.viewport().rect().adjusted(1, 0, 0, 0)
+            line.setHeight(self._line_px)
+            text = painter.fontMetrics().elidedText(
+                self._placeholder, Qt.TextElideMode.ElideRight, line.width()
+            )
+            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+            painter.end()
+        super().paintEvent(event)
+
+    @property
+    def _line_px(self) -> int:
+        return round(_LINE_PX * self._theme.zoom)
+
+    def _set_size(self) -> None:
+        """The type and its fixed lines, of what is there too. Undo knows nothing of before."""
+        self.setFont(ui_font(zoomed(_FONT_PX, self._theme.zoom)))
+        line = QTextBlockFormat()
+        line.setLineHeight(self._line_px, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+        self.document().setUndoRedoEnabled(False)
+        everything = QTextCursor(self.document())
+        everything.select(QTextCursor.SelectionType.Document)
+        everything.mergeBlockFormat(line)
+        self.document().setUndoRedoEnabled(True)
+        self._fit()
+
+    def _height_px(self) -> int:
+        wanted = round(self.document().size().height())
+        return max(_MIN_HEIGHT_PX, min(wanted, _MAX_LINES * self._line_px))
+
+    def _fit(self) -> None:
+        height = self._height_px()
+        if height != self.height() or height != self.minimumHeight():
+            self.setFixedHeight(height)
+        full = self.document().size().height() > _MAX_LINES * self._line_px
+        self.setVerticalScrollBarPolicy(
+            Qt.ScrollBarPolicy.ScrollBarAsNeeded if full else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        )
+
+    def _recolor(self) -> None:
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        palette.setColor(QPalette.ColorRole.Base, QColor(Qt.GlobalColor.transparent))
+        palette.setColor(QPalette.ColorRole.Highlight, self._theme.color("accent_fill"))
+        palette.setColor(QPalette.ColorRole.HighlightedText, self._theme.color("on_accent"))
+        self.setPalette(palette)
+        self.viewport().update()
+
+
+_SENDING: dict[SendKeys, Qt.KeyboardModifier] = {
+    "return": Qt.KeyboardModifier.NoModifier,
+    "command_return": Qt.KeyboardModifier.ControlModifier,
+}
+
+
+def _is_raw_paste(event: QKeyEvent) -> bool:
+    wanted = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    return event.key() == Qt.Key.Key_V and event.modifiers() == wanted

@@ -1,0 +1,96 @@
+"""ContextPill: how much of the model's context is used, as a ring and in figures.
+
+What sparse reading skips keeps its place in the context but is not held in memory: that part of
+the ring is paler.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.chat.composer import strings
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+
+# UI.md: above this the ring turns vermilion.
+WARN_FRACTION = 0.85
+_HEIGHT_PX = 24
+_LEFT_PX, _RING_PX, _GAP_PX, _RIGHT_PX = 7, 14, 6, 10
+_RADIUS_PX, _STROKE_PX = 5.2, 2.0
+
+
+class ContextPill(QWidget):
+    """Shows nothing until a limit is known."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._used_tokens = 0
+        self._limit_tokens = 0
+        self._skipped_tokens = 0
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.setVisible(False)
+        theme.changed.connect(self.update)
+
+    @property
+    def used_tokens(self) -> int:
+        """What the ring shows."""
+        return self._used_tokens
+
+    @property
+    def limit_tokens(self) -> int:
+        """The model's context; 0 while it is not known."""
+        return self._limit_tokens
+
+    @property
+    def near_limit(self) -> bool:
+        """Whether the ring warns."""
+        return self._used_tokens > WARN_FRACTION * self._limit_tokens > 0
+
+    @property
+    def skipped_tokens(self) -> int:
+        """Of the used ones, those that were or will be skipped when reading."""
+        return self._skipped_tokens
+
+    def show_context(self, used_tokens: int, limit_tokens: int, skipped_tokens: int = 0) -> None:
+        """`limit_tokens` 0 means unknown. `skipped_tokens` are part of the used ones."""
+        self._used_tokens, self._limit_tokens = used_tokens, limit_tokens
+        self._skipped_tokens = skipped_tokens
+        self.setVisible(limit_tokens > 0)
+        spoken = strings.context_spoken(used_tokens, limit_tokens, skipped_tokens)
+        self.setAccessibleName(spoken)
+        self.setToolTip(spoken)
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        width = QFontMetricsF(ui_font(11.5, tabular=True)).horizontalAdvance(self._text())
+        return QSize(round(_LEFT_PX + _RING_PX + _GAP_PX + width + _RIGHT_PX), _HEIGHT_PX)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        middle = QPointF(_LEFT_PX + _RING_PX / 2, _HEIGHT_PX / 2)
+        ring = QRectF(middle.x() - _RADIUS_PX, middle.y() - _RADIUS_PX, 2 * _RADIUS_PX, 2 * _RADIUS_PX)
+        painter.setPen(QPen(self._theme.color("hair2"), _STROKE_PX))
+        painter.drawEllipse(ring)
+        fraction = min(1.0, self._used_tokens / self._limit_tokens) if self._limit_tokens else 0.0
+        color = self._theme.color("series_vermilion" if self.near_limit else "accent")
+        painter.setPen(QPen(color, _STROKE_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
+        # Qt counts sixteenths of a degree, anticlockwise from three o'clock.
+        painter.drawArc(ring, 90 * 16, -round(fraction * 360 * 16))
+        if self._skipped_tokens and not self.near_limit:
+            held = fraction * (1 - min(1.0, self._skipped_tokens / self._used_tokens))
+            pale = self._theme.color("accent_mid")
+            painter.setPen(QPen(pale, _STROKE_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
+            painter.drawArc(ring, round((90 - held * 360) * 16), -round((fraction - held) * 360 * 16))
+        painter.setFont(ui_font(11.5, tabular=True))
+        painter.setPen(self._theme.color("text2"))
+        words = QRectF(_LEFT_PX + _RING_PX + _GAP_PX, 0, self.width(), _HEIGHT_PX)
+        painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter), self._text())
+        painter.end()
+
+    def _text(self) -> str:
+        return strings.context_pill(self._used_tokens, self._limit_tokens)

@@ -1,0 +1,57 @@
+"""What the composer says. Every text a person reads there is here."""
+
+from __future__ import annotations
+
+ASK_FIRST = "Ask anything, or drop a file"
+MESSAGE = "Message"
+ATTACH = "Attach file"
+DROP_TO_ATTACH = "Drop to attach"
+SEND = "Send message"
+STOP = "Stop answering"
+PASTED_TEXT = "Pasted text"
+
+
+def reading_first(name: str) -> str:
+    return f"“{name}” is still being read."
+
+
+def numbered(name: str, number: int) -> str:
+    return f"{name} {number}"
+
+
+BEGINNING = " (beginning)"
+WAY_NEW_CHAT = "Continue in a new chat"
+
+
+def beginning_of(name: str) -> str:
+    return name if name.endswith(BEGINNING) else name + BEGINNING
+
+
+def short(name: str) -> str:
+    """For a label that has little room."""
+    return name if len(name) <= 24 else f"{name[:14]}…{name[-9:]}"
+
+
+def over_limit(over_tokens: int, limit_tokens: int) -> str:
+    over = "1 token" if over_tokens == 1 else f"{over_tokens:,} tokens"
+    return f"This is {over} more than fit: the model takes {limit_tokens:,}."
+
+
+def way_shorten(name: str, tokens: int) -> str:
+    return f"Keep the first {tokens:,} tokens of {short(name)}"
+
+
+def way_remove(name: str, tokens: int) -> str:
+    return f"Remove {short(name)} ({tokens:,} tokens)"
+
+
+def context_pill(used_tokens: int, limit_tokens: int) -> str:
+    return f"{used_tokens:,} of {limit_tokens:,}"
+
+
+def context_spoken(used_tokens: int, limit_tokens: int, skipped_tokens: int = 0) -> str:
+    said = f"Context: {used_tokens:,} of {limit_tokens:,} tokens used"
+    return f"{said}, {skipped_tokens:,} of them skipped when reading" if skipped_tokens else said
+
+
+CANCEL = "Cancel"

@@ -1,0 +1,221 @@
+"""FirstPage: what an empty chat shows: which model is ready, what to try, how an answer is written.
+
+Scrolls when the window is low. While the model loads, it says so and how far it is.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
+
+from app.chat.first_page import strings
+from app.chat.first_page.example_card import ExampleCard
+from app.chat.first_page.sample_line import SampleLine
+from app.chat.tokens import strings as tokens_strings
+from app.chat.tokens.token_tip import paint_class_name
+from app.controls.scroll_bar import ScrollBar
+from app.controls.shapes import draw_box, draw_text
+from app.richtext.layout.piece_layout import PieceLayout
+from app.richtext.layout.text_style import note_style
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+from core.events import Origin
+
+_COLUMN_PX = 720
+_MIN_MARGIN_PX = 40
+_TOP_PX = 98
+_LOW_TOP_PX = 24
+_MARK_PX = 52
+_CARD_GAP_PX = 12
+_CLASS_GAP_PX = 28
+_BAR_PX = 6
+_CLASSES: tuple[Origin, ...] = ("accepted", "bonus", "normal")
+_EXAMPLES = (
+    ("doc", strings.EXAMPLE_DOCUMENT, strings.EXAMPLE_DOCUMENT_SAYS, strings.EXAMPLE_DOCUMENT_TEXT),
+    ("code", strings.EXAMPLE_CODE, strings.EXAMPLE_CODE_SAYS, strings.EXAMPLE_CODE_TEXT),
+    ("edit", strings.EXAMPLE_LIST, strings.EXAMPLE_LIST_SAYS, strings.EXAMPLE_LIST_TEXT),
+)
+
+
+class FirstPage(QScrollArea):
+    """Starts in the loading state."""
+
+    example_chosen = Signal(str)  # text for the composer
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._page = _Page(theme)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidget(self._page)
+        for card in self._page.cards:
+            card.clicked.connect(lambda _checked=False, card=card: self.example_chosen.emit(card.example))
+        theme.changed.connect(self._recolour)
+        self._recolour()
+
+    @property
+    def title(self) -> str:
+        """The line in large type."""
+        return self._page.title
+
+    @property
+    def subtitle(self) -> str:
+        """The line under it."""
+        return self._page.subtitle
+
+    def set_model_name(self, name: str) -> None:
+        """The name of the model that is ready or on its way."""
+        self._page.model = name
+        self._page.say()
+
+    def set_loading(self, stage: str, fraction: float | None) -> None:
+        """The model is being made ready; `fraction` None while it cannot be known."""
+        self._page.loading, self._page.stage, self._page.fraction = True, stage, fraction
+        self._page.say()
+
+    def set_ready(self) -> None:
+        """The model answers from now on."""
+        self._page.loading = False
+        self._page.say()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        area = self.viewport().size()
+        self._page.resize(area.width(), self._page.arrange(area.width(), area.height()))
+
+    def _recolour(self) -> None:
+        palette = self._page.palette()
+        palette.setColor(QPalette.ColorRole.Window, self._theme.color("window"))
+        self._page.setPalette(palette)
+        self.viewport().setPalette(palette)
+
+
+class _Page(QWidget):
+    """Paints the words; the cards are widgets."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.model = ""
+        self.loading = True
+        self.stage = ""
+        self.fraction: float | None = None
+        self._left = self._top = 0
+        self._column = _COLUMN_PX
+        self._cards_bottom = 0
+        self.setAutoFillBackground(True)
+        self.cards = [ExampleCard(theme, *example, self) for example in _EXAMPLES]
+        theme.changed.connect(self.update)
+        self.say()
+
+    @property
+    def title(self) -> str:
+        form = strings.GETTING_READY if self.loading else strings.READY
+        name = self.model or strings.A_MODEL
+        return form.format(model=name if self.loading else name[:1].upper() + name[1:])
+
+    @property
+    def subtitle(self) -> str:
+        if self.loading:
+            return self.stage
+        return strings.RUNS_HERE_MAC if sys.platform == "darwin" else strings.RUNS_HERE
+
+    def say(self) -> None:
+        """The words changed."""
+        self.setAccessibleName(self.title)
+        self.setAccessibleDescription(self.subtitle)
+        self.update()
+
+    def arrange(self, width: int, height: int) -> int:
+        """Place everything for that viewport; the page's height."""
+        self._column = max(200, min(_COLUMN_PX, width - 2 * _MIN_MARGIN_PX))
+        self._left = (width - self._column) // 2
+        card_width = (self._column - 2 * _CARD_GAP_PX) // 3
+        card_height = max(card.height_for(card_width) for card in self.cards)
+        head = _MARK_PX + 10 + 32 + 4 + 22 + 28
+        total = (
+            head + card_height + 36 + 22 + 18 + 10 + self._sample().height + 14 + 25 + self._words_height()
+        )
+        self._top = max(_LOW_TOP_PX, min(_TOP_PX, (height - total) // 2))
+        for place, card in enumerate(self.cards):
+            card.setGeometry(
+                self._left + place * (card_width + _CARD_GAP_PX), self._top + head, card_width, card_height
+            )
+        self._cards_bottom = self._top + head + card_height
+        return max(height, self._top + total + _LOW_TOP_PX)
+
+    def _sample(self) -> SampleLine:
+        return SampleLine(self._column)
+
+    def _words(self, origin: Origin) -> PieceLayout:
+        return PieceLayout(tokens_strings.CLASS_EXPLAINED[origin], note_style(), self._class_width())
+
+    def _words_height(self) -> int:
+        return round(max(self._words(origin).height for origin in _CLASSES))
+
+    def _class_width(self) -> float:
+        return (self._column - 2 * _CLASS_GAP_PX) / 3
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        color = self._theme.color
+        x, y = self._left, self._top
+        self._paint_mark(painter, x, y)
+        y += _MARK_PX + 10
+        font = ui_font(26, 600)
+        font.setLetterSpacing(QFont.SpacingType.AbsoluteSpacing, -0.02 * 26)
+        left = Qt.AlignmentFlag.AlignLeft
+        draw_text(painter, QRectF(x, y, self._column, 32), self.title, font, color("text"), left)
+        y += 36
+        draw_text(painter, QRectF(x, y, self._column, 22), self.subtitle, ui_font(14.5), color("text2"), left)
+        if self.loading and self.fraction is not None:
+            bar = QRectF(x, y + 26, self._column, _BAR_PX)
+            draw_box(painter, bar, _BAR_PX / 2, color("fill2"))
+            bar.setWidth(max(float(_BAR_PX), self._column * min(1.0, self.fraction)))
+            draw_box(painter, bar, _BAR_PX / 2, color("accent_fill"))
+        self._paint_classes(painter, x, self._cards_bottom + 36)
+
+    def _paint_classes(self, painter: QPainter, x: int, y: int) -> None:
+        color = self._theme.color
+        left = Qt.AlignmentFlag.AlignLeft
+        painter.fillRect(QRectF(x, y, self._column, 1), color("hair"))
+        y += 22
+        heading = QRectF(x, y, self._column, 18)
+        draw_text(painter, heading, strings.HOW_WRITTEN, ui_font(13, 600), color("text"), left)
+        y += 28
+        sample = self._sample()
+        sample.paint(painter, x, y, self._theme)
+        y += sample.height + 14
+        for place, origin in enumerate(_CLASSES):
+            at = x + place * (self._class_width() + _CLASS_GAP_PX)
+            indent = 0 if origin == "normal" else 2
+            name = tokens_strings.CLASS_NAMES[origin]
+            font = ui_font(12.5, 500)
+            paint_class_name(painter, self._theme, origin, name, QPointF(at + indent, y + 14), font)
+            area = QRectF(at + indent, y, self._class_width(), 20)
+            draw_text(painter, area, name, font, color("text"), left)
+            painter.setPen(color("text2"))
+            words = self._words(origin)
+            words.draw(painter, at, y + 25, QRectF(at, y + 25, self._class_width(), words.height))
+
+    def _paint_mark(self, painter: QPainter, x: float, y: float) -> None:
+        """The product's mark in the theme's token colours, drawn on a grid of 32."""
+        unit = _MARK_PX / 32
+        color = self._theme.color
+        for left, top, width, height, radius, name in (
+            (1.0, 8.0, 13.0, 12.0, 3.5, "accepted_hover"),
+            (1.0, 23.0, 13.0, 2.4, 1.2, "accepted_line"),
+            (16.0, 8.0, 7.0, 12.0, 3.5, "bonus_hover"),
+            (16.05, 22.95, 2.5, 2.5, 1.25, "bonus_line"),
+            (20.15, 22.95, 2.5, 2.5, 1.25, "bonus_line"),
+            (25.0, 8.0, 6.0, 12.0, 3.0, "normal_mark"),
+        ):
+            box = QRectF(x + left * unit, y + top * unit, width * unit, height * unit)
+            draw_box(painter, box, radius * unit, color(name))

@@ -1,0 +1,1 @@
+"""How a prompt is read: card, strip and map."""

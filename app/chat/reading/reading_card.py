@@ -1,0 +1,219 @@
+"""ReadingCard: how the prompt is read, while no token has come yet.
+
+Where all of it is read: a bar. Where the passages that matter are: three phases, the map, and
+the way to have everything read after all. Its height depends on which of the two it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from app.chat.reading import strings
+from app.chat.reading.map_paint import cell_color
+from app.chat.reading.reading_facts import Facts, everything_words, facts_of, read_now, reading_rate
+from app.chat.reading.reading_map import Cell
+from app.chat.reading.reading_map_strip import Label, ReadingMapStrip
+from app.controls.buttons.button import Button
+from app.controls.shapes import draw_box, draw_text
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+from core.events import PrefillProgress, ReadingMap
+
+_CARD_PX = 95
+_SPARSE_CARD_PX = 304
+_NOTE_PX = 28
+_PAD_X_PX = 21
+_PHASES_PX = 93
+_STRIP_PX = 138
+_LEGEND_PX = 213
+_LINE_PX = 244
+_BUTTONS_PX = 259
+_PHASE_GAP_PX = 30
+_LEFT = Qt.AlignmentFlag.AlignLeft
+_RIGHT = Qt.AlignmentFlag.AlignRight
+
+
+class ReadingCard(QWidget):
+    """`height_px` may change with `show_progress` and `show_map`; the width is the column's."""
+
+    everything_requested = Signal()
+    cancel_requested = Signal()
+    place_chosen = Signal(object)  # events.Passage
+
+    def __init__(
+        self, theme: Theme, parent: QWidget | None = None, *, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._now = now
+        self._progress: PrefillProgress | None = None
+        self._reading: ReadingMap | None = None
+        self._facts: Facts | None = None
+        self._rate: float | None = None
+        self._scoring_since_s: float | None = None
+        self._scored_s: float | None = None
+        self.strip = ReadingMapStrip(theme, self)
+        self.everything_button = Button(theme, strings.READ_EVERYTHING, parent=self)
+        self.cancel_button = Button(theme, strings.CANCEL, parent=self)
+        self.strip.place_chosen.connect(self.place_chosen)
+        self.everything_button.clicked.connect(self.everything_requested)
+        self.cancel_button.clicked.connect(self.cancel_requested)
+        self._sparse_parts = (self.strip, self.everything_button, self.cancel_button)
+        for part in self._sparse_parts:
+            part.hide()
+        theme.changed.connect(self.update)
+
+    @property
+    def height_px(self) -> int:
+        """How high it is now."""
+        return (_SPARSE_CARD_PX if self.is_sparse else _CARD_PX) + _NOTE_PX
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only what matters is read."""
+        return bool(self._facts and self._facts.phases)
+
+    @property
+    def facts(self) -> Facts | None:
+        """What it says."""
+        return self._facts
+
+    def show_progress(self, progress: PrefillProgress) -> None:
+        """Newer figures."""
+        if progress.phase == "scoring" and self._scoring_since_s is None:
+            self._scoring_since_s = self._now()
+        self._progress = progress
+        self._rate = reading_rate(progress) or self._rate
+        if progress.phase == "scoring":
+            self.strip.show_scoring(progress.scored_tokens / max(1, progress.total_tokens))
+        else:
+            self.strip.show_read(read_now(progress))
+        self._refresh()
+
+    def show_map(self, reading: ReadingMap, labels: tuple[Label, ...] = ()) -> None:
+        """What will be read."""
+        if self._scoring_since_s is not None and self._scored_s is None:
+            self._scored_s = self._now() - self._scoring_since_s
+        self._reading = reading
+        self.strip.show_map(reading, labels)
+        self._refresh()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        facts = self._facts
+        if facts is None:
+            return
+        painter = QPainter(self)
+        color = self._theme.color
+        card = QRectF(0, 0, self.width(), self.height_px - _NOTE_PX)
+        draw_box(painter, card, 12, color("raised"), color("hair"))
+        left, width = _PAD_X_PX, self.width() - 2 * _PAD_X_PX
+        line = QRectF(left, 17, width, 20)
+        draw_text(painter, line, facts.title, ui_font(15, 600, tabular=True), color("text"), _LEFT)
+        draw_text(painter, line, facts.left, ui_font(13, tabular=True), color("text2"), _RIGHT)
+        draw_box(painter, QRectF(left, 50, width, 6), 3, color("fill2"))
+        if facts.fraction > 0:
+            bar = QRectF(left, 50, max(6.0, width * facts.fraction), 6)
+            draw_box(painter, bar, 3, color("accent_fill"))
+        line = QRectF(left, 63, width, 15)
+        small = ui_font(11, tabular=True)
+        draw_text(painter, line, facts.done, small, color("text2"), _LEFT)
+        draw_text(painter, line, f"{int(100 * facts.fraction)}%", small, color("text2"), _RIGHT)
+        if facts.phases:
+            self._paint_phases(painter, facts)
+            self._paint_legend(painter)
+            painter.fillRect(QRectF(left, _LINE_PX, width, 1), color("hair"))
+            self._paint_estimate(painter)
+        note = QRectF(0, card.bottom() + 12, self.width(), 16)
+        draw_text(painter, note, strings.READING_NOTE, ui_font(12), color("text2"), _LEFT)
+
+    # ---- inside
+
+    def _refresh(self) -> None:
+        if self._progress is None:
+            return
+        self._facts = facts_of(self._progress, self._reading, self._scored_s, self._rate)
+        for part in self._sparse_parts:
+            part.setVisible(self.is_sparse)
+        self.setAccessibleName(self._facts.title)
+        phases = ", ".join(f"{p.title}: {p.note}" for p in self._facts.phases if p.note)
+        self.setAccessibleDescription(" ".join(part for part in (self._facts.left, phases) if part))
+        self.everything_button.setAccessibleDescription(self._estimate())
+        self._arrange()
+        self.update()
+
+    def _arrange(self) -> None:
+        width = self.width() - 2 * _PAD_X_PX
+        self.strip.setGeometry(_PAD_X_PX, _STRIP_PX, width, ReadingMapStrip.HEIGHT_PX)
+        size = self.everything_button.sizeHint()
+        self.everything_button.setGeometry(_PAD_X_PX, _BUTTONS_PX, size.width(), size.height())
+        size = self.cancel_button.sizeHint()
+        self.cancel_button.setGeometry(
+            self.width() - _PAD_X_PX - size.width(), _BUTTONS_PX, size.width(), size.height()
+        )
+
+    def _paint_phases(self, painter: QPainter, facts: Facts) -> None:
+        color = self._theme.color
+        title_font, note_font = ui_font(12, 500), ui_font(11, tabular=True)
+        x = float(_PAD_X_PX)
+        for phase in facts.phases:
+            dot = QRectF(x, _PHASES_PX + 8, 16, 16)
+            if phase.state == "done":
+                draw_box(painter, dot, 8, color("accent_tint"))
+                icon = icon_pixmap("check", color("accent"), 10, self.devicePixelRatioF())
+                painter.drawPixmap(QPointF(dot.left() + 3, dot.top() + 3), icon)
+            else:
+                ring = color("accent" if phase.state == "active" else "hair2")
+                painter.setPen(QPen(ring, 2))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawEllipse(dot.adjusted(1, 1, -1, -1))
+            widest = max(
+                QFontMetricsF(title_font).horizontalAdvance(phase.title),
+                QFontMetricsF(note_font).horizontalAdvance(phase.note),
+            )
+            room = min(widest + 1, self.width() - _PAD_X_PX - x - 24)
+            ink = color("text" if phase.state != "ahead" else "text2")
+            top = _PHASES_PX if phase.note else _PHASES_PX + 8
+            draw_text(painter, QRectF(x + 24, top, room, 16), phase.title, title_font, ink, _LEFT)
+            note = QRectF(x + 24, _PHASES_PX + 16, room, 15)
+            draw_text(painter, note, phase.note, note_font, color("text2"), _LEFT)
+            x += 24 + widest + _PHASE_GAP_PX
+
+    def _paint_legend(self, painter: QPainter) -> None:
+        color, font = self._theme.color, ui_font(11)
+        x = float(_PAD_X_PX)
+        for words, cell in (
+            (strings.KEY_READ, Cell("read")),
+            (strings.KEY_KEPT, Cell("kept")),
+            (strings.KEY_SKIPPED, Cell("skipped", 0.5)),
+        ):
+            draw_box(painter, QRectF(x, _LEGEND_PX + 2.5, 10, 10), 2, cell_color(self._theme, cell))
+            width = QFontMetricsF(font).horizontalAdvance(words) + 1
+            draw_text(painter, QRectF(x + 16, _LEGEND_PX, width, 15), words, font, color("text2"), _LEFT)
+            x += 16 + width + 16
+        if self._reading is None:
+            return
+        hint = QRectF(x, _LEGEND_PX, self.width() - _PAD_X_PX - x, 15)
+        draw_text(painter, hint, strings.MAP_HINT, font, color("text2"), _RIGHT)
+
+    def _paint_estimate(self, painter: QPainter) -> None:
+        left = self.everything_button.geometry().right() + 9
+        room = self.cancel_button.x() - 9 - left
+        box = QRectF(left, _BUTTONS_PX, room, 28)
+        draw_text(
+            painter, box, self._estimate(), ui_font(12, tabular=True), self._theme.color("text2"), _LEFT
+        )
+
+    def _estimate(self) -> str:
+        if self._progress is None:
+            return ""
+        tokens = self._reading.prompt_tokens if self._reading else self._progress.total_tokens
+        return everything_words(tokens, self._rate)

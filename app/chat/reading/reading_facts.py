@@ -1,0 +1,141 @@
+"""What the reading card says: three phases, figures and times, from progress and map. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from app.chat.reading import strings
+from app.chat.reading.reading_map import kept_passages
+from core.events import PrefillProgress, ReadingMap, Stats
+from core.settings.declaration import find
+
+_WORTH_TOKENS = 256
+# No reading takes that long: a speed that says so is none.
+_LONGEST_S = 1e9
+
+PhaseState = Literal["done", "active", "ahead"]
+
+
+class Phase(Struct, frozen=True):
+    """One of Scored, Chosen, Reading."""
+
+    title: str
+    note: str
+    state: PhaseState
+
+
+class Facts(Struct, frozen=True):
+    """All of the card's words. `fraction` is the bar's; `phases` are empty where all is read."""
+
+    title: str
+    left: str
+    done: str
+    fraction: float
+    phases: tuple[Phase, ...] = ()
+
+
+def is_worth_showing(progress: PrefillProgress) -> bool:
+    """Whether there is enough to read that somebody will wonder."""
+    return progress.total_tokens - progress.reused_tokens >= _WORTH_TOKENS
+
+
+def to_read(progress: PrefillProgress) -> int:
+    """How much has to be read. Kept tokens are counted with the prompt's last, which is read at the end."""
+    return progress.kept_tokens or progress.total_tokens - progress.reused_tokens
+
+
+def read_now(progress: PrefillProgress) -> int:
+    """Of what has to be read, how much has been. `done_tokens` counts what was reused, too."""
+    unread = progress.total_tokens - progress.reused_tokens
+    return max(0, min(unread, progress.done_tokens - progress.reused_tokens))
+
+
+def time_left(seconds: float | None) -> str:
+    """How long it will take, or nothing if that is not known."""
+    return "" if seconds is None else strings.LEFT.format(time=duration(seconds))
+
+
+def duration(seconds: float) -> str:
+    """About how long: `8 s`, `1 min 52 s`, `2 h 5 min`."""
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return strings.DURATION_S.format(seconds=whole)
+    if whole < 3600:
+        return strings.DURATION_MIN.format(minutes=whole // 60, seconds=whole % 60)
+    return strings.DURATION_H.format(hours=whole // 3600, minutes=whole % 3600 // 60)
+
+
+def reading_rate(progress: PrefillProgress) -> float | None:
+    """Tokens a second, from what is left and how long that will take. None before that is known."""
+    unread = progress.total_tokens - progress.reused_tokens - read_now(progress)
+    if progress.phase != "reading" or not progress.seconds_left or not unread:
+        return None
+    return unread / progress.seconds_left
+
+
+def everything_words(tokens: int, rate: float | None) -> str:
+    """What reading all of the prompt means, with its time if a reading speed is known."""
+    # A stored answer's figures may be anything.
+    if not rate or not 0 <= tokens / rate < _LONGEST_S:
+        return strings.EVERYTHING.format(tokens=tokens)
+    return strings.EVERYTHING_IN.format(tokens=tokens, time=duration(tokens / rate))
+
+
+def measured_rate(stats: Stats) -> float | None:
+    """Tokens a second that the model itself read for an answer."""
+    seconds = stats.prefill_s - stats.score_s
+    return stats.read_tokens / seconds if seconds > 0 and stats.read_tokens else None
+
+
+def facts_of(
+    progress: PrefillProgress, reading: ReadingMap | None, scored_s: float | None, rate: float | None
+) -> Facts:
+    """The card as it stands. `scored_s` is how long scoring took, `rate` the newest reading speed."""
+    left = time_left(progress.seconds_left)
+    if progress.phase == "scoring":
+        total, scored = max(1, progress.total_tokens), progress.scored_tokens
+        note = strings.SCORING_NOTE.format(done=scored, total=progress.total_tokens)
+        phases = (
+            Phase(strings.SCORING, note, "active"),
+            Phase(strings.CHOSEN, "", "ahead"),
+            Phase(strings.READING_PHASE, "", "ahead"),
+        )
+        title = strings.SCORING_TITLE.format(total=progress.total_tokens)
+        return Facts(title, left, strings.SCORING_DONE, min(1.0, scored / total), phases)
+    unread = max(1, to_read(progress))
+    done = read_now(progress)
+    if reading is None or not progress.kept_tokens:
+        # Without kept tokens all is read, also if that was decided after the map was made.
+        words = strings.READING_DONE.format(done=done, unread=unread)
+        return Facts(_title(progress), left, words, done / unread)
+    words = strings.READING_KEPT.format(done=done, kept=unread)
+    title = strings.READING_SOME_OF.format(read=reading.read_tokens, total=reading.prompt_tokens)
+    return Facts(title, left, words, done / unread, _phases(reading, scored_s, rate))
+
+
+def _title(progress: PrefillProgress) -> str:
+    unread = progress.total_tokens - progress.reused_tokens
+    if progress.reused_tokens:
+        return strings.READING_REST.format(unread=unread, total=progress.total_tokens)
+    return strings.READING.format(total=progress.total_tokens)
+
+
+def _phases(reading: ReadingMap, scored_s: float | None, rate: float | None) -> tuple[Phase, ...]:
+    scorer = find("prefill.scorer").labels.get(reading.scorer, reading.scorer).lower()
+    scored = strings.SCORED_BY.format(passages=len(reading.passages), scorer=scorer)
+    if scored_s is not None:
+        scored += strings.SCORED_IN.format(seconds=scored_s)
+    percent = round(100 * reading.read_tokens / max(1, _map_tokens(reading)))
+    chosen = strings.CHOSEN_NOTE.format(passages=kept_passages(reading.passages), percent=percent)
+    speed = strings.READING_SPEED.format(rate=rate) if rate else ""
+    return (
+        Phase(strings.SCORED, scored, "done"),
+        Phase(strings.CHOSEN, chosen, "done"),
+        Phase(strings.READING_PHASE, speed, "active"),
+    )
+
+
+def _map_tokens(reading: ReadingMap) -> int:
+    return sum(passage.end - passage.start for passage in reading.passages)

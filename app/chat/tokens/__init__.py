@@ -1,0 +1,1 @@
+"""Tokens made visible: tooltip, strip, facts and legend."""

@@ -1,0 +1,32 @@
+"""Every text of this room that a person reads."""
+
+from __future__ import annotations
+
+# ---- token classes
+CLASS_NAMES = {"accepted": "Accepted draft", "bonus": "Bonus", "normal": "Normal"}
+CLASS_EXPLAINED = {
+    "accepted": "Guessed ahead by the drafter, then checked by the model. Solid underline.",
+    "bonus": "The extra token the model gives for free after a check. Dotted underline.",
+    "normal": "Written one at a time, with no draft to check. No mark.",
+}
+LEGEND_HINT = "Hover over a token for details"
+
+# ---- tooltip
+TIP_CLASS = "Class"
+TIP_STEP = "Step"
+TIP_DRAFTER = "Drafter"
+TIP_POSITION = "Position"
+TIP_ARRIVED = "Arrived"
+NONE = "–"
+TOKEN_ID = "id {id}"
+STEP_OF = "{step:,} of {steps:,}"
+POSITION_OF = "{index} of {length} drafted"
+ARRIVED_ALONE = "{seconds}, alone"
+ARRIVED_WITH_ONE = "{seconds}, with 1 other"
+ARRIVED_WITH = "{seconds}, with {others} others"
+SECONDS = "{value} s"
+END_OF_ANSWER = "end of answer"
+PART_OF = "part of {text}"
+STRIP_NAME = "Where the tokens came from"
+STRIP_SAYS = "{accepted:,} accepted, {bonus:,} bonus, {normal:,} normal"
+TIP_LINK = "Opens outside:"

@@ -1,0 +1,101 @@
+"""TokenStrip: one thin bar over an answer's footer, a cell for each token in its class's colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QImage, QMouseEvent, QPainter, QPainterPath, QPaintEvent
+from PySide6.QtWidgets import QWidget
+
+from app.chat.tokens import strings
+from app.theme.theme import Theme
+from core.events import Origin, Token
+
+HEIGHT_PX = 3
+# The bar itself is too thin to be hit: the widget reaches this far over and under it.
+REACH_PX = 4
+_GAP_PX = 0.6
+_GAP_FROM_PX = 3.0
+_COLORS: dict[Origin, str] = {"accepted": "series_green", "bonus": "series_amber", "normal": "normal_mark"}
+_CLASSES = tuple(_COLORS)
+
+
+class TokenStrip(QWidget):
+    """`token_pointed` gives the number of the token under the mouse, or −1."""
+
+    token_pointed = Signal(int)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._cells = bytearray()  # the number of each token's class in `_CLASSES`
+        self._pointed = -1
+        self.setMouseTracking(True)
+        self.setAccessibleName(strings.STRIP_NAME)
+        theme.changed.connect(self.update)
+
+    def sizeHint(self) -> QSize:
+        return QSize(720, HEIGHT_PX + 2 * REACH_PX)
+
+    def append(self, tokens: Sequence[Token]) -> None:
+        """More cells at the right; the ones before move together."""
+        self._cells += bytes(_CLASSES.index(token.origin) for token in tokens)
+        self.update()
+
+    def describe(self) -> None:
+        """Say in words what the bar shows, for those who cannot see it."""
+        counts = {origin: self._cells.count(number) for number, origin in enumerate(_CLASSES)}
+        self.setAccessibleDescription(strings.STRIP_SAYS.format(**counts))
+
+    def cell(self, token: int) -> QRectF:
+        """Where the token's cell is."""
+        width = self.width() / max(1, len(self._cells))
+        return QRectF(token * width, REACH_PX, width, HEIGHT_PX)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if not self._cells:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        shape = QPainterPath()
+        shape.addRoundedRect(QRectF(0, REACH_PX, self.width(), HEIGHT_PX), HEIGHT_PX / 2, HEIGHT_PX / 2)
+        painter.setClipPath(shape)
+        width = self.width() / len(self._cells)
+        if width > _GAP_FROM_PX:
+            for number, index in enumerate(self._cells):
+                cell = QRectF(number * width, REACH_PX, width - _GAP_PX, HEIGHT_PX)
+                painter.fillRect(cell, self._theme.color(_COLORS[_CLASSES[index]]))
+            return
+        # Narrow cells are averaged into the pixels there are, by Qt: thousands would take long here.
+        bar = self._bar()
+        pixels = max(1, round(self.width() * self.devicePixelRatioF()))
+        if bar.width() > pixels:
+            bar = bar.scaled(
+                pixels,
+                1,
+                Qt.AspectRatioMode.IgnoreAspectRatio,
+                Qt.TransformationMode.SmoothTransformation,
+            )
+        painter.drawImage(QRectF(0, REACH_PX, self.width(), HEIGHT_PX), bar)
+
+    def _bar(self) -> QImage:
+        """One pixel a token."""
+        count = len(self._cells)
+        indexed = QImage(bytes(self._cells), count, 1, count, QImage.Format.Format_Indexed8)
+        indexed.setColorTable([self._theme.color(name).rgb() for name in _COLORS.values()])
+        return indexed.convertToFormat(QImage.Format.Format_RGB32)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() != Qt.MouseButton.NoButton or not self._cells:
+            return
+        number = int(event.position().x() * len(self._cells) / max(1, self.width()))
+        self._point(max(0, min(number, len(self._cells) - 1)))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._point(-1)
+
+    def _point(self, token: int) -> None:
+        if token != self._pointed:
+            self._pointed = token
+            self.token_pointed.emit(token)

@@ -1,0 +1,1 @@
+"""The scrolling conversation: its entries, their widgets, searching and selecting."""

@@ -1,0 +1,118 @@
+"""AppSettings: the settings of the app as a whole, kept in the preferences and in force in the window.
+
+Every change goes through `set()`, wherever the person makes it: the settings window, the header's
+tint, the zoom keys. Settings of answers are the inspector's and not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QApplication
+
+from app.controllers import strings
+from app.controllers.chat.chat_settings import ChatSettings
+from app.controllers.views import Views
+from app.store.preferences import PreferencesFile
+from app.theme.theme import Theme
+from core.errors import RequestError, SettingError
+from core.settings import WindowSettings, assign
+from core.settings.window import forbidden, next_zoom
+
+if TYPE_CHECKING:
+    from app.windows.settings.window import SettingsWindow
+
+
+class AppSettings(QObject):
+    """A scheme that was asked for when the app was started holds until the person chooses another.
+
+    `stop()` gives the application back what is its own.
+    """
+
+    changed = Signal(object)  # WindowSettings
+    failed = Signal(object)  # RequestError: it holds, but only for this run
+
+    def __init__(
+        self, theme: Theme, views: Views, preferences: PreferencesFile, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._views = views
+        self._preferences = preferences
+        self._held: Callable[[], dict[str, str]] = dict
+        self._blink_ms = QApplication.cursorFlashTime()
+        if theme.scheme == "system":
+            theme.set_scheme(self.now.look.scheme)
+        self._show()
+        views.header.tint_changed.connect(lambda tint: self.set("look.tint", tint))
+
+    @property
+    def now(self) -> WindowSettings:
+        """As they stand."""
+        return self._preferences.now.settings
+
+    def set(self, key: str, value: Any) -> None:
+        """Let the setting `key` be `value`. Raises `SettingError` if that is not allowed."""
+        self._take(assign(self.now, key, value))
+
+    def reset(self) -> None:
+        """All of them as Draftlight comes."""
+        self._take(WindowSettings())
+
+    def zoom(self, steps: int) -> None:
+        """Larger text by so many steps, smaller if negative; 0 for the size of the design."""
+        zoom_pct = next_zoom(self.now.look.zoom_pct, steps) if steps else WindowSettings().look.zoom_pct
+        self.set("look.zoom_pct", zoom_pct)
+
+    def hold(self, reasons: Callable[[], dict[str, str]]) -> None:
+        """What cannot be changed in this build, and why; asked when a window shows them."""
+        self._held = reasons
+
+    def stop(self) -> None:
+        """The window closes."""
+        QApplication.setCursorFlashTime(self._blink_ms)
+
+    def make_window(self, chats: ChatSettings) -> SettingsWindow:
+        """Where a person sees and changes them; `chats` has what new chats start with."""
+        from app.windows.settings.window import SettingsWindow
+
+        window = SettingsWindow(self._theme)
+        window.hold(self._held())
+        window.show_settings(self.now)
+        window.show_defaults(chats.own_defaults)
+        self.changed.connect(window.show_settings)
+        chats.defaults_changed.connect(window.show_defaults)
+        window.changed.connect(lambda key, value: self._try(window, key, value))
+        window.reset_requested.connect(self.reset)
+        window.defaults_reset_requested.connect(chats.reset_defaults)
+        return window
+
+    def _try(self, window: SettingsWindow, key: str, value: Any) -> None:
+        try:
+            self.set(key, value)
+        except SettingError as error:
+            window.show_error(key, error)
+
+    def _take(self, settings: WindowSettings) -> None:
+        before = self.now
+        if settings == before:
+            return
+        self._preferences.change(settings=settings)
+        if settings.look.scheme != before.look.scheme:
+            self._theme.set_scheme(settings.look.scheme)
+        self._show()
+        self.changed.emit(settings)
+        if self._preferences.problem:
+            self.failed.emit(RequestError(strings.SETTINGS_NOT_SAVED, self._preferences.problem))
+
+    def _show(self) -> None:
+        """Let everything be as they say."""
+        now = self.now
+        self._theme.set_zoom(now.look.zoom_pct / 100)
+        self._theme.set_motion(now.look.motion)
+        QApplication.setCursorFlashTime(0 if self._theme.reduced_motion else self._blink_ms)
+        self._views.header.tint.set_value(now.look.tint)
+        self._views.composer.set_send_keys(now.writing.send_keys)
+        self._views.inspector.hold(dict.fromkeys(forbidden(now.allowed), strings.HELD))

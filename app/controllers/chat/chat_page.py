@@ -1,0 +1,104 @@
+"""ChatPage: the open chat on the screen: transcript, draft, figures, title. Leaving one, showing another.
+
+What is shown is always made from the record. What is written and not sent goes into the record a
+moment after the last key, so that it is there in any chat and after any end.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat.composer import strings as composer_strings
+from app.chat.reading.reading_map import of_source
+from app.controllers.chat import strings
+from app.controllers.chat.context_meter import ContextMeter
+from app.controllers.views import Views
+from app.panels import strings as panels_strings
+from app.session.chats.chats import Chats
+from app.session.chats.conversation import Turn
+from app.session.chats.reading import documents
+from core.events import Message
+
+_DRAFT_AFTER_MS = 300
+
+
+class ChatPage(QObject):
+    """Of the chat that `chats` has open."""
+
+    chat_shown = Signal()  # another chat, or the same one anew
+    turn_added = Signal()
+    names_changed = Signal()  # titles, or which chats there are
+
+    def __init__(
+        self, views: Views, chats: Chats, meter: ContextMeter, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._meter = meter
+        self._drafting = True
+        self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
+        self._draft_timer.timeout.connect(self.keep_draft)
+        views.composer.draft_changed.connect(self._draft_timer.start)
+
+    def leave(self) -> None:
+        """Another chat is about to be opened, or the window closed."""
+        self.keep_draft()
+
+    def keep_draft(self) -> None:
+        """Put what is written in the composer on record, if it is a draft of this chat."""
+        self._draft_timer.stop()
+        composer, chat = self._views.composer, self._chats.open
+        draft = Message("user", composer.text, composer.attachments)
+        if self._drafting and draft != chat.draft:
+            self._chats.keep(chat.with_draft(draft))
+
+    def set_drafting(self, drafting: bool) -> None:
+        """Whether what the composer holds is the chat's draft, or something sent long ago."""
+        self._drafting = drafting
+
+    def show(self) -> None:
+        """Everything of the open chat."""
+        chat = self._chats.open
+        self.show_transcript()
+        self._views.composer.set_message(chat.draft)
+        self._views.strip.reset()
+        last = chat.turns[-1].answer if chat.turns else None
+        if last and last.finished:
+            self._views.strip.show_stats(last.finished.stats)
+        self.show_kind()
+        self.show_names()
+        skipped_tokens = last.finished.stats.skipped_tokens if last and last.finished else 0
+        self._meter.show_used(chat.context_used_tokens, skipped_tokens)
+        self.chat_shown.emit()
+
+    def show_transcript(self) -> None:
+        """All its turns."""
+        drafter = self._views.inspector.settings.drafting.drafter
+        self._views.transcript.show_turns(self._chats.open.turns, drafter)
+        self.show_readings()
+
+    def show_readings(self) -> None:
+        """On each attachment, what was read of it for the newest answer that is over."""
+        for document in documents(self._chats.open):
+            reading = document.reading
+            if reading is not None and self._chats.open.turn(document.answered_by).answer.over:
+                passages = of_source(reading, document.source)
+                self._views.transcript.show_passages(document.turn_id, document.index, passages)
+
+    def add_turn(self, turn: Turn) -> None:
+        """A question at the end of the transcript, and room for its answer."""
+        self._views.transcript.add_user(turn.id, turn.user)
+        self._views.transcript.begin_answer(turn.id, self._views.inspector.settings.drafting.drafter)
+        self.turn_added.emit()
+
+    def show_kind(self) -> None:
+        """The first page while nothing was asked, the transcript from then on."""
+        empty = not self._chats.open.turns
+        self._views.show_first_page(empty)
+        self._views.composer.set_placeholder(composer_strings.ASK_FIRST if empty else strings.ASK_NEXT)
+
+    def show_names(self) -> None:
+        """The title above; whoever lists chats hears of it."""
+        self._views.header.set_title(self._chats.open.title or panels_strings.NEW_CHAT)
+        self.names_changed.emit()

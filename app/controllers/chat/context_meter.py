@@ -1,0 +1,131 @@
+"""ContextMeter: keeps the composer's ring, chips and notice at the tokens that a message would use.
+
+Used context is what the chat's last answer left plus what is being written. Texts are counted
+by the worker, typed ones a moment after the last key, and only while it is idle: `set_idle()`
+says when. A refusal by the worker is shown until something is written or removed. Knows the
+composer; asks by the callback it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.chat.composer.composer import Composer
+from app.chat.composer.composer_fit import Written, will_skip
+from app.session.chats.counting import TokenCounts
+from app.session.turn.intents import Count
+from core.events import ModelInfo
+from core.settings.prefill import Prefill
+
+_AFTER_MS = 300
+
+
+class ContextMeter(QObject):
+    """`ask` gets what is to be counted; results come back by `take_count()`."""
+
+    def __init__(
+        self, composer: Composer, ask: Callable[[tuple[Count, ...]], None], parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._composer = composer
+        self._ask = ask
+        self._counts = TokenCounts()
+        self._idle = False
+        self._used_tokens = 0
+        self._skipped_tokens = 0
+        self._prefill = Prefill()
+        self._model_tokens = 0
+        self._refused_by_tokens = 0
+        self._weighing: dict[str, Callable[[int], None]] = {}
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_AFTER_MS)
+        self._timer.timeout.connect(self._count)
+        composer.draft_changed.connect(self._draft_changed)
+        composer.set_weigh(self.weigh)
+
+    def set_model(self, info: ModelInfo) -> None:
+        """Another tokenizer and another limit: nothing is counted yet."""
+        self._counts.forget()
+        self._model_tokens = info.context_tokens
+        self._show()
+
+    @property
+    def limit_tokens(self) -> int:
+        """How long the next answer's context may become: as the model takes, or as was chosen."""
+        return self._prefill.context_of(self._model_tokens)
+
+    def set_idle(self, idle: bool) -> None:
+        """Whether the worker can count now."""
+        if idle and not self._idle:
+            self._timer.start()
+        self._idle = idle
+
+    def forget(self) -> None:
+        """The worker that was asked is gone."""
+        self._counts.forget()
+        self._weighing.clear()
+
+    def weigh(self, text: str, done: Callable[[int], None]) -> bool:
+        """Have `text` counted at once, for `done`. False if the worker cannot now."""
+        if not self._idle:
+            return False
+        known = self._counts.of(text)
+        if known is not None:
+            done(known)
+            return True
+        self._weighing[text] = done
+        self._ask(self._counts.ask_also(text))
+        return True
+
+    def show_refused(self, over_tokens: int) -> None:
+        """The worker found what is written too long by that much."""
+        self._refused_by_tokens = over_tokens
+        self._show()
+
+    def show_used(self, used_tokens: int, skipped_tokens: int = 0) -> None:
+        """What the open chat has in the context, without what is being written.
+
+        `skipped_tokens` of them were not read.
+        """
+        self._used_tokens, self._skipped_tokens = used_tokens, skipped_tokens
+        self._show()
+
+    def set_reading(self, prefill: Prefill) -> None:
+        """How the next prompt will be read."""
+        if prefill != self._prefill:
+            self._prefill = prefill
+            self._show()
+
+    def take_count(self, request: str, tokens: int | None) -> None:
+        """A result, or None if there is none."""
+        if self._counts.answer(request, tokens):
+            for text in [text for text in self._weighing if self._counts.of(text) is not None]:
+                self._weighing.pop(text)(self._counts.of(text) or 0)
+            self._composer.show_tokens(self._counts.of)
+            self._show()
+
+    def _draft_changed(self) -> None:
+        if self._refused_by_tokens:
+            self._refused_by_tokens = 0
+            self._show()
+        self._timer.start()
+
+    def _count(self) -> None:
+        if self._idle:
+            self._ask(self._counts.ask(self._texts()))
+            self._composer.show_tokens(self._counts.of)
+            self._show()
+
+    def _show(self) -> None:
+        typed, *attached = (self._counts.of(text) for text in self._texts())
+        written = Written(self._used_tokens, typed, tuple(attached), self.limit_tokens)
+        skipped = self._skipped_tokens + will_skip(written.new_tokens, self._prefill)
+        self._composer.pill.show_context(self._used_tokens + written.new_tokens, self.limit_tokens, skipped)
+        self._composer.show_fit(written, self._refused_by_tokens)
+
+    def _texts(self) -> list[str]:
+        composer = self._composer
+        return [composer.text.strip(), *(attachment.text for attachment in composer.attachments)]

@@ -1,0 +1,139 @@
+"""Saving: what the person has to know about how chats are kept, and the repair of a damaged file.
+
+Nothing is said while all is well. A trouble stays until it is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from msgspec.structs import replace
+from PySide6.QtCore import QObject, Qt, Signal
+
+from app.controllers.chat import strings
+from app.controllers.trouble_board import TroubleBoard
+from app.session.chats.chats import Chats
+from app.session.worker.trouble import Trouble, Until
+from app.store.home import Home
+from app.store.recovery.faults import is_damage, saving_trouble
+from core.errors import RequestError
+
+# A disk that is well takes milliseconds. An answer waits no longer than this.
+_KEPT_WITHIN_S = 1.5
+
+
+class Saving(QObject):
+    """Hears the library on any thread, speaks on the window's."""
+
+    chats_changed = Signal()  # there are others than before
+    _heard = Signal(object)  # an Exception, or None
+
+    def __init__(self, board: TroubleBoard, chats: Chats, home: Home, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._board = board
+        self._chats = chats
+        self._home = home
+        self._trouble: Trouble | None = None
+        self._heard.connect(self._take, Qt.ConnectionType.QueuedConnection)
+        board.listen_dismissed(self._dismissed)
+        if home.library:
+            home.library.listen(self._heard.emit)
+            self._show_condition()
+        if problem := home.preferences.problem:
+            said = strings.preferences_lost(problem)
+            board.say(Trouble(strings.PREFERENCES_TITLE, said, until=Until.OVER))
+
+    def repair(self) -> None:
+        """What the banner of a damaged file offers."""
+        library = self._home.library
+        if library is None:
+            return
+        try:
+            library.repair()
+        except RequestError as error:
+            self._board.show_request_error(error, "repair")
+            return
+        self._clear()
+        self._show_condition()
+        self._chats.refresh()
+        self.chats_changed.emit()
+
+    def restore(self) -> None:
+        """What the banner offers where chats are missing."""
+        library = self._home.library
+        if library is None:
+            return
+        try:
+            library.restore()
+        except RequestError as error:
+            self._board.show_request_error(error, "restore")
+            return
+        self._clear()
+        self._chats.refresh()
+        self.chats_changed.emit()
+
+    def _dismissed(self, trouble: Trouble) -> None:
+        """That chats are missing is known, and nothing is to be done about it."""
+        if self._home.library and trouble == self._trouble:
+            self._home.library.accept_missing()
+
+    async def question_kept(self) -> None:
+        """Returns once what was asked is on the disk, or when that takes too long; then it is said."""
+        library = self._home.library
+        if library is None or library.writer is None:
+            return  # nothing is kept, or it has been said that nothing can be
+        loop = asyncio.get_running_loop()
+        kept: asyncio.Future[bool] = loop.create_future()
+
+        def settle(done: bool) -> None:
+            if not kept.done():
+                kept.set_result(done)
+
+        def tell(done: bool) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(settle, done)
+
+        library.when_kept(tell)
+        try:
+            await asyncio.wait_for(kept, _KEPT_WITHIN_S)
+        except TimeoutError:
+            self._say(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(strings.DISK_IS_SLOW)))
+            library.when_kept(lambda done: self._heard.emit(None) if done else None)
+
+    def _take(self, error: Exception | None) -> None:
+        library = self._home.library
+        if library is None:
+            return
+        if error is None:
+            self._clear()
+        elif library.salvages or is_damage(error):
+            library.take_damage(error)
+            self._chats.refresh()
+            self._show_condition()
+            self.chats_changed.emit()
+        else:
+            self._say(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(saving_trouble(error))))
+
+    def _show_condition(self) -> None:
+        assert self._home.library
+        found = self._home.library.condition
+        if found.state == "damaged":
+            text = strings.damaged_text(found.readable, found.lost, found.copy)
+            self._say(Trouble(found.reason, text, "repair"))
+        elif found.state == "missing":
+            text = strings.missing_text(found.readable, found.lost, found.restorable)
+            self._say(Trouble(found.reason, text, "restore" if found.restorable else ""))
+        elif found.state != "whole":
+            self._say(Trouble(found.reason, f"{found.hint} {strings.NOTHING_SAVED}".strip()))
+
+    def _say(self, trouble: Trouble) -> None:
+        trouble = replace(trouble, until=Until.OVER)
+        if trouble != self._trouble:
+            self._board.withdraw(self._trouble)
+        self._trouble = trouble
+        self._board.say(trouble)
+
+    def _clear(self) -> None:
+        self._board.withdraw(self._trouble)
+        self._trouble = None

@@ -1,0 +1,52 @@
+"""Every text of this room that a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+ASK_NEXT = "Ask a follow-up…"
+STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
+
+EXPORT_TITLE = "Export"
+IMPORT_TITLE = "Import chats"
+IMPORT_FILTER = "Chats (*.json *.md *.markdown *.txt)"
+ALL_CHATS_FILE = "Draftlight chats"
+
+
+def export_filter(ending: str) -> str:
+    return "JSON (*.json)" if ending == "json" else "Markdown (*.md)"
+
+
+NOT_SAVED_TITLE = "The chats cannot be saved."
+NOTHING_SAVED = "What you write now is kept until you close this window."
+DEFAULTS_NOT_SAVED = "The defaults hold until you close this window: they could not be saved."
+DISK_IS_SLOW = "The disk takes long to write."
+PREFERENCES_TITLE = "Your preferences could not be read."
+EDITING = "You are editing a message. Sending it asks again from there."
+EDITING_EARLIER = "You are editing an earlier message. Sending it goes on in a new chat."
+
+
+def not_saved_text(reason: str) -> str:
+    return f"{reason} Everything is kept in memory and saving is tried again every few seconds."
+
+
+def preferences_lost(reason: str) -> str:
+    return f"Draftlight starts with its own settings; the file was set aside. The reason: {reason}."
+
+
+def damaged_text(readable: int, lost: int, copy: str) -> str:
+    chats = "1 chat can be read and is" if readable == 1 else f"{readable:,} chats can be read and are"
+    gone = "" if not lost else f" {lost:,} pieces are lost." if lost > 1 else " One piece is lost."
+    return f"{chats} shown.{gone} A copy of the file is kept: {copy}. {NOTHING_SAVED}"
+
+
+def missing_text(there: int, lost: int, restorable: int) -> str:
+    had = f"There were {there + lost:,}, and now there {'is' if there == 1 else 'are'} {there:,}."
+    if not restorable:
+        return f"{had} No backup has the others."
+    back = "one of them" if restorable == 1 else f"{restorable:,} of them"
+    return f"{had} The last backup has {back}. If they were meant to go, close this note."
+
+
+def deleted(titles: Sequence[str]) -> str:
+    return f"“{titles[0]}” deleted" if len(titles) == 1 else f"{len(titles):,} chats deleted"

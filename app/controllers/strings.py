@@ -1,0 +1,26 @@
+"""Every text of this room that a person reads."""
+
+from __future__ import annotations
+
+from app.gauges.figures import gigabytes
+
+BLOCKED_BY_ANSWER = "An answer is being written. The race can start when that is done."
+SETTINGS_NOT_SAVED = "The settings hold until you close this window: they could not be saved."
+HELD = "Off for all chats, in Settings."
+NO_FULL_TEXT = "This system has no full-text index, so each search looks through every text."
+
+
+def branch_title(title: str, number: int) -> str:
+    return f"{title} ({number})"
+
+
+AFTER_RESTART = "Changes apply after the worker restarts."
+NEXT_ANSWER = "Changes apply to the next answer."
+
+
+def worker_detail(state: str, used_bytes: int, limit_bytes: int) -> str:
+    if not used_bytes:
+        return state
+    if not limit_bytes:
+        return f"{state} · {gigabytes(used_bytes)} GB"
+    return f"{state} · {gigabytes(used_bytes)} of {gigabytes(limit_bytes)} GB"

@@ -1,0 +1,85 @@
+"""UpdateCheck: looks for a newer version once a day, if the person has turned that on; else never.
+
+When it last looked is remembered, so that starting often asks no more often. What goes wrong is
+logged and tried again another day: nobody waits for it. While it is off, it costs the start nothing:
+what asks, and where, comes in with the first asking.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from app.controllers.app_settings import AppSettings
+from app.store.preferences import PreferencesFile
+
+if TYPE_CHECKING:  # they read the metadata of packages, which takes a tenth of the start
+    from app.windows.about.updates import Release, UpdateLook
+
+_LOG = logging.getLogger("draftlight.window")
+_EVERY_S = 24 * 3600.0
+
+
+class UpdateCheck(QObject):
+    """`address` is where to ask (None: what this build says); without one nothing can be turned on."""
+
+    found = Signal(object)  # Release, newer than this one
+
+    def __init__(
+        self,
+        settings: AppSettings,
+        preferences: PreferencesFile,
+        parent: QObject | None = None,
+        *,
+        address: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._preferences = preferences
+        self._clock = clock
+        self._address = address
+        self._look: UpdateLook | None = None
+        settings.changed.connect(lambda now: self.look_if_due())
+
+    @property
+    def address(self) -> str:
+        """Where to ask; empty if there is no such place."""
+        if self._address is None:
+            from app.windows.about.updates import releases_address
+
+            self._address = releases_address()
+        return self._address
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything may be asked."""
+        return self._settings.now.updates.check and bool(self.address)
+
+    def look_if_due(self) -> None:
+        """Ask, if it is on and a day has passed."""
+        now_s = self._clock()
+        # A clock that was set back must not keep it from looking for ever.
+        passed = not 0 <= now_s - self._preferences.now.looked_for_update_s < _EVERY_S
+        if self.is_on and passed:
+            self._preferences.change(looked_for_update_s=now_s)
+            self._look = self._look or self._make_look()
+            self._look.start()
+
+    def _make_look(self) -> UpdateLook:
+        import importlib.metadata
+
+        from app.windows.about.updates import UpdateLook
+
+        look = UpdateLook(self.address, importlib.metadata.version("draftlight"), self)
+        look.found.connect(self._take)
+        look.failed.connect(lambda reason: _LOG.info("No newer version could be looked for: %s", reason))
+        return look
+
+    def _take(self, release: Release | None) -> None:
+        if release is not None:
+            self.found.emit(release)

@@ -1,0 +1,70 @@
+"""Views: the widgets that the desk shows things on, and the few things several of them do together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from app.chat.banner import Banner
+from app.chat.composer.composer import Composer
+from app.chat.composer.editing_bar import EditingBar
+from app.chat.first_page.first_page import FirstPage
+from app.chat.tokens.legend import Legend
+from app.chat.transcript.transcript import Transcript
+from app.controls.text_label import TextLabel
+from app.gauges.strip import InstrumentStrip
+from app.panels.chats.sidebar import Sidebar
+from app.panels.document.tab import DocumentTab
+from app.panels.header import Header
+from app.panels.inspector.inspector import Inspector
+from app.panels.side_panel import SidePanel
+from app.windows.race.page import RacePage
+
+
+@dataclass(frozen=True)
+class Views:
+    """All of one window. `pages` holds the first page and the transcript, `hint` lies where the
+    legend is."""
+
+    header: Header
+    strip: InstrumentStrip
+    banner: Banner
+    pages: QStackedWidget
+    first_page: FirstPage
+    transcript: Transcript
+    editing_bar: EditingBar
+    composer: Composer
+    legend: Legend
+    hint: TextLabel
+    sidebar: Sidebar
+    side: SidePanel
+    race: RacePage
+
+    @property
+    def inspector(self) -> Inspector:
+        """The settings, in the column at the right."""
+        return self.side.inspector
+
+    @property
+    def document(self) -> DocumentTab:
+        """The document, in the same column."""
+        return self.side.document
+
+    def show_first_page(self, shown: bool) -> None:
+        """The page of an empty chat, which has no figures and no tints to explain."""
+        page: QWidget = self.first_page if shown else self.transcript
+        self.pages.setCurrentWidget(page)
+        self.strip.setVisible(not shown)
+        self._show_foot()
+
+    def show_hint(self, text: str) -> None:
+        """Under the composer, instead of the legend; empty brings the legend back."""
+        self.hint.setText(text)
+        self._show_foot()
+
+    def _show_foot(self) -> None:
+        hinting = bool(self.hint.text())
+        on_first_page = self.pages.currentWidget() is self.first_page
+        self.legend.setVisible(not hinting and not on_first_page)
+        self.hint.setVisible(hinting or on_first_page)

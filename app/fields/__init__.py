@@ -1,0 +1,1 @@
+"""Fields for settings, made from their declarations."""

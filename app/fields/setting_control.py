@@ -1,0 +1,166 @@
+"""SettingControl: the control that a setting's kind asks for.
+
+Whole numbers get a spin field, numbers a slider with its value, choices a popup, switches a
+switch, texts a text area. Each reports a person's change as a Python value of the setting's
+type. Knows no other setting and checks nothing: that is `core.settings.assign`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontMetricsF
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from app.controls.buttons.switch import Switch
+from app.controls.popup import Popup
+from app.controls.slider import Slider
+from app.controls.spin import Spin
+from app.controls.text_area import TextArea
+from app.controls.text_label import TextLabel
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+from core.settings import Setting
+
+_NUMBER_PX = 32
+_STEPS_IF_UNDECLARED = 100
+
+
+class SettingControl(QWidget):
+    """`editor` is what takes the focus, the accessible name and the help."""
+
+    edited = Signal(object)  # the new value, of the setting's type
+
+    def __init__(self, setting: Setting, editor: QWidget) -> None:
+        super().__init__()
+        self.setting = setting
+        self.editor = editor
+        self.row = QHBoxLayout(self)
+        self.row.setContentsMargins(0, 0, 0, 0)
+        self.row.setSpacing(8)
+        self.row.addWidget(editor)
+        self.setFocusProxy(editor)
+        editor.setAccessibleName(setting.title)
+        editor.setAccessibleDescription(setting.help)
+        editor.setToolTip(setting.help)
+
+    def show_value(self, value: Any) -> None:
+        """Show `value` without reporting it."""
+        raise NotImplementedError
+
+    def _report(self, value: Any) -> None:
+        self.edited.emit(value)
+
+
+class _WholeNumber(SettingControl):
+    def __init__(self, theme: Theme, setting: Setting) -> None:
+        low, high = _bounds(setting)
+        self._spin = Spin(theme, low, high, setting.step or 1)
+        self._spin.set_factor(setting.factor)
+        # Thousands are separated where the number counts something; a seed counts nothing.
+        self._spin.set_grouped(bool(setting.unit))
+        super().__init__(setting, self._spin)
+        if setting.unit and setting.unit not in setting.title.lower().split():
+            self.row.addWidget(TextLabel(theme, setting.unit, 12, 16))
+        self.row.addStretch(1)
+        self._spin.value_changed.connect(self._take)
+
+    def _take(self, value: float) -> None:
+        self.edited.emit(round(value))
+
+    def show_value(self, value: Any) -> None:
+        self._spin.blockSignals(True)
+        self._spin.set_value(value)
+        self._spin.blockSignals(False)
+
+
+class _Number(SettingControl):
+    def __init__(self, theme: Theme, setting: Setting) -> None:
+        low, high = _bounds(setting)
+        step = setting.step or (high - low) / _STEPS_IF_UNDECLARED
+        self._slider = Slider(theme, low + step if setting.minimum_open else low, high, step)
+        super().__init__(setting, self._slider)
+        self._label = TextLabel(theme, "", 12, 16, "text", tabular=True, align=Qt.AlignmentFlag.AlignRight)
+        widest = max(
+            QFontMetricsF(ui_font(12, tabular=True)).horizontalAdvance(f"{end:g}") for end in (low, high)
+        )
+        self._label.setFixedWidth(max(_NUMBER_PX, int(widest + 1)))
+        self.row.addWidget(self._label)
+        self._slider.value_changed.connect(self._take)
+
+    def show_value(self, value: Any) -> None:
+        self._slider.blockSignals(True)
+        self._slider.set_value(value)
+        self._slider.blockSignals(False)
+        self._write(value)
+
+    def _take(self, value: float) -> None:
+        self._write(value)
+        self.edited.emit(value)
+
+    def _write(self, value: float) -> None:
+        self._label.setText(f"{value:g}")
+        self._label.setAccessibleName(f"{self.setting.title} {value:g}")
+
+
+class _Choice(SettingControl):
+    def __init__(self, theme: Theme, setting: Setting) -> None:
+        options = [(choice, setting.labels.get(choice, choice)) for choice in setting.choices]
+        self._popup = Popup(theme, options)
+        super().__init__(setting, self._popup)
+        self._popup.value_changed.connect(self._report)
+
+    def show_value(self, value: Any) -> None:
+        self._popup.blockSignals(True)
+        self._popup.set_value(value)
+        self._popup.blockSignals(False)
+        self._popup.update()
+
+
+class _OnOff(SettingControl):
+    def __init__(self, theme: Theme, setting: Setting) -> None:
+        self._switch = Switch(theme)
+        super().__init__(setting, self._switch)
+        self.row.addStretch(1)
+        self._switch.toggled.connect(self._report)
+
+    def show_value(self, value: Any) -> None:
+        self._switch.blockSignals(True)
+        self._switch.setChecked(value)
+        self._switch.blockSignals(False)
+        self._switch.update()
+
+
+class _Text(SettingControl):
+    def __init__(self, theme: Theme, setting: Setting) -> None:
+        self._area = TextArea(theme)
+        self._area.setFixedHeight(setting.lines * 17 + 16)
+        self._area.set_placeholder(setting.help)
+        super().__init__(setting, self._area)
+        self._area.value_changed.connect(self._report)
+
+    def show_value(self, value: Any) -> None:
+        self._area.blockSignals(True)
+        self._area.set_value(value)
+        self._area.blockSignals(False)
+
+
+_CONTROLS: dict[str, type[_WholeNumber | _Number | _Choice | _OnOff | _Text]] = {
+    "integer": _WholeNumber,
+    "number": _Number,
+    "choice": _Choice,
+    "switch": _OnOff,
+    "text": _Text,
+}
+
+
+def control_for(theme: Theme, setting: Setting) -> SettingControl:
+    """The control of the setting's kind."""
+    return _CONTROLS[setting.kind](theme, setting)
+
+
+def _bounds(setting: Setting) -> tuple[float, float]:
+    if setting.minimum is None or setting.maximum is None:
+        raise ValueError(f"{setting.key} has no bounds, so no control can be made for it.")
+    return setting.minimum, setting.maximum

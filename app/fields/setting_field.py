@@ -1,0 +1,122 @@
+"""SettingField: one setting in the inspector. Label, control, note, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.controls.text_label import TextLabel
+from app.fields.setting_control import control_for
+from app.theme.theme import Theme
+from core.settings import Setting
+
+LABEL_PX = 92
+GAP_PX = 10
+ROW_PX = 24
+CONTENT_PX = 271  # the inspector's width without its hairline and the sections' padding
+_LINE_GAP_PX = 4
+
+
+class SettingField(QWidget):
+    """Without a label (`labelled` False) the control takes the whole width.
+
+    `content_px` is the width of all of it, which wrapped notes have to know.
+    """
+
+    edited = Signal(str, object)  # the setting's key, the new value
+
+    def __init__(
+        self,
+        theme: Theme,
+        setting: Setting,
+        labelled: bool = True,
+        *,
+        label_px: int = LABEL_PX,
+        content_px: int = CONTENT_PX,
+    ) -> None:
+        super().__init__()
+        self.setting = setting
+        self.control = control_for(theme, setting)
+        self.control.edited.connect(self._take)
+        self._held = self._note_of_value = ""
+        indent = label_px + GAP_PX if labelled else 0
+        row = QHBoxLayout()
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(GAP_PX)
+        if labelled:
+            label = TextLabel(theme, setting.title, 12, 16, wrap=True, width_px=label_px)
+            label.setToolTip(setting.help)
+            label.setBuddy(self.control.editor)
+            row.addWidget(label, 0, Qt.AlignmentFlag.AlignVCenter)
+        row.addWidget(self.control, 1)
+        row.addStrut(ROW_PX)
+        line_px = content_px - indent
+        self._note = TextLabel(theme, "", 11, 15, wrap=True, width_px=line_px)
+        self._error = TextLabel(theme, "", 11, 15, "danger", wrap=True, width_px=line_px)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(_LINE_GAP_PX)
+        layout.addLayout(row)
+        for line in (self._note, self._error):
+            inset = QHBoxLayout()
+            inset.setContentsMargins(indent, 0, 0, 0)
+            inset.addWidget(line)
+            layout.addLayout(inset)
+            line.hide()
+
+    @property
+    def error(self) -> str:
+        """What is wrong with the value shown; empty if nothing is."""
+        return self._error.text()
+
+    @property
+    def note(self) -> str:
+        """The sentence under the control; empty if there is none."""
+        return self._note.text()
+
+    def show_value(self, value: Any) -> None:
+        """Show a value that is in force: no error, and the note that belongs to it."""
+        self.control.show_value(value)
+        self.clear_error()
+        self._show_note(value)
+
+    def show_error(self, message: str, hint: str = "") -> None:
+        """Say that the value shown is not in force, and why."""
+        self._error.setText(message)
+        self._error.setToolTip(hint)
+        self._error.setVisible(True)
+        described = f"{self.setting.help} {message}"
+        self.control.editor.setAccessibleDescription(described)
+
+    def clear_error(self) -> None:
+        """Nothing is wrong."""
+        self._error.setText("")
+        self._error.setVisible(False)
+        self.control.editor.setAccessibleDescription(self.setting.help)
+
+    @property
+    def held(self) -> str:
+        """Why it cannot be changed; empty if it can."""
+        return self._held
+
+    def hold(self, reason: str) -> None:
+        """Let nobody change it while there is a `reason`, which is shown instead of the note."""
+        if reason == self._held:
+            return
+        self._held = reason
+        self.control.setEnabled(not reason)
+        self._say(reason or self._note_of_value)
+
+    def _take(self, value: Any) -> None:
+        self._show_note(value)
+        self.edited.emit(self.setting.key, value)
+
+    def _show_note(self, value: Any) -> None:
+        self._note_of_value = self.setting.notes.get(str(value), "")
+        self._say(self._held or self._note_of_value)
+
+    def _say(self, note: str) -> None:
+        self._note.setText(note)
+        self._note.setVisible(bool(note))

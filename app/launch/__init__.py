@@ -1,0 +1,1 @@
+"""How the window's process starts: display, application, opening, smoke test, screenshots."""

@@ -1,0 +1,150 @@
+"""Awake: while it works, the system neither naps the app nor falls asleep on its own.
+
+macOS slows down apps that nobody looks at (App Nap) and sleeps when nobody touches it; a long
+document is still being read then. One activity is held while a model loads and from the first
+step of an answer to its end, never longer: `follow()` gets each phase of the session, holds once
+and releases once. A system that refuses is no failure of the answer: it is logged, once.
+
+Elsewhere there is nothing to hold, and `NoActivity` does nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import sys
+from typing import Any, Protocol
+
+from app.session.turn.link_state import Phase
+
+_LOG = logging.getLogger("draftlight.window")
+_BUSY = frozenset({Phase.LOADING, Phase.READING, Phase.WRITING, Phase.STOPPING})
+# NSActivityUserInitiated: no App Nap, no sleep while idle, no sudden termination. The lid still
+# puts the machine to sleep.
+_USER_INITIATED = 0x00FFFFFF
+
+
+class Activity(Protocol):
+    """The system's side. A token stands for one activity."""
+
+    def begin(self, reason: str) -> Any:
+        """Start one; returns its token."""
+
+    def end(self, token: Any) -> None:
+        """End the one that `token` stands for."""
+
+
+class NoActivity:
+    """For systems that leave apps alone."""
+
+    def begin(self, reason: str) -> None:
+        """Nothing to hold."""
+
+    def end(self, token: None) -> None:
+        """Nothing to let go."""
+
+
+class Awake:
+    """At most one activity at a time."""
+
+    def __init__(self, activity: Activity, reason: str) -> None:
+        self._activity = activity
+        self._reason = reason
+        self._token: Any = None
+        self._held = False
+        self._refused = False
+
+    @property
+    def held(self) -> bool:
+        """Whether the system is being kept awake."""
+        return self._held
+
+    def follow(self, phase: Phase) -> None:
+        """Hold in a phase that works, let go in any other."""
+        if phase in _BUSY:
+            self.hold()
+        else:
+            self.release()
+
+    def hold(self) -> None:
+        """Start the activity if none is held."""
+        if self._held or self._refused:
+            return
+        try:
+            self._token = self._activity.begin(self._reason)
+        except Exception:
+            self._refused = True
+            _LOG.warning("The system cannot be kept awake during answers.", exc_info=True)
+            return
+        self._held = True
+
+    def release(self) -> None:
+        """End the activity if one is held."""
+        if not self._held:
+            return
+        token, self._token, self._held = self._token, None, False
+        try:
+            self._activity.end(token)
+        except Exception:
+            _LOG.warning("The system could not be told that the answer is over.", exc_info=True)
+
+
+class ProcessInfoActivity:
+    """NSProcessInfo's activities, through the Objective-C runtime. Main thread only.
+
+    `runtime` is libobjc, opened by ctypes (tests give a recorder).
+    """
+
+    def __init__(self, runtime: Any = None) -> None:
+        self._objc = runtime or _libobjc()
+
+    def begin(self, reason: str) -> int:
+        """Retained, since the token comes autoreleased and outlives this turn of the loop."""
+        text = self._send(
+            self._class("NSString"), "stringWithUTF8String:", ctypes.c_char_p(reason.encode("utf-8"))
+        )
+        token = self._send(
+            self._process_info(),
+            "beginActivityWithOptions:reason:",
+            ctypes.c_uint64(_USER_INITIATED),
+            ctypes.c_void_p(text),
+        )
+        if not token:
+            raise OSError("NSProcessInfo began no activity.")
+        return self._send(token, "retain")
+
+    def end(self, token: int) -> None:
+        """End and let go of the token."""
+        self._send(self._process_info(), "endActivity:", ctypes.c_void_p(token))
+        self._send(token, "release")
+
+    def _process_info(self) -> int:
+        return self._send(self._class("NSProcessInfo"), "processInfo")
+
+    def _class(self, name: str) -> int:
+        found = self._objc.objc_getClass(ctypes.c_char_p(name.encode("ascii")))
+        if not found:
+            raise OSError(f"There is no class {name}.")
+        return int(found)
+
+    def _send(self, receiver: int, selector: str, *arguments: Any) -> int:
+        """One message. `objc_msgSend` has the called method's own signature, so it is cast each time."""
+        name = self._objc.sel_registerName(ctypes.c_char_p(selector.encode("ascii")))
+        kinds = [type(argument) for argument in arguments]
+        prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, *kinds)
+        method = ctypes.cast(self._objc.objc_msgSend, prototype)
+        return int(method(receiver, name, *arguments) or 0)
+
+
+def system_activity() -> Activity:
+    """What this system offers."""
+    return ProcessInfoActivity() if sys.platform == "darwin" else NoActivity()
+
+
+def _libobjc() -> Any:
+    runtime = ctypes.CDLL("/usr/lib/libobjc.dylib")
+    runtime.objc_getClass.restype = ctypes.c_void_p
+    runtime.sel_registerName.restype = ctypes.c_void_p
+    # NSProcessInfo and NSString live in Foundation, which Qt has loaded already.
+    ctypes.CDLL("/System/Library/Frameworks/Foundation.framework/Foundation")
+    return runtime

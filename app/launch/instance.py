@@ -1,0 +1,148 @@
+"""Instance: one Draftlight a data directory. A second start hands its files to the first, and ends.
+
+Who holds the lock file is the first. The lock says who holds it, so that one left by a crash is
+taken over; so is a socket left by a crash, which only the holder of the lock ever makes. The
+second speaks one line of JSON and waits for one line back, so it knows that it was heard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from PySide6.QtCore import QLockFile, QObject, Signal
+from PySide6.QtNetwork import QLocalServer, QLocalSocket
+
+from app.launch import strings
+from core.errors import RequestError
+
+_LOCK = "window.lock"
+_HEARD = b"heard\n"
+_PATIENCE_MS = 3_000
+_MOST_BYTES = 1_000_000
+
+Asked = Callable[[list[Path]], object]
+
+
+class Asks(Struct, frozen=True):
+    """What a second start wants of the first: come to the front, and open these."""
+
+    files: tuple[str, ...] = ()
+
+
+class Instance(QObject):
+    """`folder` is the data directory. Needs an application; all on its thread."""
+
+    def __init__(self, folder: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._folder = folder
+        self._lock = QLockFile(str(folder / _LOCK))
+        # Never old: whether it is left over is told by the process that it names.
+        self._lock.setStaleLockTime(0)
+        self._server = QLocalServer(self)
+        self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+        self._server.newConnection.connect(self._take)
+        self._asked: Asked | None = None
+        self._talks: set[_Talk] = set()
+
+    def claim(self) -> bool:
+        """Whether this is the first. From then on until `release()` others are heard.
+
+        Where no lock can be made (a folder that cannot be written) everyone is the first.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if not self._lock.tryLock(0) and self._lock.error() == QLockFile.LockError.LockFailedError:
+            return False
+        QLocalServer.removeServer(self.address)
+        self._server.listen(self.address)
+        return True
+
+    @property
+    def address(self) -> str:
+        """Of the first one's socket: short, for its path has little room, and the same for all of a user."""
+        # Qt puts sockets into the temporary folder; a folder of the user's own is out of others' way.
+        place = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+        name = hashlib.sha256(str(self._folder.resolve()).encode()).hexdigest()[:16]
+        return str(Path(place) / f"draftlight-{name}")
+
+    def hand_over(self, files: Sequence[Path]) -> None:
+        """Ask the first to come to the front and open `files`. Raises `RequestError` if it does not hear."""
+        socket = QLocalSocket()
+        socket.connectToServer(self.address)
+        heard = b""
+        if socket.waitForConnected(_PATIENCE_MS):
+            asks = Asks(tuple(str(path.resolve()) for path in files))
+            socket.write(msgspec.json.encode(asks) + b"\n")
+            socket.waitForBytesWritten(_PATIENCE_MS)
+            if socket.waitForReadyRead(_PATIENCE_MS):
+                heard = bytes(socket.readLine().data())
+        socket.abort()
+        if heard != _HEARD:
+            raise RequestError(strings.NOT_HEARD, strings.not_heard_hint(str(self._folder / _LOCK)))
+
+    def hear(self, asked: Asked | None) -> None:
+        """Call `asked` with the files of each later start. None: with those until then, nobody."""
+        self._asked = asked
+
+    def release(self) -> None:
+        """The next start is the first again."""
+        for talk in list(self._talks):
+            talk.end()
+        self._server.close()
+        self._lock.unlock()
+
+    def _take(self) -> None:
+        while (socket := self._server.nextPendingConnection()) is not None:
+            talk = _Talk(socket, self)
+            self._talks.add(talk)
+            talk.asked.connect(self._tell)
+            talk.ended.connect(self._forget)
+            talk.read()
+
+    def _tell(self, asks: Asks) -> None:
+        if self._asked:
+            self._asked([Path(name) for name in asks.files])
+
+    def _forget(self, talk: _Talk) -> None:
+        self._talks.discard(talk)
+        talk.deleteLater()
+
+
+class _Talk(QObject):
+    """With one later start. The socket belongs to it: the server would delete it at a time of its own."""
+
+    asked = Signal(object)  # Asks
+    ended = Signal(object)  # self
+
+    def __init__(self, socket: QLocalSocket, parent: QObject) -> None:
+        super().__init__(parent)
+        self._socket = socket
+        socket.setParent(self)
+        socket.readyRead.connect(self.read)
+        socket.disconnected.connect(self._disconnected)
+
+    def read(self) -> None:
+        """As much as there is."""
+        if self._socket.bytesAvailable() > _MOST_BYTES:
+            self.end()
+        elif self._socket.canReadLine():
+            try:
+                asks = msgspec.json.decode(bytes(self._socket.readLine().data()), type=Asks)
+            except msgspec.DecodeError:
+                self.end()  # not one of us
+                return
+            self._socket.write(_HEARD)
+            self._socket.flush()
+            self.asked.emit(asks)
+
+    def end(self) -> None:
+        """Say no more."""
+        self._socket.abort()
+
+    def _disconnected(self) -> None:
+        self.ended.emit(self)

@@ -1,0 +1,179 @@
+"""Opening the window: application, theme, event loop, and an orderly end to all of them.
+
+What happens in the window while it is open is a scenario, a coroutine that gets the window:
+an ordinary run waits until it is closed, the smoke test asks one question.
+
+The worker's process is started first: it has as much to import as the window, and does it meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QApplication
+from qasync import QEventLoop
+
+from app.launch.application import Application
+from app.launch.instance import Instance
+from app.session import strings
+from core.errors import RequestError, WorkerError
+from core.system.children import absolute_reference
+from core.worker.client import WorkerClient
+
+if TYPE_CHECKING:  # the greater part of all that is imported: it comes in when the worker has begun
+    from app.shell.window import MainWindow
+    from app.theme.theme import Scheme, Theme
+
+# By then the window is painted for the first time.
+_FIRST_PAINTED_MS = 500
+
+Scenario = Callable[["MainWindow"], Awaitable[int]]
+
+
+def open_window(
+    model: str,
+    scenario: Scenario,
+    *,
+    scheme: Scheme = "system",
+    command: Sequence[str] | None = None,
+    folder: Path | None = None,
+    files: Sequence[Path] = (),
+) -> int:
+    """Open the window, run `scenario` in it, close it; the scenario's result is the exit status.
+
+    Chats and preferences are kept in `folder`; without one they last for this run only. If a window
+    with that folder is open already, that one comes to the front and gets `files`, and this returns
+    at once. Closing waits for the worker, so no process and no thread is left when this returns.
+    """
+    application = _application()
+    instance = Instance(folder) if folder else None
+    if instance and not instance.claim():
+        return _hand_over(instance, files)
+    for file in files:
+        application.opened.add(file.resolve())
+    loop = QEventLoop(application)
+    asyncio.set_event_loop(loop)
+    try:
+        with loop:
+            # The worker runs in a folder of its own: what is meant here is said so that it means it there.
+            model = absolute_reference(model)
+            live = _live(application, loop, scheme, model, scenario, command, folder, instance)
+            return int(loop.run_until_complete(live))
+    finally:
+        asyncio.set_event_loop(None)
+        if instance:
+            instance.release()
+
+
+async def until_closed(window: MainWindow) -> int:
+    """The scenario of an ordinary run."""
+    await window.closed()
+    return 0
+
+
+async def _live(
+    application: Application,
+    loop: QEventLoop,
+    scheme: Scheme,
+    model: str,
+    scenario: Scenario,
+    command: Sequence[str] | None,
+    folder: Path | None,
+    instance: Instance | None,
+) -> int:
+    # If the window cannot be made, this process ends, and the worker with it, as its stdin closes.
+    begun = await _begun(command)
+    from app.launch.host import Host
+
+    theme = _theme(application, scheme)
+    window = _window(theme, model, command, folder, begun)
+    # All that is there by now stays to the end; the collector need not look through it, which it
+    # would do in the middle of scrolling, too.
+    gc.freeze()
+    host = Host(application, window, theme, instance=instance)
+    if sys.platform != "win32":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, window.close)
+    window.show()
+    window.start()
+    QTimer.singleShot(_FIRST_PAINTED_MS, window.views.inspector, window.views.inspector.fill_rest)
+    try:
+        return await scenario(window)
+    finally:
+        await window.shut_down()
+        host.stop()
+        if sys.platform != "win32":
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+        window.deleteLater()
+
+
+async def _begun(command: Sequence[str] | None) -> WorkerClient | None:
+    """A worker that gets ready while the window is made; None if it is the window's to say why not."""
+    client = WorkerClient(command)
+    try:
+        await client.start()
+    except WorkerError:
+        return None
+    return client
+
+
+def _theme(application: QApplication, scheme: Scheme) -> Theme:
+    """The one of the whole application, which follows it."""
+    from app.theme.theme import Theme
+
+    theme = Theme(scheme)
+    _dress(application, theme)
+    theme.changed.connect(lambda: _dress(application, theme))
+    return theme
+
+
+def _window(
+    theme: Theme,
+    model: str,
+    command: Sequence[str] | None,
+    folder: Path | None,
+    begun: WorkerClient | None,
+) -> MainWindow:
+    from app.shell.window import MainWindow
+    from app.store.home import Home
+
+    return MainWindow(theme, model, command, begun=begun, home=Home(folder))
+
+
+def _hand_over(instance: Instance, files: Sequence[Path]) -> int:
+    try:
+        instance.hand_over(files)
+    except RequestError as error:
+        print(f"draftlight: {error.message} {error.hint}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _application() -> Application:
+    existing = QApplication.instance()
+    if isinstance(existing, Application):
+        return existing
+    application = Application([strings.APP_NAME])
+    application.setApplicationName(strings.APP_NAME)
+    application.setApplicationDisplayName(strings.APP_NAME)
+    application.setDesktopFileName("draftlight")
+    # The loop ends when the worker has ended, not when the window is hidden.
+    application.setQuitOnLastWindowClosed(False)
+    return application
+
+
+def _dress(application: QApplication, theme: Theme) -> None:
+    from app.theme.fonts import ui_font
+
+    application.setPalette(theme.qpalette())
+    if QFontDatabase.families():
+        application.setFont(ui_font(13))

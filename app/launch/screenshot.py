@@ -1,0 +1,94 @@
+"""A picture of the real window in mid-answer, for the README and for looking at our own work.
+
+A document is attached, one question about it is answered, and while the second answer is
+written the window is grabbed, with the pointer on an accepted token.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.launch import strings
+from app.launch.display import display_problem, go_offscreen_without_display
+
+if TYPE_CHECKING:
+    from app.shell.window import MainWindow
+    from app.theme.theme import Scheme
+
+RESOURCES = Path(__file__).resolve().parents[2] / "resources"
+TIMEOUT_S = 420.0
+FIRST_QUESTION = "Here is our handbook. What is it about? Answer in two sentences."
+SECOND_QUESTION = "What are the three conditions for sailing in fog? Quote the handbook."
+FIRST_TOKENS, SECOND_TOKENS = 80, 320
+# Enough that the answer has several lines and more is to come.
+GRAB_AFTER_TOKENS = 60
+_TOOLTIP_S = 0.6
+
+
+def run_screenshot(
+    out: str,
+    scheme: Scheme = "system",
+    model: str = "starter",
+    *,
+    command: Sequence[str] | None = None,
+) -> int:
+    """Save the picture to `out`. 0, or 1 with a message on stderr.
+
+    `command` starts the worker (None: the usual one).
+    """
+    go_offscreen_without_display(os.environ, sys.platform)
+    if problem := display_problem(os.environ, sys.platform):
+        print(problem, file=sys.stderr)
+        return 1
+    from app.launch.opening import open_window
+    from app.launch.scenario import ScenarioFailed
+
+    async def scenario(window: MainWindow) -> int:
+        try:
+            await _picture(window, Path(out))
+        except ScenarioFailed as failure:
+            print(f"draftlight: {failure}", file=sys.stderr)
+            return 1
+        return 0
+
+    return open_window(model, scenario, scheme=scheme, command=command)
+
+
+def document() -> str:
+    """The handbook that the picture's questions are about."""
+    return (RESOURCES / "screenshot" / "handbook.txt").read_text("utf-8")
+
+
+async def _picture(window: MainWindow, out: Path) -> None:
+    """Ask, wait, point, grab. Raises `ScenarioFailed`."""
+    import asyncio
+
+    from app.launch.scenario import Deadline, ScenarioFailed, answer_of, ask, point_at_token
+    from core.events import Attachment
+    from core.settings import assign
+
+    deadline = Deadline(TIMEOUT_S)
+    late = strings.no_answer_in_time(TIMEOUT_S)
+    inspector, composer = window.views.inspector, window.views.composer
+    await deadline.until_ready(window)
+    composer.attach(Attachment("Harbour handbook", document()))
+    inspector.set_settings(assign(inspector.settings, "sampling.max_tokens", FIRST_TOKENS))
+    ask(window, FIRST_QUESTION)
+    await deadline.until_ready(window)
+    inspector.set_settings(assign(inspector.settings, "sampling.max_tokens", SECOND_TOKENS))
+    turn_id = ask(window, SECOND_QUESTION)
+
+    def long_enough() -> bool:
+        answer = answer_of(window, turn_id)
+        return answer is None or answer.over or len(answer.tokens) >= GRAB_AFTER_TOKENS
+
+    await deadline.until(window, long_enough, late)
+    if not point_at_token(window, turn_id, "accepted"):
+        raise ScenarioFailed(strings.missing_origins("accepted"))
+    await asyncio.sleep(_TOOLTIP_S)
+    if not window.grab().save(str(out)):
+        raise ScenarioFailed(strings.not_saved(str(out)))

@@ -1,0 +1,67 @@
+"""What the system is told, and may show, about what Draftlight is doing."""
+
+from __future__ import annotations
+
+ANSWERING = "Draftlight is answering"
+NOT_HEARD = "Draftlight is running already, but it does not answer."
+
+
+def not_heard_hint(lock: str) -> str:
+    return f"Look for its window, or end it and start again. If none is running, remove {lock}."
+
+
+NO_DISPLAY = (
+    "Draftlight needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set.\n"
+    "Start it from a desktop session, or without a window: QT_QPA_PLATFORM=offscreen draftlight --smoke"
+)
+
+
+def missing_libraries(first: str, packages: str, others: int) -> str:
+    if others:
+        missing = f"system libraries are not installed ({first} and {others} more)"
+    else:
+        missing = f"the system library {first} is not installed"
+    return (
+        f"Draftlight cannot open a window: {missing}.\nOn Debian or Ubuntu: sudo apt-get install {packages}"
+    )
+
+
+def no_model_in_time(seconds: float) -> str:
+    return f"The model was not ready within {seconds:.0f} s."
+
+
+def no_answer_in_time(seconds: float) -> str:
+    return f"The answer was not finished within {seconds:.0f} s."
+
+
+def missing_origins(origins: str) -> str:
+    return f"No token of these origins arrived: {origins}."
+
+
+TEXT_DIFFERS = "The text in the window is not the text of the tokens."
+WORKER_FAILED = "The worker failed"
+
+
+def not_saved(path: str) -> str:
+    return f"The picture could not be saved to {path}."
+
+
+DOCTOR_DISPLAY = "Window"
+DOCTOR_FONTS = "Fonts"
+DOCTOR_NO_DISPLAY = "No display here; looked at off-screen."
+DOCTOR_NO_FONTS = "Qt finds no font at all, so no text can be shown."
+DOCTOR_NO_FONTS_HINT = "On Debian or Ubuntu: sudo apt-get install fontconfig fonts-inter fonts-jetbrains-mono"
+DOCTOR_MONO_HINT = "Code lines up better with a fixed-width font, such as JetBrains Mono."
+DOCTOR_NO_SCREEN = "no screen"
+
+
+def doctor_display(qt: str, bindings: str, platform: str, screen: str) -> str:
+    return f"Qt {qt} (PySide6 {bindings}) on {platform}, {screen}"
+
+
+def doctor_screen(width_px: int, height_px: int, ratio: float) -> str:
+    return f"{width_px} × {height_px} at {ratio:g} pixels a point"
+
+
+def doctor_fonts(text: str, code: str) -> str:
+    return f"{text} for text, {code} for code"

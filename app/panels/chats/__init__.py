@@ -1,0 +1,1 @@
+"""The sidebar: the chats, what was just deleted, and how the worker is."""

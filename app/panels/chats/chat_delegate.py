@@ -1,0 +1,156 @@
+"""ChatDelegate: paints the sidebar's rows and edits their titles in place.
+
+A chat shows its title and, at the right, when it was used; the pointed and the selected one show
+three dots there instead. A search result has a second line with the passage, matches in bold.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPalette, QPen
+from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from app.controls.focus_ring import RING_PX
+from app.controls.shapes import draw_box, draw_text
+from app.panels.chats import strings
+from app.panels.chats.chat_row import ChatRow
+from app.panels.chats.chat_rows import ROW, TIME
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+
+ROW_PX = 30
+RESULT_PX = 48
+_GROUP_PX = 30  # 12 above, a line of 14, 4 below
+_INSET_PX = 8
+_GROUP_LEFT_PX = 20
+_DOTS_PX = 16
+# A title is cut in the list anyway; longer ones help nobody.
+_NAME_CHARACTERS = 200
+_Index = QModelIndex | QPersistentModelIndex
+
+
+def dots_rect(row: QRect) -> QRect:
+    """Where the three dots are, with some room for the pointer."""
+    return QRect(row.right() - _INSET_PX - _DOTS_PX - 14, row.top(), _DOTS_PX + 16, ROW_PX)
+
+
+class ChatDelegate(QStyledItemDelegate):
+    """For a list of `ChatRows`."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+
+    # ---- painting
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
+        row = index.data(ROW)
+        if not isinstance(row, ChatRow):
+            return QSize(0, _GROUP_PX)
+        return QSize(0, RESULT_PX if row.passage else ROW_PX)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+        painter.save()
+        row = index.data(ROW)
+        if isinstance(row, ChatRow):
+            self._paint_chat(painter, option, row, str(index.data()), str(index.data(TIME)))
+        else:
+            box = QRectF(option.rect)
+            line = QRectF(_GROUP_LEFT_PX, box.top() + 12, box.width() - _GROUP_LEFT_PX, 14)
+            color = self._theme.color("text2")
+            draw_text(painter, line, str(index.data()), ui_font(11, 600), color, Qt.AlignmentFlag.AlignLeft)
+        painter.restore()
+
+    def _paint_chat(
+        self, painter: QPainter, option: QStyleOptionViewItem, row: ChatRow, title: str, when: str
+    ) -> None:
+        color = self._theme.color
+        left = Qt.AlignmentFlag.AlignLeft
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
+        pill = QRectF(option.rect).adjusted(_INSET_PX, 0, -_INSET_PX, 0)
+        if selected or hovered:
+            fill = color("sel")
+            fill.setAlphaF(1.0 if selected else 0.45)
+            draw_box(painter, pill, 6, fill)
+        focus = QStyle.StateFlag.State_HasFocus, QStyle.StateFlag.State_KeyboardFocusChange
+        if all(option.state & flag for flag in focus):
+            half = RING_PX / 2
+            painter.setPen(QPen(color("accent_mid"), RING_PX))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.drawRoundedRect(pill.adjusted(half, half, -half, -half), 6 - half, 6 - half)
+        inside = pill.adjusted(12, 0, -10, 0)
+        first = QRectF(inside.left(), inside.top(), inside.width(), ROW_PX)
+        if selected or hovered:
+            dots = icon_pixmap("more", color("accent" if selected else "text2"), _DOTS_PX, _ratio(painter))
+            painter.drawPixmap(QPointF(first.right() - _DOTS_PX, first.top() + 7), dots)
+            right_px: float = _DOTS_PX
+        else:
+            font = ui_font(11, tabular=True)
+            right_px = QFontMetricsF(font).horizontalAdvance(when)
+            draw_text(painter, first, when, font, color("text2"), Qt.AlignmentFlag.AlignRight)
+        name = first.adjusted(0, 0, -right_px - 8, 0)
+        draw_text(painter, name, title, ui_font(13, 500 if selected else 400), color("text"), left)
+        if row.passage:
+            line = QRectF(inside.left(), inside.top() + 25, inside.width(), 16)
+            self._paint_passage(painter, line, row)
+
+    def _paint_passage(self, painter: QPainter, line: QRectF, row: ChatRow) -> None:
+        """One line about the first match; what matches in bold and in the text's own colour."""
+        text, marks = row.passage, row.marks
+        first = marks[0][0] if marks else 0
+        cut = text.rfind(" ", 0, max(0, first - 12)) + 1
+        x, end = line.left(), line.right()
+        painter.setClipRect(line)
+        if cut > 1:
+            x = self._paint_run(painter, line, x, "…", False)
+        place = cut
+        for begin, stop in (*marks, (len(text), len(text))):
+            if begin < place:
+                continue
+            x = self._paint_run(painter, line, x, text[place:begin], False)
+            x = self._paint_run(painter, line, x, text[begin:stop], True)
+            place = stop
+            if x > end:
+                break
+        painter.setClipping(False)
+
+    def _paint_run(self, painter: QPainter, line: QRectF, x: float, text: str, bold: bool) -> float:
+        if not text or x > line.right():
+            return x
+        font = ui_font(11, 600 if bold else 400)
+        metrics = QFontMetricsF(font)
+        painter.setFont(font)
+        painter.setPen(self._theme.color("text" if bold else "text2"))
+        shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, line.right() - x)
+        painter.drawText(QPointF(x, line.top() + 12), shown)
+        return x + metrics.horizontalAdvance(text)
+
+    # ---- editing in place
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: _Index) -> QWidget:
+        editor = QLineEdit(parent)
+        editor.setFont(ui_font(13))
+        editor.setFrame(False)
+        editor.setMaxLength(_NAME_CHARACTERS)
+        editor.setAccessibleName(strings.CHAT_TITLE)
+        editor.setTextMargins(4, 0, 4, 0)
+        palette = editor.palette()
+        role = QPalette.ColorRole
+        palette.setColor(role.Base, self._theme.color("control"))
+        palette.setColor(role.Text, self._theme.color("text"))
+        palette.setColor(role.Highlight, self._theme.color("accent_fill"))
+        palette.setColor(role.HighlightedText, QColor(self._theme.color("on_accent")))
+        editor.setPalette(palette)
+        editor.setAutoFillBackground(True)
+        return editor
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:
+        row = QRect(option.rect.left(), option.rect.top(), option.rect.width(), ROW_PX)
+        editor.setGeometry(row.adjusted(_INSET_PX + 7, 3, -_INSET_PX - 7, -3))
+
+
+def _ratio(painter: QPainter) -> float:
+    return painter.device().devicePixelRatioF()

@@ -1,0 +1,203 @@
+"""Sidebar: search, the chats, what was just deleted, and how the worker is.
+
+Knows neither store nor worker: it shows and asks. While the search field has text the list shows
+results, which come from outside by `set_results()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
+
+from app.controls.buttons.icon_button import IconButton
+from app.controls.search_field import SearchField
+from app.controls.text_label import TextLabel
+from app.panels.chats import strings
+from app.panels.chats.chat_list import ChatList
+from app.panels.chats.chat_row import ChatRow
+from app.panels.chats.undo_bar import UndoBar
+from app.panels.chats.worker_status import Level, WorkerStatus
+from app.theme.theme import Theme
+
+WIDTH_PX = 240
+_HEADER_PX = 52
+# A moment without a key: searching on each one would be work that nobody sees.
+_SEARCH_AFTER_MS = 120
+
+
+class Sidebar(QWidget):
+    """240 wide with a hairline at the right."""
+
+    new_chat_requested = Signal()
+    chat_selected = Signal(str)  # the chat's id
+    hide_requested = Signal()
+    search_requested = Signal(str)  # what to look for, never empty
+    search_ended = Signal()
+    rename_requested = Signal(str, str)  # chat id, the title as typed
+    pin_requested = Signal(str, bool)  # chat id, wanted
+    delete_requested = Signal(str)  # chat id
+    export_requested = Signal(str, str)  # chat id (empty: all), "markdown" or "json"
+    import_requested = Signal()
+    models_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._menu: QMenu | None = None
+        self.setFixedWidth(WIDTH_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName(strings.CHATS)
+
+        self._more = IconButton(theme, "more", strings.MORE)
+        self._hide = IconButton(theme, "sidebar", strings.HIDE_SIDEBAR)
+        self._new_chat = IconButton(theme, "compose", strings.NEW_CHAT)
+        self.search = SearchField(theme, strings.SEARCH_CHATS, strings.CLEAR_SEARCH)
+        self.list = ChatList(theme)
+        self.undo_bar = UndoBar(theme)
+        self._nothing = TextLabel(theme, strings.NO_CHATS, 12, 16, wrap=True)
+        self._worker = WorkerStatus(theme)
+        self._search_timer = QTimer(self, interval=_SEARCH_AFTER_MS, singleShot=True)
+        self._lay_out()
+        self._wire()
+        self.set_chats((), "")
+
+    @property
+    def models_button(self) -> IconButton:
+        """In the foot, beside how the worker is."""
+        return self._worker.models_button
+
+    @property
+    def searching(self) -> str:
+        """What is looked for; empty while all chats are listed."""
+        return self.search.text().strip()
+
+    def set_chats(self, chats: Sequence[ChatRow], selected: str) -> None:
+        """Show `chats`, newest first, `selected` (an id) marked. Emits nothing."""
+        self.list.set_chats(chats, selected, datetime.now())
+        self._say_nothing("" if chats else strings.NO_CHATS)
+
+    def set_results(self, results: Sequence[ChatRow], selected: str) -> None:
+        """Show what was found, best first. Emits nothing."""
+        self.list.set_results(strings.results(len(results)), results, selected, datetime.now())
+        self._say_nothing("" if results else strings.NOT_FOUND.format(query=self.searching))
+
+    def set_worker(self, title: str, detail: str, level: Level = "ready") -> None:
+        """How the worker is: which model, what it does."""
+        self._worker.show_state(title, detail, level)
+
+    def focus_search(self) -> None:
+        """Into the search field, with its text selected."""
+        self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.search.selectAll()
+
+    def menu_for(self, chat_id: str) -> QMenu:
+        """What can be done with a chat; with the empty id, with all of them."""
+        menu = QMenu(self)
+        row = self.list.row(chat_id)
+        if row:
+            menu.addAction(strings.RENAME, lambda: self.list.rename(chat_id))
+            pin = strings.UNPIN if row.pinned else strings.PIN
+            menu.addAction(pin, lambda: self.pin_requested.emit(chat_id, not row.pinned))
+            menu.addSeparator()
+        which = chat_id if row else ""
+        as_text = strings.EXPORT_MARKDOWN if row else strings.EXPORT_ALL_MARKDOWN
+        as_json = strings.EXPORT_JSON if row else strings.EXPORT_ALL_JSON
+        menu.addAction(as_text, lambda: self.export_requested.emit(which, "markdown"))
+        menu.addAction(as_json, lambda: self.export_requested.emit(which, "json"))
+        menu.addAction(strings.IMPORT, self.import_requested.emit)
+        if row:
+            menu.addSeparator()
+            menu.addAction(strings.DELETE, lambda: self.delete_requested.emit(chat_id))
+        return menu
+
+    def sizeHint(self) -> QSize:
+        return QSize(WIDTH_PX, 640)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("sidebar"))
+        painter.fillRect(QRectF(self.width() - 1, 0, 1, self.height()), self._theme.color("hair"))
+
+    # ---- inside
+
+    def _say_nothing(self, text: str) -> None:
+        """Instead of an empty list."""
+        self._nothing.setText(text)
+        self._empty.setVisible(bool(text))
+        self.list.setVisible(not text)
+
+    def _show_menu(self, chat_id: str, where: QPoint) -> None:
+        if self._menu:
+            self._menu.deleteLater()
+        self._menu = self.menu_for(chat_id)
+        self._menu.popup(where)
+
+    def _search_changed(self) -> None:
+        if self.searching:
+            self._search_timer.start()
+        else:
+            self._search_timer.stop()
+            self.search_ended.emit()
+
+    def _search_now(self) -> None:
+        self._search_timer.stop()
+        if self.searching:
+            self.search_requested.emit(self.searching)
+
+    def _go_to_results(self) -> None:
+        if self._search_timer.isActive():
+            self._search_now()
+        self.list.select_first()
+
+    def _wire(self) -> None:
+        self._hide.clicked.connect(self.hide_requested)
+        self._new_chat.clicked.connect(self.new_chat_requested)
+        self._more.clicked.connect(
+            lambda: self._show_menu("", self._more.mapToGlobal(self._more.rect().bottomLeft()))
+        )
+        self.search.textChanged.connect(self._search_changed)
+        self.search.results_wanted.connect(self._go_to_results)
+        self._search_timer.timeout.connect(self._search_now)
+        self.list.chat_selected.connect(self.chat_selected)
+        self.list.rename_requested.connect(self.rename_requested)
+        self.list.delete_requested.connect(self.delete_requested)
+        self.list.menu_requested.connect(self._show_menu)
+        self._worker.models_requested.connect(self.models_requested)
+        self._theme.changed.connect(self.update)
+
+    def _lay_out(self) -> None:
+        header = QHBoxLayout()
+        header.setContentsMargins(20, 0, 10, 0)
+        header.setSpacing(0)
+        header.addStretch(1)
+        for button in (self._more, self._hide, self._new_chat):
+            header.addWidget(button)
+        top = QWidget()
+        top.setFixedHeight(_HEADER_PX)
+        top.setLayout(header)
+        search = QHBoxLayout()
+        search.setContentsMargins(12, 0, 12, 4)
+        search.addWidget(self.search)
+        self._empty = QWidget()
+        line = QHBoxLayout(self._empty)
+        line.setContentsMargins(20, 12, 20, 0)
+        line.addWidget(self._nothing)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 1, 0)
+        layout.setSpacing(0)
+        layout.addWidget(top)
+        layout.addLayout(search)
+        layout.addWidget(self._empty)
+        layout.addWidget(self.list, 1)
+        layout.addStretch(0)  # for the empty state, when the list is hidden
+        layout.addWidget(self.undo_bar)
+        layout.addWidget(self._worker)
+        order: tuple[QWidget, ...] = (self._more, self._hide, self._new_chat, self.search, self.list)
+        order = (*order, self.undo_bar.undo_button, self._worker.models_button)
+        for before, after in pairwise(order):
+            self.setTabOrder(before, after)

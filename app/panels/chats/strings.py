@@ -1,0 +1,36 @@
+"""Every text of this room that a person reads."""
+
+from __future__ import annotations
+
+CHATS = "Chats"
+NEW_CHAT = "New chat"
+HIDE_SIDEBAR = "Hide sidebar"
+MORE = "Export and import"
+SEARCH_CHATS = "Search chats"
+CLEAR_SEARCH = "Clear search"
+NOT_FOUND = "Nothing found for “{query}”."
+CHAT_TITLE = "Title"
+RENAME = "Rename…"
+PIN = "Pin to the top"
+UNPIN = "Unpin"
+DELETE = "Delete"
+UNDO = "Undo"
+EXPORT_MARKDOWN = "Export as Markdown…"
+EXPORT_JSON = "Export as JSON…"
+EXPORT_ALL_MARKDOWN = "Export all as Markdown…"
+EXPORT_ALL_JSON = "Export all as JSON…"
+IMPORT = "Import chats…"
+NO_CHATS = "Your chats will be listed here."
+UNTITLED = "New chat"
+PINNED = "Pinned"
+TODAY = "Today"
+YESTERDAY = "Yesterday"
+PREVIOUS_7_DAYS = "Previous 7 days"
+PREVIOUS_30_DAYS = "Previous 30 days"
+EARLIER = "Earlier"
+WORKER = "Worker"
+MODELS = "Models"
+
+
+def results(count: int) -> str:
+    return "1 chat found" if count == 1 else f"{count:,} chats found"

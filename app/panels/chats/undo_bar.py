@@ -1,0 +1,82 @@
+"""UndoBar: says for a few seconds what was deleted and takes it back. It stands above the worker's status.
+
+The time runs only while the bar can be seen; whoever listens to `expired` deletes for good.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
+
+from app.controls.buttons.button import Button
+from app.controls.text_label import TextLabel
+from app.panels.chats import strings
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+
+SHOWN_MS = 8_000
+_HEIGHT_PX = 40
+
+
+class UndoBar(QWidget):
+    """Hidden until `show_deleted()`."""
+
+    undo_requested = Signal()
+    expired = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._text = ""
+        self._label = TextLabel(theme, "", 12, 16, "text")
+        self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.undo_button = Button(theme, strings.UNDO, "link", True)
+        self.undo_button.clicked.connect(self.undo_requested)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(20, 1, 6, 0)
+        row.setSpacing(4)
+        row.addWidget(self._label, 1)
+        row.addWidget(self.undo_button, 0, Qt.AlignmentFlag.AlignVCenter)
+        self.setFixedHeight(_HEIGHT_PX)
+        self._timer = QTimer(self, interval=SHOWN_MS, singleShot=True)
+        self._timer.timeout.connect(self.expired)
+        theme.changed.connect(self.update)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """What was deleted, in full."""
+        return self._text
+
+    def set_time_ms(self, time_ms: int) -> None:
+        """How long it stays from the next time on."""
+        self._timer.setInterval(time_ms)
+
+    def show_deleted(self, text: str) -> None:
+        """Say it, from the beginning of its time."""
+        self._text = text
+        self._elide()
+        self.setAccessibleName(text)
+        self.show()
+        self._timer.start()
+        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
+
+    def clear(self) -> None:
+        """Nothing to take back."""
+        self._timer.stop()
+        self.hide()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(QRectF(0, 0, self.width(), 1), self._theme.color("hair"))
+
+    def _elide(self) -> None:
+        room = max(1, self.width() - 34 - self.undo_button.sizeHint().width())
+        metrics = QFontMetricsF(ui_font(12))
+        self._label.setText(metrics.elidedText(self._text, Qt.TextElideMode.ElideMiddle, room))
+        self._label.setToolTip(self._text)

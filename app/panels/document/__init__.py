@@ -1,0 +1,1 @@
+"""The document as the model read it: text, map and search."""

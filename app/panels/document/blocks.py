@@ -1,0 +1,93 @@
+"""A document's text as blocks that are laid out one by one: lines, and pieces of lines that are very long.
+
+Pure. Blocks are in order, do not overlap and hold all that is not white space between paragraphs;
+ranges are characters of the text, end-exclusive.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from app.chat.reading.reading_map import Stretch, heading_level
+
+# Laid out in a few milliseconds; a line of a CSV or minified JSON can have a million characters.
+MOST_CHARACTERS = 2_000
+
+
+class Block(Struct, frozen=True):
+    """`opens` and `closes`: whether it is the first or last of its paragraph."""
+
+    start: int
+    end: int
+    heading: bool = False
+    opens: bool = True
+    closes: bool = True
+
+
+class Part(Struct, frozen=True):
+    """Some of a block, in its own characters, that is read; `stretch` is which stretch it belongs to."""
+
+    first: int
+    last: int
+    stretch: int
+
+
+def blocks_of(text: str) -> tuple[Block, ...]:
+    """All blocks of `text`."""
+    found: list[Block] = []
+    start, opens = 0, True
+    for line in text.split("\n"):
+        end = start + len(line)
+        if line.strip():
+            heading = heading_level(line) > 0
+            if heading and found:
+                found[-1] = _closing(found[-1])
+            pieces = list(_pieces(text, start, end))
+            for number, (first, last) in enumerate(pieces):
+                found.append(Block(first, last, heading, opens and number == 0, closes=False))
+            opens = heading
+            if heading:
+                found[-1] = _closing(found[-1])
+        else:
+            if found:
+                found[-1] = _closing(found[-1])
+            opens = True
+        start = end + 1
+    if found:
+        found[-1] = _closing(found[-1])
+    return tuple(found)
+
+
+def parts_of(block: Block, stretches: Sequence[Stretch], starts: Sequence[int]) -> tuple[Part, ...]:
+    """What of `block` is read. `starts` are the stretches' first characters."""
+    found = []
+    number = max(0, bisect_right(starts, block.start) - 1)
+    while number < len(stretches) and stretches[number].first < block.end:
+        stretch = stretches[number]
+        first, last = max(block.start, stretch.first), min(block.end, stretch.last)
+        if first < last:
+            found.append(Part(first - block.start, last - block.start, number))
+        number += 1
+    return tuple(found)
+
+
+def block_at(starts: Sequence[int], character: int) -> int:
+    """The block that holds `character`, or the one before it; `starts` are the blocks' first characters."""
+    return max(0, bisect_right(starts, character) - 1)
+
+
+def _pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    pieces = []
+    while end - start > MOST_CHARACTERS:
+        space = text.rfind(" ", start, start + MOST_CHARACTERS)
+        cut = space + 1 if space > start else start + MOST_CHARACTERS
+        pieces.append((start, cut))
+        start = cut
+    return [*pieces, (start, end)]
+
+
+def _closing(block: Block) -> Block:
+    return Block(block.start, block.end, block.heading, block.opens, closes=True)

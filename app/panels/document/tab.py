@@ -1,0 +1,264 @@
+"""DocumentTab: a document of the chat as the model read it: text, map, and what was kept of it.
+
+Shows one of the chat's documents; a person can choose another. Knows chats only as `Document`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QRectF, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from app.chat.attachments.token_estimate import size_words
+from app.chat.reading import reading_map
+from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons.segment import Segment
+from app.controls.popup import Popup
+from app.controls.text_label import TextLabel
+from app.panels.document import strings
+from app.panels.document.finder import DocumentFinder
+from app.panels.document.gutter import DocumentGutter
+from app.panels.document.view import DocumentView
+from app.session.chats.reading import Document
+from app.theme.theme import Theme
+
+WIDTH_PX = 400
+_HEAD_PX = 86
+_JUMP_MARGIN_PX = 24
+
+
+class DocumentTab(QWidget):
+    """`show_documents()` with all of them whenever one changes."""
+
+    document_chosen = Signal(int)  # source
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._documents: tuple[Document, ...] = ()
+        self._shown: Document | None = None
+        self._read_tokens: int | None = None
+        self.view = DocumentView(theme)
+        self.gutter = DocumentGutter(theme)
+        self.finder = DocumentFinder(theme, self.view)
+        self.name_label = TextLabel(theme, "", 13, 18, "text", weight=600)
+        self.note_label = TextLabel(theme, "", 11, 15, "text2", tabular=True)
+        self.chooser = Popup(theme, (("", ""),))
+        self.chooser.setAccessibleName(strings.DOCUMENT_CHOICE)
+        self.filter = Segment(theme, strings.DOCUMENT_FILTER)
+        self.filter.setAccessibleName(strings.DOCUMENT_FILTER_NAME)
+        self.find_button = IconButton(theme, "search", strings.FIND_IN_DOCUMENT)
+        self.previous_button = IconButton(theme, "up", strings.PREVIOUS_PASSAGE)
+        self.next_button = IconButton(theme, "down", strings.NEXT_PASSAGE)
+        self._lay_out()
+        self.filter.value_changed.connect(self._filter)
+        self.find_button.clicked.connect(self.finder.open)
+        self.previous_button.clicked.connect(lambda: self.jump(-1))
+        self.next_button.clicked.connect(lambda: self.jump(1))
+        self.chooser.value_changed.connect(self._choose)
+        self.gutter.place_chosen.connect(self._scroll_to_share)
+        self.view.moved.connect(self._show_bracket)
+        theme.changed.connect(self.update)
+        self._show()
+
+    # ---- what is shown
+
+    @property
+    def shown(self) -> Document | None:
+        """The document on the screen."""
+        return self._shown
+
+    def show_documents(self, documents: Sequence[Document], read_tokens: int | None = None) -> None:
+        """The chat's documents. What is shown stays, if it is still among them, else the newest comes.
+
+        `read_tokens` is how far the newest map has been read; None: all of it.
+        """
+        before, self._documents = self._shown, tuple(documents)
+        kept: Document | None
+        self._read_tokens = read_tokens
+        same = [d for d in self._documents if before and d.attachment == before.attachment]
+        if before is not None and same:
+            kept = next((d for d in same if d.source == before.source), same[0])
+        else:
+            marked = [d for d in self._documents if d.reading is not None]
+            kept = next(reversed(marked or list(self._documents)), None)
+        self._offer()
+        self._take(kept)
+
+    def show_read(self, read_tokens: int | None) -> None:
+        """How far the reading is."""
+        self._read_tokens = read_tokens
+        self._show_cells()
+
+    def choose(self, source: int, character: int | None = None) -> None:
+        """Show the document of that number, and of it that place. Unknown ones are ignored."""
+        document = next((d for d in self._documents if d.source == source), None)
+        if document is None:
+            return
+        self._take(document)
+        if character is not None:
+            found = [n for n, s in enumerate(self.view.stretches) if s.first <= character < s.last]
+            if found:
+                self.view.select_stretch(found[0])
+            else:
+                self.view.scroll_to_character(character, _JUMP_MARGIN_PX)
+
+    def jump(self, steps: int) -> bool:
+        """To the next or previous kept passage."""
+        return self.view.jump(steps)
+
+    # ---- inside
+
+    def _take(self, document: Document | None) -> None:
+        before, self._shown = self._shown, document
+        if document is not None:
+            if before is None or before.attachment.text != document.attachment.text:
+                self.view.show_text(document.attachment.text)
+                self.finder.look_again()
+            if (
+                before is None
+                or before.reading is not document.reading
+                or before.attachment is not document.attachment
+            ):
+                found = self._stretches(document)
+                self.view.show_stretches(found, marked=document.reading is not None)
+        self._show()
+
+    def _stretches(self, document: Document) -> tuple[reading_map.Stretch, ...]:
+        if document.reading is None:
+            return ()
+        return reading_map.stretches(reading_map.of_source(document.reading, document.source))
+
+    def _show(self) -> None:
+        document = self._shown
+        self._pages.setCurrentIndex(0 if document is None else 1)
+        if document is None:
+            return
+        self.name_label.setText(document.attachment.name)
+        self.name_label.setToolTip(document.attachment.name)
+        several = len(self._documents) > 1
+        self.name_label.setVisible(not several)
+        self.chooser.setVisible(several)
+        if several:
+            self.chooser.blockSignals(True)
+            self.chooser.set_value(str(document.source))
+            self.chooser.blockSignals(False)
+        self.note_label.setText(self._note(document))
+        marked = document.reading is not None
+        self.filter.setVisible(marked)
+        for button in (self.previous_button, self.next_button):
+            button.setVisible(marked)
+        if not marked:
+            self.filter.set_value("all")
+        self._show_cells()
+        self._show_bracket()
+
+    def _note(self, document: Document) -> str:
+        attachment = document.attachment
+        size = size_words(attachment)
+        if document.reading is None:
+            return size
+        passages = reading_map.of_source(document.reading, document.source)
+        kept = reading_map.kept_passages(passages)
+        return strings.DOCUMENT_NOTE.format(size=size, kept=kept, passages=len(passages))
+
+    def _offer(self) -> None:
+        options = [(str(d.source), d.attachment.name) for d in self._documents]
+        self.chooser.blockSignals(True)
+        self.chooser.clear()
+        for value, label in options:
+            self.chooser.addItem(label, value)
+        self.chooser.blockSignals(False)
+
+    def _filter(self, value: str) -> None:
+        self.view.set_kept_only(value == "kept")
+        self.finder.look_again()
+
+    def _choose(self, value: str) -> None:
+        self.choose(int(value))
+        self.document_chosen.emit(int(value))
+
+    def _show_cells(self) -> None:
+        document = self._shown
+        if document is None or document.reading is None:
+            self.gutter.show_cells(())
+            return
+        self.gutter.show_cells(
+            reading_map.document_cells(
+                document.reading,
+                document.source,
+                len(document.attachment.text),
+                self.gutter.rows,
+                self._read_tokens,
+            )
+        )
+
+    def _show_bracket(self) -> None:
+        if self._shown is not None:
+            length = max(1, len(self._shown.attachment.text))
+            first, last = self.view.visible_characters()
+            self.gutter.show_view(first / length, last / length)
+
+    def _scroll_to_share(self, share: float) -> None:
+        if self._shown is not None:
+            self.view.scroll_to_character(int(share * len(self._shown.attachment.text)))
+
+    def resizeEvent(self, event: object) -> None:
+        self._show_cells()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.DevicePixelRatioChange:
+            self._show_cells()  # as many rows as the gutter has on the other screen
+        return bool(super().event(event))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        color = self._theme.color
+        painter.fillRect(self.rect(), color("panel"))
+        if self._shown is not None:
+            painter.fillRect(QRectF(0, _HEAD_PX - 1, self.width(), 1), color("hair"))
+
+    def _lay_out(self) -> None:
+        tools = QHBoxLayout()
+        tools.setContentsMargins(0, 6, 0, 0)
+        tools.setSpacing(4)
+        tools.addWidget(self.filter)
+        tools.addStretch(1)
+        tools.addWidget(self.find_button)
+        tools.addWidget(self.previous_button)
+        tools.addWidget(self.next_button)
+        head = QWidget()
+        head.setFixedHeight(_HEAD_PX)
+        names = QVBoxLayout(head)
+        names.setContentsMargins(16, 9, 16, 7)
+        names.setSpacing(0)
+        names.addWidget(self.name_label)
+        names.addWidget(self.chooser)
+        names.addWidget(self.note_label)
+        names.addLayout(tools)
+        names.addStretch(1)
+        text = QHBoxLayout()
+        text.setContentsMargins(0, 0, 0, 0)
+        text.setSpacing(0)
+        text.addWidget(self.gutter)
+        text.addWidget(self.view, 1)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(head)
+        column.addLayout(text, 1)
+        empty = QWidget()
+        hint = QVBoxLayout(empty)
+        hint.setContentsMargins(32, 40, 32, 0)
+        align = Qt.AlignmentFlag.AlignHCenter
+        hint.addWidget(TextLabel(self._theme, strings.NO_DOCUMENT, 12, 17, "text2", wrap=True, align=align))
+        hint.addStretch(1)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(empty)
+        self._pages.addWidget(page)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(1, 0, 0, 0)
+        whole.addWidget(self._pages)

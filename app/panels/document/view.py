@@ -1,0 +1,394 @@
+"""DocumentView: a document's text with what was read of it marked, however long it is.
+
+Only the blocks on the screen are laid out. The heights of the others are estimated until they
+have been measured, a few milliseconds at a time while nothing else happens; the place in the text
+stays where it is meanwhile. Read parts have a tint and a bar, the rest is dim.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleEvent,
+    QFontMetricsF,
+    QHideEvent,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QResizeEvent,
+    QShowEvent,
+    QTextLayout,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+
+from app.chat.reading.reading_map import Stretch
+from app.controls.focus_ring import FocusRing
+from app.controls.scroll_bar import ScrollBar
+from app.panels.document import strings
+from app.panels.document.blocks import Block, Part, block_at, blocks_of, parts_of
+from app.panels.document.find import NONE, Matches
+from app.panels.document.layouts import DocumentLayouts, in_units
+from app.panels.document.measures import DocumentMeasures
+from app.panels.document.paint import LEFT_PX, RIGHT_PX, TEXT_LEFT_PX, TEXT_RIGHT_PX, BlockPainter
+from app.theme.theme import Theme
+
+_START_PX, _END_PX = 8.0, 24
+_MEASURING_S = 0.004
+
+
+class DocumentView(QAbstractScrollArea):
+    """`moved` says that other characters are on the screen."""
+
+    moved = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._measures = DocumentMeasures(theme.zoom)
+        self._text = ""
+        self._blocks: tuple[Block, ...] = ()
+        self._starts: list[int] = []
+        self._shown: list[int] = []
+        self._stretches: tuple[Stretch, ...] = ()
+        self._stretch_starts: list[int] = []
+        self._marked = False
+        self._kept_only = False
+        self._current = -1
+        self._matches = NONE
+        self._heights: list[float] = []
+        self._measured: list[bool] = []
+        self._tops: list[float] = []
+        self._layouts = DocumentLayouts(theme, self._measures)
+        self._next_measure = 0
+        self._moving = False
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(strings.DOCUMENT_TEXT)
+        self._ring = FocusRing(self, theme, 0)
+        self._timer = QTimer(self, interval=0)
+        self._timer.timeout.connect(self._measure_some)
+        self.verticalScrollBar().setSingleStep(self._measures.line_px)
+        self.verticalScrollBar().valueChanged.connect(self._scrolled)
+        theme.changed.connect(self._recolor)
+        theme.zoomed.connect(self._zoomed)
+        self._recolor()
+
+    # ---- what is shown
+
+    def show_text(self, text: str) -> None:
+        """Another document, from its beginning, nothing marked."""
+        self._text = text
+        self._blocks = blocks_of(text)
+        self._starts = [block.start for block in self._blocks]
+        self._stretches, self._stretch_starts, self._marked = (), [], False
+        self._current = -1
+        self._choose_shown()
+        self.verticalScrollBar().setValue(0)
+
+    def show_stretches(self, stretches: Sequence[Stretch], marked: bool = True) -> None:
+        """What is read of it. Not `marked`: all of it, and nothing is dim."""
+        self._stretches, self._marked = tuple(stretches), marked
+        self._stretch_starts = [stretch.first for stretch in stretches]
+        self._current = -1
+        self._layouts.clear()
+        if self._kept_only:
+            self._choose_shown()
+        self.viewport().update()
+
+    def set_kept_only(self, kept_only: bool) -> None:
+        """Leave out the paragraphs of which nothing is read."""
+        if kept_only != self._kept_only:
+            first, _ = self.visible_characters()
+            self._kept_only = kept_only
+            self._choose_shown()
+            self.scroll_to_character(first)
+
+    def show_matches(self, matches: Matches) -> None:
+        """Mark words that were looked for, and go to the one that is looked at."""
+        self._matches = matches
+        if matches.current >= 0:
+            self.scroll_to_character(matches.starts[matches.current], self.viewport().height() // 4)
+        self.viewport().update()
+
+    @property
+    def text(self) -> str:
+        """All of the document."""
+        return self._text
+
+    def shows(self, character: int) -> bool:
+        """Whether its paragraph is not left out."""
+        wanted = block_at(self._starts, character)
+        return bool(self._shown) and self._shown[block_at(self._shown, wanted)] == wanted
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """What is read."""
+        return self._stretches
+
+    @property
+    def current_stretch(self) -> int:
+        """The stretch that was jumped to, or −1."""
+        return self._current
+
+    @property
+    def laid_out(self) -> int:
+        """How many blocks hold a layout now."""
+        return len(self._layouts)
+
+    # ---- places
+
+    def visible_characters(self) -> tuple[int, int]:
+        """The characters on the screen, end-exclusive."""
+        if not self._shown:
+            return (0, 0)
+        top = self.verticalScrollBar().value()
+        bottom = top + self.viewport().height()
+        first, last = self._place_at(top), self._place_at(max(top, bottom - 1))
+        start, end = self._blocks[self._shown[first]], self._blocks[self._shown[last]]
+        return (
+            start.start + self._into(first, top),
+            end.start + max(1, self._into(last, bottom)),
+        )
+
+    def scroll_to_character(self, character: int, margin_px: int = 0) -> None:
+        """Bring the line of `character` to the top, or so far below it."""
+        if not self._shown:
+            return
+        wanted = block_at(self._starts, character)
+        place = block_at(self._shown, wanted)
+        # What lies on the way there is measured first, so that the place is the right one.
+        for near in range(max(0, place - 8), min(len(self._shown), place + 60)):
+            self._measure(near)
+        self._retop()
+        line_px = 0.0
+        if self._shown[place] == wanted:
+            line = self._layout(place).lineForTextPosition(character - self._blocks[wanted].start)
+            line_px = line.y() if line.isValid() else 0.0
+        y = self._tops[place] + line_px - margin_px
+        self.verticalScrollBar().setValue(round(y) if y > _START_PX + self._measures.line_px / 2 else 0)
+
+    def jump(self, steps: int) -> bool:
+        """To the next (1) or the one before (−1) of what is read. False if there is none."""
+        if not self._stretches:
+            return False
+        if self._current >= 0:
+            target = self._current + steps
+        else:
+            first, _ = self.visible_characters()
+            after = block_at(self._stretch_starts, first)
+            ahead = self._stretches[after].first >= first
+            target = after + (min(0, steps) if ahead else max(0, steps))
+        if not 0 <= target < len(self._stretches):
+            return False
+        self.select_stretch(target)
+        return True
+
+    def select_stretch(self, number: int) -> None:
+        """Show this one and say it aloud."""
+        stretch = self._stretches[number]
+        self.scroll_to_character(stretch.first, self.viewport().height() // 4)
+        self._current = number  # now: scrolling is how a reader leaves it
+        words = self._text[stretch.first : stretch.last].strip()
+        spoken = strings.PASSAGE_OF.format(number=number + 1, count=len(self._stretches), text=words)
+        self.setAccessibleDescription(spoken)
+        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
+        self.viewport().update()
+
+    # ---- Qt
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        bar = self.verticalScrollBar()
+        steps = {
+            Qt.Key.Key_Up: -bar.singleStep(),
+            Qt.Key.Key_Down: bar.singleStep(),
+            Qt.Key.Key_PageUp: -bar.pageStep(),
+            Qt.Key.Key_PageDown: bar.pageStep(),
+            Qt.Key.Key_Space: bar.pageStep(),
+            Qt.Key.Key_Home: -bar.maximum(),
+            Qt.Key.Key_End: bar.maximum(),
+        }
+        step = steps.get(Qt.Key(event.key()))
+        if step is None or event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
+            super().keyPressEvent(event)
+        else:
+            bar.setValue(bar.value() + step)
+
+    def _zoomed(self) -> None:
+        self._measures = DocumentMeasures(self._theme.zoom)
+        self._layouts = DocumentLayouts(self._theme, self._measures)
+        self.verticalScrollBar().setSingleStep(self._measures.line_px)
+        self._lay_out_again()
+
+    def _lay_out_again(self) -> None:
+        """Lines break elsewhere; the reader stays at the same words."""
+        first = self.visible_characters()[0] if self._tops else 0
+        self._choose_shown()
+        self.scroll_to_character(first)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        if event.size().width() != event.oldSize().width():
+            self._lay_out_again()
+        else:
+            self._set_range()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        self._go_on_measuring()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        self._timer.stop()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Paint and isinstance(event, QPaintEvent):
+            self._paint()
+            return True
+        return super().viewportEvent(event)
+
+    def _paint(self) -> None:
+        painter = QPainter(self.viewport())
+        painter.fillRect(self.viewport().rect(), self._theme.color("window"))
+        if not self._shown:
+            return
+        top = self.verticalScrollBar().value()
+        bottom = top + self.viewport().height()
+        place = self._place_at(top)
+        y = self._tops[place] - top
+        block_painter = BlockPainter(self._theme, self._measures, self.viewport().width(), self._current)
+        changed = False
+        while place < len(self._shown) and y < bottom - top:
+            changed |= self._measure(place)
+            block, layout = self._blocks[self._shown[place]], self._layout(place)
+            parts = self._units(block) if self._marked else None
+            found = in_units(self._matches.within(block), self._text[block.start : block.end])
+            block_painter.paint(painter, block, layout, parts, y, self._heights[place])
+            block_painter.paint_found(painter, block, layout, found, y, self._matches.current)
+            y += self._heights[place]
+            place += 1
+        if changed:
+            self._retop()
+        self._layouts.drop_oldest()
+
+    # ---- measuring
+
+    def _choose_shown(self) -> None:
+        """Which blocks are shown, with heights estimated anew."""
+        numbers = range(len(self._blocks))
+        if self._kept_only and self._marked:
+            self._shown = [number for number in numbers if self._parts(self._blocks[number])]
+        else:
+            self._shown = list(numbers)
+        self._layouts.clear()
+        letter_px = QFontMetricsF(self._measures.font()).averageCharWidth()
+        per_line = max(4.0, self._text_width() / max(1.0, letter_px))
+        self._heights = [self._guess(self._blocks[number], per_line) for number in self._shown]
+        self._measured = [False] * len(self._shown)
+        self._next_measure = 0
+        self._retop()
+        self._go_on_measuring()
+        self.viewport().update()
+
+    def _guess(self, block: Block, per_line: float) -> float:
+        lines = math.ceil((block.end - block.start) / per_line)
+        return sum(self._measures.pads(block)) + max(1, lines) * self._measures.line_of(block)
+
+    def _measure(self, place: int) -> bool:
+        """Lay out the block there; whether its height is another one than was thought."""
+        if self._measured[place]:
+            return False
+        block = self._blocks[self._shown[place]]
+        lines = self._layout(place).lineCount()
+        height = sum(self._measures.pads(block)) + lines * self._measures.line_of(block)
+        changed = height != self._heights[place]
+        self._heights[place], self._measured[place] = height, True
+        return changed
+
+    def _measure_some(self) -> None:
+        until_s = time.perf_counter() + _MEASURING_S
+        changed = False
+        while self._next_measure < len(self._shown) and time.perf_counter() < until_s:
+            place = self._next_measure
+            self._next_measure += 1
+            if not self._measured[place]:
+                changed = self._measure(place) or changed
+                self._layouts.drop(self._shown[place])
+        if changed:
+            self._retop()
+        if self._next_measure >= len(self._shown):
+            self._timer.stop()
+
+    def _go_on_measuring(self) -> None:
+        if self.isVisible() and self._next_measure < len(self._shown):
+            self._timer.start()
+
+    def _retop(self) -> None:
+        """Tops from heights; the block at the upper edge stays where it is."""
+        anchor, into = -1, 0.0
+        if self._tops and len(self._tops) == len(self._heights) + 1:
+            value = self.verticalScrollBar().value()
+            anchor = self._place_at(value)
+            into = value - self._tops[anchor]
+        self._tops = list(accumulate(self._heights, initial=_START_PX))
+        self._set_range()
+        if anchor >= 0:
+            self._moving = True
+            self.verticalScrollBar().setValue(round(self._tops[anchor] + into))
+            self._moving = False
+        self.moved.emit()
+
+    def _set_range(self) -> None:
+        bar = self.verticalScrollBar()
+        height = self.viewport().height()
+        self._moving = True
+        bar.setPageStep(max(1, height - self._measures.line_px))
+        bar.setRange(0, max(0, round(self._tops[-1] if self._tops else 0) + _END_PX - height))
+        self._moving = False
+
+    def _scrolled(self) -> None:
+        self.viewport().update()
+        if not self._moving:
+            self._current = -1
+            self.moved.emit()
+
+    # ---- layouts
+
+    def _layout(self, place: int) -> QTextLayout:
+        number = self._shown[place]
+        block = self._blocks[number]
+        parts = self._units(block) if self._marked else ()
+        text = self._text[block.start : block.end]
+        return self._layouts.of(number, block, text, parts, self._text_width())
+
+    def _parts(self, block: Block) -> tuple[Part, ...]:
+        return parts_of(block, self._stretches, self._stretch_starts)
+
+    def _units(self, block: Block) -> tuple[Part, ...]:
+        return in_units(self._parts(block), self._text[block.start : block.end])
+
+    def _text_width(self) -> float:
+        return max(60.0, self.viewport().width() - LEFT_PX - RIGHT_PX - TEXT_LEFT_PX - TEXT_RIGHT_PX)
+
+    def _place_at(self, y: float) -> int:
+        """The place among the shown blocks at that height of the whole text."""
+        return min(len(self._shown) - 1, max(0, bisect_right(self._tops, y) - 1))
+
+    def _into(self, place: int, y: float) -> int:
+        """How many characters into the block that height is."""
+        block = self._blocks[self._shown[place]]
+        share = (y - self._tops[place]) / max(1.0, self._heights[place])
+        return round((block.end - block.start) * max(0.0, min(1.0, share)))
+
+    def _recolor(self) -> None:
+        palette = self.viewport().palette()
+        palette.setColor(QPalette.ColorRole.Window, self._theme.color("window"))
+        self.viewport().setPalette(palette)
+        self._layouts.clear()
+        self.viewport().update()

@@ -1,0 +1,142 @@
+"""Header: the chat's title, what writes its answers, the token tint, the ways to the race, the tables and
+the lab, and the panels' switches.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons.segment import Segment
+from app.controls.text_label import TextLabel
+from app.panels import strings
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+
+HEIGHT_PX = 52
+# Below these the title needs the room; what the buttons open is in the menus, too.
+_TINT_LABEL_FROM_PX = 640
+_OPENERS_FROM_PX = 560
+
+
+class Header(QWidget):
+    """52 high with a hairline below. The sidebar's switch shows only while the sidebar is hidden."""
+
+    tint_changed = Signal(str)  # "always", "hover" or "never"
+    inspector_toggled = Signal(bool)  # wanted
+    sidebar_requested = Signal()
+    new_chat_requested = Signal()
+    opened = Signal(str)  # "race", "tables" or "lab"
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._title_text = ""
+        self._subtitle_text = ""
+        self.setFixedHeight(HEIGHT_PX)
+
+        self.sidebar_button = IconButton(theme, "sidebar", strings.SHOW_SIDEBAR)
+        self.new_chat_button = IconButton(theme, "compose", strings.NEW_CHAT)
+        self._title = TextLabel(theme, "", 13, 17, "text", weight=600)
+        self._subtitle = TextLabel(theme, "", 11, 14, "text2")
+        for label in (self._title, self._subtitle):
+            label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self._tint_label = TextLabel(theme, strings.TOKEN_TINT, 12, 16, "text2")
+        self.tint = Segment(theme, strings.TINT_OPTIONS)
+        self.tint.setAccessibleName(strings.TOKEN_TINT)
+        self.openers = {name: IconButton(theme, name, words) for name, words in strings.HEADER_OPENS.items()}
+        self.inspector_button = IconButton(theme, "inspector", strings.SHOW_INSPECTOR, True)
+        self._lay_out()
+        self.set_sidebar_shown(True)
+
+        self.tint.value_changed.connect(self.tint_changed)
+        self.inspector_button.clicked.connect(self.inspector_toggled)
+        self.sidebar_button.clicked.connect(self.sidebar_requested)
+        self.new_chat_button.clicked.connect(self.new_chat_requested)
+        for name, button in self.openers.items():
+            button.clicked.connect(lambda checked=False, name=name: self.opened.emit(name))
+        theme.changed.connect(self.update)
+
+    @property
+    def title(self) -> str:
+        """The chat's title, in full."""
+        return self._title_text
+
+    @property
+    def subtitle(self) -> str:
+        """The line below it, in full."""
+        return self._subtitle_text
+
+    def set_title(self, title: str) -> None:
+        """The chat's title; cut with an ellipsis where there is no room."""
+        self._title_text = title
+        self._elide()
+
+    def set_subtitle(self, subtitle: str) -> None:
+        """What writes the answers, or why nothing does."""
+        self._subtitle_text = subtitle
+        self._elide()
+
+    def cycle_tint(self) -> None:
+        """Always, on hover, never, and round again."""
+        values = [value for value, _ in strings.TINT_OPTIONS]
+        self.tint.set_value(values[(values.index(self.tint.value) + 1) % len(values)])
+
+    def set_inspector_shown(self, shown: bool) -> None:
+        """Show the switch as it stands."""
+        self.inspector_button.setChecked(shown)
+
+    def set_sidebar_shown(self, shown: bool) -> None:
+        """A hidden sidebar leaves its two buttons here."""
+        self.sidebar_button.setVisible(not shown)
+        self.new_chat_button.setVisible(not shown)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._tint_label.setVisible(self.width() >= _TINT_LABEL_FROM_PX)
+        for button in self.openers.values():
+            button.setVisible(self.width() >= _OPENERS_FROM_PX)
+        self._elide()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter.fillRect(0, self.height() - 1, self.width(), 1, self._theme.color("hair"))
+        painter.end()
+
+    def _elide(self) -> None:
+        self._row.activate()  # the labels' widths must be those of this size, not the last one
+        for label, text, size_px, weight in (
+            (self._title, self._title_text, 13, 600),
+            (self._subtitle, self._subtitle_text, 11, 400),
+        ):
+            room = max(1, label.width())
+            metrics = QFontMetricsF(ui_font(size_px, weight))
+            label.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
+            label.setAccessibleName(text)
+            label.setToolTip(text if label.text() != text else "")
+
+    def _lay_out(self) -> None:
+        names = QVBoxLayout()
+        names.setContentsMargins(0, 0, 0, 0)
+        names.setSpacing(0)
+        names.addStretch(1)
+        names.addWidget(self._title)
+        names.addWidget(self._subtitle)
+        names.addStretch(1)
+        row = self._row = QHBoxLayout(self)
+        row.setContentsMargins(20, 0, 12, 1)
+        row.setSpacing(4)
+        row.addWidget(self.sidebar_button)
+        row.addWidget(self.new_chat_button)
+        row.addLayout(names, 1)
+        row.addSpacing(8)
+        row.addWidget(self._tint_label)
+        row.addSpacing(4)
+        row.addWidget(self.tint)
+        row.addSpacing(10)
+        for button in self.openers.values():
+            row.addWidget(button)
+        row.addWidget(self.inspector_button)

@@ -1,0 +1,1 @@
+"""The settings at the right: the model's facts and every setting of an answer, in sections."""

@@ -1,0 +1,92 @@
+"""Which settings stand in which section of the inspector, and what a closed section says. Pure; no Qt.
+
+A section is a group of settings. Groups named like a drafter hold its parameters: they stand in
+the section of the drafter's choice and show only while that drafter is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.panels.inspector import strings
+from core.settings import Setting, Settings, assign_all, declared, read
+
+DRAFTER_KEY = "drafting.drafter"
+_QUOTE_CHARACTERS = 24
+
+
+@dataclass(frozen=True)
+class Group:
+    """One section. `drafters` maps a drafter's name to the settings that show with it."""
+
+    name: str
+    title: str
+    settings: tuple[Setting, ...]
+    drafters: dict[str, tuple[Setting, ...]]
+
+    @property
+    def all_settings(self) -> tuple[Setting, ...]:
+        """Those of every drafter included."""
+        return (*self.settings, *(setting for members in self.drafters.values() for setting in members))
+
+
+def groups(settings: Sequence[Setting] | None = None) -> tuple[Group, ...]:
+    """The sections, in the order of declaration (of all settings unless some are given)."""
+    settings = declared() if settings is None else settings
+    by_name: dict[str, list[Setting]] = {}
+    for setting in settings:
+        by_name.setdefault(setting.group, []).append(setting)
+    drafter = next((setting for setting in settings if setting.key == DRAFTER_KEY), None)
+    drafter_groups = {name.replace("-", "_"): name for name in (drafter.choices if drafter else ())}
+    parameters = {
+        drafter_groups[name]: tuple(members) for name, members in by_name.items() if name in drafter_groups
+    }
+    return tuple(
+        Group(
+            name=name,
+            title=strings.GROUP_TITLES.get(name, name.replace("_", " ").capitalize()),
+            settings=tuple(members),
+            drafters=parameters if drafter is not None and name == drafter.group else {},
+        )
+        for name, members in by_name.items()
+        if name not in drafter_groups
+    )
+
+
+def differs(group: Group, settings: Settings, defaults: Settings) -> bool:
+    """Whether anything in the section is not as the defaults have it."""
+    return any(read(settings, each.key) != read(defaults, each.key) for each in group.all_settings)
+
+
+def merged(settings: Settings, source: Settings, group: Group) -> Settings:
+    """`settings` with one section as in `source`. Raises `SettingError` if the two do not go together."""
+    return assign_all(settings, [(each.key, read(source, each.key)) for each in group.all_settings])
+
+
+def summary(group: Group, settings: Settings) -> str:
+    """What the closed section says: its telling values, or the first two if none are named."""
+    by_key = {setting.key: setting for setting in group.settings}
+    named = [pair for pair in strings.SUMMARIES.get(group.name, ()) if pair[0] in by_key]
+    if not named:
+        named = [(setting.key, f"{setting.title.lower()} {{}}") for setting in group.settings[:2]]
+    parts = (pattern.format(_written(by_key[key], read(settings, key))) for key, pattern in named)
+    return strings.SUMMARY_SEPARATOR.join(parts)
+
+
+def _written(setting: Setting, value: Any) -> str:
+    """A value as people read it."""
+    if setting.kind == "choice":
+        return setting.labels.get(value, str(value))
+    if setting.kind == "switch":
+        return strings.ON if value else strings.OFF
+    if setting.kind == "number":
+        return f"{value:g}"
+    if setting.kind == "integer":
+        return f"{value:,}" if setting.unit else str(value)
+    words = " ".join(value.split())
+    if not words:
+        return strings.SYSTEM_PROMPT_EMPTY
+    cut = words if len(words) <= _QUOTE_CHARACTERS else words[: _QUOTE_CHARACTERS - 1].rstrip() + "…"
+    return strings.QUOTED.format(cut)

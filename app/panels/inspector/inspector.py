@@ -1,0 +1,289 @@
+"""Inspector: the model and all settings, 304 wide, made from the settings' declarations.
+
+Invariant: `settings` is always valid. A change goes through `core.settings.assign`; one that is
+refused stays visible in its field, with the reason under it, and is tried again whenever
+another change succeeds (a shortest match above the longest becomes right once the longest is
+raised). A section's fields are made when it opens for the first time, a drafter's when it is chosen,
+and before that for whoever asks for one of them, or once there is time (`fill_rest()`). Knows no worker
+and stores nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import QRectF, QSize, QTimer, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from app.controls.buttons.button import Button
+from app.controls.scroll_page import ScrollPage
+from app.controls.text_label import TextLabel
+from app.fields.field_column import FieldColumn
+from app.fields.setting_field import SettingField
+from app.panels.inspector import strings
+from app.panels.inspector.groups import DRAFTER_KEY, Group, differs, groups, merged, summary
+from app.panels.inspector.model_card import ModelCard
+from app.panels.inspector.own_settings import OwnSettings
+from app.panels.inspector.section import PADDING_PX, Section
+from app.theme.theme import Theme
+from core.errors import SettingError
+from core.events import ModelInfo
+from core.settings import Setting, Settings, assign, read
+
+WIDTH_PX = 304
+_FOOTER_PX = 34
+_OPEN_AT_FIRST = ("drafting",)
+# A column takes up to 50 ms: in between the window is to do what it has to.
+_REST_MS = 50
+
+
+class Inspector(QWidget):
+    """`settings_changed` tells a person's change; `set_settings` is silent."""
+
+    settings_changed = Signal(object)  # Settings, valid
+    defaults_changed = Signal(object)  # Settings, valid: what all chats shall start with
+    models_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._settings = self._defaults = Settings()
+        self._refused: dict[str, Any] = {}
+        self._held: Mapping[str, str] = {}
+        self._fields: dict[str, SettingField] = {}  # those that were made
+        self._columns: dict[str, FieldColumn] = {}  # by the settings that stand in them
+        self._drafter_columns: dict[str, FieldColumn] = {}
+        self._section_of: dict[FieldColumn, Section] = {}
+        self._own: dict[str, OwnSettings] = {}
+        self.setFixedWidth(WIDTH_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName(strings.SETTINGS)
+
+        self._card = ModelCard(theme)
+        self._card.models_requested.connect(self.models_requested)
+        self._model_section = Section(theme, strings.MODEL)
+        self._model_section.body.addWidget(self._card)
+        self._groups = groups()
+        self._sections = {group.name: self._build_section(group) for group in self._groups}
+        self._footer = TextLabel(theme, strings.FOOTER)
+        self._build_frame()
+        theme.changed.connect(self.update)
+        self.set_model(None)
+        self._show_all()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force: the last valid ones."""
+        return self._settings
+
+    @property
+    def defaults(self) -> Settings:
+        """What sections are reset to."""
+        return self._defaults
+
+    def set_settings(self, settings: Settings, defaults: Settings | None = None) -> None:
+        """Show `settings`, marked where they are not `defaults`; refused changes are forgotten.
+
+        Without `defaults` those from before hold. Emits nothing.
+        """
+        self._settings = settings
+        self._defaults = defaults or self._defaults
+        self._refused.clear()
+        self._show_all()
+
+    def change_settings(self, settings: Settings) -> None:
+        """Show `settings` as a person's change made elsewhere. Emits `settings_changed`."""
+        self.set_settings(settings)
+        self.settings_changed.emit(settings)
+
+    def set_model(self, info: ModelInfo | None) -> None:
+        """Show the loaded model; None while there is none."""
+        self._card.show_model(info)
+        self._model_section.set_summary(info.name if info else strings.NO_MODEL)
+
+    @property
+    def models_button(self) -> Button:
+        """Under the model's facts."""
+        return self._card.models_button
+
+    def set_footer(self, text: str) -> None:
+        """The line at the bottom: when changes apply."""
+        self._footer.setText(text)
+
+    def hold(self, reasons: Mapping[str, str]) -> None:
+        """What no chat may have, whatever its settings say, and why."""
+        self._held = reasons
+        for key, field in self._fields.items():
+            field.hold(reasons.get(key, ""))
+
+    def field(self, key: str) -> SettingField:
+        """The field of the setting `key`. An unknown key is our bug (KeyError)."""
+        self._fill(self._columns[key])
+        return self._fields[key]
+
+    def fill_rest(self) -> None:
+        """Make what is not made yet, a column at a time, so that no section takes long to open."""
+        if any(map(self._fill, self._section_of)):
+            QTimer.singleShot(_REST_MS, self, self.fill_rest)
+
+    def section(self, name: str) -> Section:
+        """The section of the group `name`; `model` is the model's."""
+        return self._model_section if name == "model" else self._sections[name]
+
+    def own_settings(self, name: str) -> OwnSettings:
+        """The foot of the section of the group `name`."""
+        return self._own[name]
+
+    def sizeHint(self) -> QSize:
+        return QSize(WIDTH_PX, 640)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("panel"))
+        hair = self._theme.color("hair")
+        painter.fillRect(QRectF(0, 0, 1, self.height()), hair)
+        painter.fillRect(QRectF(0, self.height() - _FOOTER_PX, self.width(), 1), hair)
+
+    # ---- building
+
+    def _build_frame(self) -> None:
+        """The scrolling sections, footer."""
+        page = QWidget()
+        sections = QVBoxLayout(page)
+        sections.setContentsMargins(0, 0, 0, 0)
+        sections.setSpacing(0)
+        for section in (self._model_section, *self._sections.values()):
+            sections.addWidget(section)
+        sections.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(1, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(ScrollPage(self._theme, page), 1)
+        layout.addWidget(_bar(self._footer, _FOOTER_PX))
+
+    def _build_section(self, group: Group) -> Section:
+        section = Section(self._theme, group.title, group.name in _OPEN_AT_FIRST)
+        if group.settings:
+            self._add_column(section, group.settings, group.title)
+        for drafter, parameters in group.drafters.items():
+            self._drafter_columns[drafter] = self._add_column(section, parameters)
+        section.header.toggled.connect(self._fill_shown)
+        own = OwnSettings(self._theme, group.title)
+        own.reset_requested.connect(lambda: self._reset(group))
+        own.default_requested.connect(lambda: self._make_default(group))
+        section.body.addWidget(own)
+        self._own[group.name] = own
+        return section
+
+    def _add_column(self, section: Section, settings: Sequence[Setting], title: str = "") -> FieldColumn:
+        """`title` is above them already, and needs no label of its own."""
+
+        def make(setting: Setting) -> SettingField:
+            return self._make_field(setting, labelled=setting.title != title)
+
+        column = FieldColumn(settings, make, section.body.spacing())
+        section.body.addWidget(column)
+        self._columns |= {setting.key: column for setting in settings}
+        self._section_of[column] = section
+        return column
+
+    def _make_field(self, setting: Setting, labelled: bool) -> SettingField:
+        field = self._fields[setting.key] = SettingField(self._theme, setting, labelled)
+        field.show_value(read(self._settings, setting.key))
+        field.hold(self._held.get(setting.key, ""))
+        field.edited.connect(self._take_edit)
+        return field
+
+    def _fill_shown(self) -> None:
+        """Make the fields that a person can see."""
+        chosen = read(self._settings, DRAFTER_KEY)
+        unseen = {column for drafter, column in self._drafter_columns.items() if drafter != chosen}
+        for group in self._groups:
+            if self._sections[group.name].is_open:
+                for column in {self._columns[setting.key] for setting in group.all_settings} - unseen:
+                    self._fill(column)
+
+    def _fill(self, column: FieldColumn) -> bool:
+        filled = column.fill()
+        if filled:
+            self._section_of[column].order_tabs()
+        return filled
+
+    # ---- changing
+
+    def _take_edit(self, key: str, value: object) -> None:
+        """A person changed a field: take it over, or say why not and keep what was valid."""
+        try:
+            self._settings = assign(self._settings, key, value)
+        except SettingError as error:
+            self._refused[key] = value
+            self._fields[key].show_error(error.message, error.hint)
+            return
+        self._refused.pop(key, None)
+        self._fields[key].clear_error()
+        if key == DRAFTER_KEY:
+            self._show_drafter()
+        self._retry_refused()
+        self._show_summaries()
+        self.settings_changed.emit(self._settings)
+
+    def _reset(self, group: Group) -> None:
+        """Back to the defaults in one section."""
+        self._settings = merged(self._settings, self._defaults, group)
+        for setting in group.all_settings:
+            self._refused.pop(setting.key, None)
+        self._show_all()
+        self.settings_changed.emit(self._settings)
+
+    def _make_default(self, group: Group) -> None:
+        """What one section shows is what chats start with from now on."""
+        self._defaults = merged(self._defaults, self._settings, group)
+        self._show_summaries()
+        self.defaults_changed.emit(self._defaults)
+
+    def _retry_refused(self) -> None:
+        """Take over what was refused before and is right by now; renew the other reasons."""
+        for key, value in list(self._refused.items()):
+            try:
+                self._settings = assign(self._settings, key, value)
+            except SettingError as error:
+                self._fields[key].show_error(error.message, error.hint)
+            else:
+                del self._refused[key]
+                self._fields[key].clear_error()
+
+    def _show_all(self) -> None:
+        for key, field in self._fields.items():
+            field.show_value(read(self._settings, key))
+        self._show_drafter()
+        self._show_summaries()
+
+    def _show_drafter(self) -> None:
+        """Only the chosen drafter's parameters; what was refused among the others is dropped."""
+        chosen = read(self._settings, DRAFTER_KEY)
+        self._fill_shown()
+        for drafter, column in self._drafter_columns.items():
+            column.setVisible(drafter == chosen)
+        hidden = {drafter.replace("-", "_") for drafter in self._drafter_columns if drafter != chosen}
+        for key in [key for key in self._refused if key.partition(".")[0] in hidden]:
+            del self._refused[key]
+            self._fields[key].show_value(read(self._settings, key))
+
+    def _show_summaries(self) -> None:
+        for group in self._groups:
+            section, own = self._sections[group.name], differs(group, self._settings, self._defaults)
+            section.set_summary(summary(group, self._settings))
+            section.set_own(own)
+            self._own[group.name].setVisible(own)
+
+
+def _bar(label: TextLabel, height_px: int) -> QWidget:
+    """A fixed strip with one line of text."""
+    bar = QWidget()
+    bar.setFixedHeight(height_px)
+    layout = QHBoxLayout(bar)
+    layout.setContentsMargins(PADDING_PX, 0, PADDING_PX, 0)
+    layout.addWidget(label)
+    return bar

@@ -1,0 +1,58 @@
+"""Every text of this room that a person reads."""
+
+from __future__ import annotations
+
+SETTINGS = "Settings"
+FOOTER = "Changes apply to the next answer."
+MODEL = "Model"
+NO_MODEL = "No model is loaded."
+CHOOSE_MODEL = "Choose another…"
+MODEL_NAME = "Name"
+MODEL_FAMILY = "Family"
+MODEL_CONTEXT = "Context"
+MODEL_CONTEXT_TOKENS = "{tokens} tokens"
+MODEL_PRECISION = "Precision"
+MODEL_PRECISION_FROM = "{dtype}, from {quantisation}"
+SPECULATES = "Drafts are checked by the model and undone exactly."
+SPECULATES_NOT = "Drafts are not used: {why}"
+OWN_SETTINGS = "Set for this chat only"
+RESET_SECTION = "Reset to defaults"
+MAKE_DEFAULT = "Make default"
+RESET_NAME = "{section}: reset to defaults"
+MAKE_DEFAULT_NAME = "{section}: make default for all chats"
+OPEN_SECTION = "Open"
+CLOSED_SECTION = "Closed"
+SYSTEM_PROMPT_EMPTY = "The model’s own"
+
+GROUP_TITLES = {
+    "drafting": "Drafting",
+    "gate": "When to draft",
+    "decoding": "Exactness",
+    "sampling": "Sampling",
+    "prefill": "Reading",
+    "tables": "Memory",
+    "chat": "System prompt",
+    "look": "Look",
+    "writing": "Writing",
+    "allowed": "For all chats",
+    "updates": "New versions",
+}
+
+# What a closed section says at the right: setting keys and how each is written.
+SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
+    "drafting": (("drafting.drafter", "{}"),),
+    "gate": (("gate.mode", "{}"),),
+    "decoding": (("decoding.exactness", "{}"),),
+    "sampling": (
+        ("sampling.temperature", "temp {}"),
+        ("sampling.top_p", "top-p {}"),
+        ("sampling.seed", "seed {}"),
+    ),
+    "prefill": (("prefill.mode", "{}"), ("prefill.keep_pct", "keep {} %")),
+    "tables": (("tables.learn", "learning {}"),),
+    "chat": (("chat.system_prompt", "{}"),),
+}
+SUMMARY_SEPARATOR = " · "
+QUOTED = "“{}”"
+ON = "on"
+OFF = "off"

@@ -1,0 +1,1 @@
+"""Rich text: Markdown and LaTeX, laid out, painted, selected and copied. Knows no chat."""

@@ -1,0 +1,1 @@
+"""The widget that shows laid-out pieces: selecting, copying, links, reading aloud."""

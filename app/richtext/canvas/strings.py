@@ -1,0 +1,21 @@
+"""Every text of this room that a person reads."""
+
+from __future__ import annotations
+
+COPIED = "Copied"
+COPY_CODE = "Copy"
+COPY_CODE_NAME = "Copy code"
+UNSHOWN = "This text cannot be shown. “Copy” gives it as it was written."
+MENU_COPY = "Copy"
+MENU_COPY_CODE = "Copy code"
+MENU_COPY_LINK = "Copy link"
+MENU_OPEN_LINK = "Open link"
+MENU_SELECT_ALL = "Select all"
+
+# ---- finding
+FIND = "Find in chat"
+FIND_NEXT = "Next match"
+FIND_PREVIOUS = "Previous match"
+FIND_CLOSE = "Close"
+FIND_COUNT = "{number:,} of {count:,}"
+FIND_NONE = "No matches"

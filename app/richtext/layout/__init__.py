@@ -1,0 +1,1 @@
+"""Pieces of text laid out and painted: lines, tables, tints."""

@@ -1,0 +1,223 @@
+"""PieceBox: one piece in its place: where its text stands, and what is drawn around it.
+
+Code has a frame with a header, quotes a rule at the left, list items a marker. Measures are from
+the left edge of the reading column and the top of the canvas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+
+from app.richtext.layout.piece_layout import PieceLayout
+from app.richtext.layout.table_layout import TableLayout
+from app.richtext.layout.text_style import TextStyle, style_of, zoomed
+from app.richtext.layout.tint import InkTable
+from app.richtext.layout.tint_paint import LineMarks, marks_of
+from app.richtext.markdown.piece import Piece
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+
+CODE_HEADER_PX = 30
+_CODE_PAD_LEFT_PX = 14
+_CODE_PAD_TOP_PX = 9
+_CODE_PAD_BOTTOM_PX = 12
+_CODE_RADIUS_PX = 9
+_LABEL_CHARACTERS = 60
+_LIST_INDENT_PX = 24
+_MARKER_GAP_PX = 6
+_MARKER_HANG_PX = 6
+_QUOTE_INDENT_PX = 16
+_RULE_HEIGHT_PX = 9
+THOUGHT_HEAD_PX = 20
+_THOUGHT_INDENT_PX = 22
+_THOUGHT_RULE_PX = 6
+
+
+class PieceBox:
+    """`top` and `height` place the whole box, `text_left` and `text_top` its text."""
+
+    def __init__(
+        self,
+        piece: Piece,
+        top: float,
+        width: float,
+        theme: Theme,
+        style: TextStyle | None = None,
+        *,
+        hidden: bool = False,
+        rule_top: float | None = None,
+    ) -> None:
+        """A `hidden` one takes no room. Rules at the left begin at `rule_top`, else at `top`."""
+        self.piece = piece
+        self.hidden = hidden
+        self.is_whole = True  # False while the piece is still being written
+        self._rule_top = top if rule_top is None else rule_top
+        self._inks: InkTable | None = None
+        self._ink: Callable[[PieceBox], InkTable] | None = None
+        self._marks: dict[int, LineMarks] = {}
+        self.top = top
+        self._zoom = zoom = theme.zoom
+        self.left: float = zoom * (piece.depth * _LIST_INDENT_PX + piece.quotes * _QUOTE_INDENT_PX)
+        if piece.thought >= 0:
+            self.left += zoom * _THOUGHT_INDENT_PX
+        # A wide marker hangs out a little, as far as nothing is cut off; then it pushes the text.
+        self._marker_width = QFontMetricsF(_marker_font(zoom)).horizontalAdvance(piece.marker)
+        hang_px = _LIST_INDENT_PX + _MARKER_HANG_PX - _MARKER_GAP_PX
+        self.left += max(0.0, self._marker_width - zoom * hang_px)
+        self._width = width
+        self.text_left = self.left + (_CODE_PAD_LEFT_PX if self.is_code else 0)
+        room = width - self.text_left - (_CODE_PAD_LEFT_PX if self.is_code else 0)
+        link = theme.color("accent")
+        style, room = style or style_of(piece, zoom), max(40.0, room)
+        self.layout: PieceLayout
+        if piece.kind == "table" and not hidden:
+            self.layout = TableLayout(piece, style, room, link)
+        else:
+            self.layout = PieceLayout("" if hidden else piece.text, style, room, piece.styles, link)
+
+    @property
+    def inks(self) -> InkTable:
+        """Which token inked which characters. Made when first asked for: most text is never seen."""
+        if self._inks is None:
+            self._inks = self._ink(self) if self._ink else InkTable()
+        return self._inks
+
+    @property
+    def is_inked(self) -> bool:
+        """Whether somebody has asked for the inks."""
+        return self._inks is not None
+
+    def ink_by(self, ink: Callable[[PieceBox], InkTable]) -> None:
+        """`ink` makes the inks when they are asked for."""
+        self._ink = ink
+
+    def marks(self, lines: range) -> list[LineMarks]:
+        """Tints and underlines of those lines."""
+        for number in lines:
+            if number not in self._marks:
+                self._marks[number] = marks_of(self.layout, self.inks, number)
+        return [self._marks[number] for number in lines]
+
+    def forget_marks(self, first_line: int) -> None:
+        """The text or its tokens changed from that line on."""
+        for number in [number for number in self._marks if number >= first_line]:
+            del self._marks[number]
+
+    @property
+    def is_code(self) -> bool:
+        return self.piece.kind == "code"
+
+    @property
+    def text_top(self) -> float:
+        return self.top + (1 + CODE_HEADER_PX + _CODE_PAD_TOP_PX if self.is_code else 0)
+
+    @property
+    def height(self) -> float:
+        if self.hidden:
+            return 0.0
+        if self.piece.kind == "rule":
+            return _RULE_HEIGHT_PX
+        if self.piece.kind == "thought":
+            return THOUGHT_HEAD_PX
+        if self.is_code:
+            return self.text_top - self.top + self.layout.height + _CODE_PAD_BOTTOM_PX
+        return self.layout.height
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.height
+
+    @property
+    def frame(self) -> QRectF:
+        """The frame of a code block."""
+        return QRectF(self.left, self.top, self._width - self.left, self.height)
+
+    def shows(self, piece: Piece) -> bool:
+        """Whether `piece` looks just as what is shown."""
+        mine = self.piece
+        return piece == replace(mine, source_start=piece.source_start, source_end=piece.source_end)
+
+    def grows_to(self, piece: Piece) -> bool:
+        """Whether `piece` is what is shown with more text at its end."""
+        mine = replace(self.piece, text=piece.text, segments=piece.segments, source_end=piece.source_end)
+        return piece == mine and piece.text.startswith(self.piece.text) and not self.hidden
+
+    def extend(self, piece: Piece) -> int:
+        """Show `piece`, which this `grows_to`. The number of the first changed line."""
+        self.piece = piece
+        return self.layout.extend(piece.text)
+
+    def lines_in(self, clip: QRectF) -> range:
+        """The numbers of the lines that touch `clip`."""
+        if self.piece.kind in ("rule", "thought"):
+            return range(0)
+        return self.layout.lines_between(clip.top() - self.text_top, clip.bottom() - self.text_top)
+
+    def paint_around(self, painter: QPainter, theme: Theme, lines: range) -> None:
+        """Frame, rules and marker, and what is behind code in `lines`: all but the text and its tints."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for level in range(self.piece.quotes):
+            x = self.left - (self.piece.quotes - level) * _QUOTE_INDENT_PX * self._zoom
+            painter.fillRect(QRectF(x, self._rule_top, 2, self.bottom - self._rule_top), theme.color("hair2"))
+        if self.piece.thought >= 0 and self.piece.kind != "thought":
+            rule = QRectF(_THOUGHT_RULE_PX, self._rule_top, 2, self.bottom - self._rule_top)
+            painter.fillRect(rule, theme.color("hair2"))
+        if isinstance(self.layout, TableLayout):
+            self._paint_grid(painter, theme, self.layout)
+        if self.piece.kind == "rule":
+            y = round(self.top + _RULE_HEIGHT_PX / 2)
+            painter.fillRect(QRectF(self.left, y, self._width - self.left, 1), theme.color("hair"))
+        if self.is_code:
+            self._paint_frame(painter, theme)
+        if self.piece.marker:
+            painter.setFont(_marker_font(self._zoom))
+            painter.setPen(theme.color("text2"))
+            baseline = self.text_top + self.layout.style.baseline_px
+            indent, gap = _LIST_INDENT_PX * self._zoom, _MARKER_GAP_PX * self._zoom
+            x = self.left - max(indent, self._marker_width + gap)
+            painter.drawText(QPointF(x, baseline), self.piece.marker)
+        if lines:
+            self._paint_inline_code(painter, theme, lines)
+
+    def _paint_frame(self, painter: QPainter, theme: Theme) -> None:
+        shape = QPainterPath()
+        shape.addRoundedRect(self.frame.adjusted(0.5, 0.5, -0.5, -0.5), _CODE_RADIUS_PX, _CODE_RADIUS_PX)
+        painter.fillPath(shape, theme.color("code"))
+        painter.strokePath(shape, QPen(theme.color("hair"), 1))
+        line = QRectF(self.left + 1, self.top + CODE_HEADER_PX, self.frame.width() - 2, 1)
+        painter.fillRect(line, theme.color("hair"))
+        painter.setFont(ui_font(11.5))
+        painter.setPen(theme.color("text2"))
+        header = QRectF(
+            self.left + _CODE_PAD_LEFT_PX, self.top + 1, self.frame.width() / 2, CODE_HEADER_PX - 1
+        )
+        painter.drawText(
+            header,
+            Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft,
+            self.piece.language[:_LABEL_CHARACTERS],
+        )
+
+    def _paint_grid(self, painter: QPainter, theme: Theme, table: TableLayout) -> None:
+        for number, height in enumerate(table.rules):
+            line = QRectF(self.left, round(self.text_top + height), table.table_width, 1)
+            painter.fillRect(line, theme.color("hair" if number else "hair2"))
+
+    def _paint_inline_code(self, painter: QPainter, theme: Theme, lines: range) -> None:
+        first, last = self.layout.lines[lines[0]].start, self.layout.lines[lines[-1]].end
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("fill1"))
+        for styled in self.piece.styles:
+            start, end = max(styled.start, first), min(styled.end, last)
+            if styled.style != "code" or start >= end:
+                continue
+            for rect in self.layout.rects(start, end):
+                rect.translate(self.text_left, self.text_top)
+                painter.drawRoundedRect(rect.adjusted(-2, 2, 2, -2), 4, 4)
+
+
+def _marker_font(zoom: float) -> QFont:
+    return ui_font(zoomed(15, zoom), tabular=True)

@@ -1,0 +1,317 @@
+"""Paints the tints, the outline of the pointed step and the underlines of one piece's lines.
+
+Order: tints, the pointed token, outlines, underlines; the text comes on top and is not painted
+here. Only lines that are to be repainted are looked at, and what nobody points at is worked out
+once a line and kept (`LineMarks`): scrolling paints the same lines again and again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap, QPixmapCache
+
+from app.richtext.layout.piece_layout import PieceLayout
+from app.richtext.layout.text_chunk import VisualLine
+from app.richtext.layout.tint import InkTable, Run
+from app.theme.theme import Theme
+
+TintMode = Literal["always", "hover", "never"]
+
+RULE_PX = 1.5
+RULE_GAP_PX = 1.5
+DOT_PX = 1.8
+DOT_PITCH_PX = 3.6
+_JOIN_PX = 1.0
+
+
+@dataclass(frozen=True)
+class Pointed:
+    """The token under the pointer and its step."""
+
+    token: int
+    step: int
+
+
+@dataclass(frozen=True)
+class _Fragment:
+    """A run's part on one line."""
+
+    run: Run
+    rect: QRectF
+    square_left: bool
+    square_right: bool
+
+
+@dataclass(frozen=True)
+class LineMarks:
+    """All of one line, from the text's left top: tints of both classes and both kinds of underline."""
+
+    accepted: QPainterPath
+    bonus: QPainterPath
+    solid: tuple[QRectF, ...]
+    dotted: tuple[QRectF, ...]
+
+
+def marks_of(layout: PieceLayout, inks: InkTable, number: int) -> LineMarks:
+    """The marks of line `number`."""
+    line, measures = layout.lines[number], layout.style.tint
+    paths = {"accepted": QPainterPath(), "bonus": QPainterPath()}
+    for run in inks.runs_between(line.start, line.end):
+        fragment = _fragment(layout, line, run, QPointF())
+        if fragment is None:
+            continue
+        if fragment.square_left or fragment.square_right:
+            shape = _shape(fragment.rect, measures.radius, fragment.square_left, fragment.square_right)
+            paths[run.origin].addPath(shape)
+        else:
+            paths[run.origin].addRoundedRect(fragment.rect, measures.radius, measures.radius)
+    for path in paths.values():
+        path.setFillRule(Qt.FillRule.WindingFill)
+    solid: list[QRectF] = []
+    dotted: list[QRectF] = []
+    for ink in inks.inks_between(line.start, line.end):
+        if ink.origin == "normal":
+            continue
+        left, right = _ends(layout, line, ink.start, ink.end)
+        y = line.baseline + measures.rule
+        if ink.origin == "accepted":
+            solid.append(QRectF(left, y - RULE_PX / 2, max(0.5, right - left - RULE_GAP_PX), RULE_PX))
+        elif right > left:
+            dotted.append(QRectF(left, y - DOT_PX / 2, right - left - 0.5, DOT_PX))
+    return LineMarks(paths["accepted"], paths["bonus"], tuple(solid), tuple(dotted))
+
+
+def paint_marks(painter: QPainter, marks: Iterable[LineMarks], origin: QPointF, theme: Theme) -> None:
+    """Paint lines whose text's left top is `origin`, with nothing pointed at."""
+    marks = list(marks)
+    painter.save()
+    painter.translate(origin)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.color("accepted_tint"))
+    for line in marks:
+        if not line.accepted.isEmpty():
+            painter.drawPath(line.accepted)
+    painter.setBrush(theme.color("bonus_tint"))
+    for line in marks:
+        if not line.bonus.isEmpty():
+            painter.drawPath(line.bonus)
+    painter.setBrush(theme.color("accepted_line"))
+    for line in marks:
+        if line.solid:
+            painter.drawRects(line.solid)
+    tile = dot_tile(theme.color("bonus_line"), painter.device().devicePixelRatioF())
+    for line in marks:
+        for row in line.dotted:
+            painter.drawTiledPixmap(row, tile)
+    painter.restore()
+
+
+def dot_tile(color: QColor, ratio: float) -> QPixmap:
+    """A row of dots that can be put beside itself. Stroking dots is slow, and there are many."""
+    key = f"draftlight-dots:{color.rgba():x}:{ratio:g}"
+    tile = QPixmap()
+    if QPixmapCache.find(key, tile):
+        return tile
+    # Five dots are a whole number of pixels on screens of one and of two pixels a unit.
+    tile = QPixmap(round(5 * DOT_PITCH_PX * ratio), math.ceil(DOT_PX * ratio))
+    tile.setDevicePixelRatio(ratio)
+    tile.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(tile)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(color)
+    for dot in range(5):
+        painter.drawEllipse(QRectF(0.1 + dot * DOT_PITCH_PX, 0, DOT_PX, DOT_PX))
+    painter.end()
+    QPixmapCache.insert(key, tile)
+    return tile
+
+
+def paint_tints(
+    painter: QPainter,
+    layout: PieceLayout,
+    inks: InkTable,
+    lines: range,
+    origin: QPointF,
+    theme: Theme,
+    mode: TintMode,
+    pointed: Pointed | None,
+) -> None:
+    """Paint what belongs under the text of `lines`, numbers of `layout.lines`.
+
+    `origin` is the text's left top.
+    """
+    if mode == "never":
+        return
+    step = pointed.step if pointed else None
+    only = step if mode == "hover" else None
+    if mode == "hover" and pointed is None:
+        return
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    measures = layout.style.tint
+    outlined: list[_Fragment] = []
+    tints = {origin_: theme.color(f"{origin_}_tint") for origin_ in ("accepted", "bonus")}
+    for number in lines:
+        line = layout.lines[number]
+        for run in inks.runs_between(line.start, line.end):
+            if only is not None and run.step != only:
+                continue
+            fragment = _fragment(layout, line, run, origin)
+            if fragment is None:
+                continue
+            _fill(painter, fragment, measures.radius, tints[run.origin])
+            if run.step == step:
+                outlined.append(fragment)
+        if pointed:
+            _paint_pointed(painter, layout, line, inks, origin, theme, pointed)
+    for fragment in outlined:
+        _outline(painter, fragment, measures.radius, theme)
+    _underline(painter, layout, inks, lines, origin, theme, only)
+
+
+def _underline(
+    painter: QPainter,
+    layout: PieceLayout,
+    inks: InkTable,
+    lines: range,
+    origin: QPointF,
+    theme: Theme,
+    only_step: int | None,
+) -> None:
+    """The marks under tokens: solid for accepted, dotted for bonus. All of one kind in one call."""
+    solid: list[QRectF] = []
+    dotted: list[QLineF] = []
+    for number in lines:
+        line = layout.lines[number]
+        y = origin.y() + line.baseline + layout.style.tint.rule
+        for ink in inks.inks_between(line.start, line.end):
+            if ink.origin == "normal" or (only_step is not None and ink.step != only_step):
+                continue
+            left, right = _ends(layout, line, ink.start, ink.end)
+            left, right = origin.x() + left, origin.x() + right
+            if ink.origin == "accepted":
+                solid.append(QRectF(left, y - RULE_PX / 2, max(0.5, right - left - RULE_GAP_PX), RULE_PX))
+            elif right > left:
+                dotted.append(QLineF(left + DOT_PX / 2 + 0.1, y, right - 0.5, y))
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.color("accepted_line"))
+    painter.drawRects(solid)
+    painter.setPen(dots(theme.color("bonus_line")))
+    painter.drawLines(dotted)
+
+
+def dots(color: QColor) -> QPen:
+    """Round dots 3.6 px apart: dashes of no length with round caps. Dash lengths count in pen widths."""
+    pen = QPen(color, DOT_PX)
+    pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+    pen.setDashPattern([0.01, DOT_PITCH_PX / DOT_PX - 0.01])
+    return pen
+
+
+def _ends(layout: PieceLayout, line: VisualLine, start: int, end: int) -> tuple[float, float]:
+    """The left and right edges of [start, end) on `line`, without spaces where the line wraps."""
+    low, high = max(start, line.start), min(end, line.end)
+    text = layout.text
+    while high > low and high < end and text[high - 1].isspace():
+        high -= 1
+    while low < high and low > start and text[low].isspace():
+        low += 1
+    if low >= high:
+        return 0.0, 0.0
+    left, right = line.x_at(low), line.x_at(high)
+    return min(left, right), max(left, right)
+
+
+def _fragment(layout: PieceLayout, line: VisualLine, run: Run, origin: QPointF) -> _Fragment | None:
+    left, right = _ends(layout, line, run.start, run.end)
+    if right <= left:
+        return None
+    measures = layout.style.tint
+    square_left = run.joined_left and run.start >= line.start
+    square_right = run.joined_right and run.end <= line.end
+    left += _JOIN_PX if square_left else -measures.overhang
+    right += 0 if square_right else measures.overhang
+    top = origin.y() + line.baseline - measures.top
+    rect = QRectF(origin.x() + left, top, right - left, measures.height)
+    return _Fragment(run, rect, square_left, square_right)
+
+
+def _fill(painter: QPainter, fragment: _Fragment, radius: float, color: QColor) -> None:
+    painter.setBrush(color)
+    if fragment.square_left or fragment.square_right:
+        painter.drawPath(_shape(fragment.rect, radius, fragment.square_left, fragment.square_right))
+    else:
+        painter.drawRoundedRect(fragment.rect, radius, radius)
+
+
+def _outline(painter: QPainter, fragment: _Fragment, radius: float, theme: Theme) -> None:
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(theme.color("accepted_line"), 1))
+    rect = fragment.rect.adjusted(-0.5, -0.5, 0.5, 0.5)
+    painter.drawPath(_shape(rect, radius + 0.5, fragment.square_left, fragment.square_right))
+
+
+def _paint_pointed(
+    painter: QPainter,
+    layout: PieceLayout,
+    line: VisualLine,
+    inks: InkTable,
+    origin: QPointF,
+    theme: Theme,
+    pointed: Pointed,
+) -> None:
+    """The pointed token takes the hover tint, inside its run's shape; a normal one a grey one."""
+    measures = layout.style.tint
+    for number in inks.numbers_of(pointed.token):
+        ink = inks.inks[number]
+        if ink.start >= line.end or ink.end <= line.start:
+            continue
+        left, right = _ends(layout, line, ink.start, ink.end)
+        if right <= left:
+            continue
+        top = origin.y() + line.baseline - measures.top
+        rect = QRectF(origin.x() + left, top, right - left, measures.height)
+        if ink.origin == "normal":
+            painter.setBrush(theme.color("fill2"))
+            painter.drawRoundedRect(rect, measures.radius, measures.radius)
+            continue
+        run = inks.run_of(number)
+        fragment = _fragment(layout, line, run, origin) if run else None
+        if fragment:
+            if ink.start == fragment.run.start:
+                rect.setLeft(fragment.rect.left())
+            if ink.end == fragment.run.end:
+                rect.setRight(fragment.rect.right())
+            path = QPainterPath()
+            path.addRect(rect)
+            shape = _shape(fragment.rect, measures.radius, fragment.square_left, fragment.square_right)
+            painter.setBrush(theme.color(f"{ink.origin}_hover"))
+            painter.drawPath(path.intersected(shape))
+
+
+def _shape(rect: QRectF, radius: float, square_left: bool, square_right: bool) -> QPainterPath:
+    """`rect` with round corners except on the square sides."""
+    radius = min(radius, rect.width() / 2)
+    left, right = 0.0 if square_left else radius, 0.0 if square_right else radius
+    path = QPainterPath(QPointF(rect.left() + left, rect.top()))
+    path.lineTo(rect.right() - right, rect.top())
+    if right:
+        path.arcTo(rect.right() - 2 * right, rect.top(), 2 * right, 2 * right, 90, -90)
+    path.lineTo(rect.right(), rect.bottom() - right)
+    if right:
+        path.arcTo(rect.right() - 2 * right, rect.bottom() - 2 * right, 2 * right, 2 * right, 0, -90)
+    path.lineTo(rect.left() + left, rect.bottom())
+    if left:
+        path.arcTo(rect.left(), rect.bottom() - 2 * left, 2 * left, 2 * left, 270, -90)
+    path.lineTo(rect.left(), rect.top() + left)
+    if left:
+        path.arcTo(rect.left(), rect.top(), 2 * left, 2 * left, 180, -90)
+    path.closeSubpath()
+    return path

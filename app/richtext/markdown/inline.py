@@ -1,0 +1,189 @@
+"""Inline Markdown with its source: visible characters, where each came from, and their styles. No Qt.
+
+The parser says what an inline run means but not where its parts were written. Its parts come in
+source order, so each is found again by reading on from the end of the one before: delimiters are
+stepped over where they stand, text is matched as written, escapes and entities by the markup the
+parser kept. What cannot be matched keeps the place reading had come to, so that every visible
+character still belongs to some token.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from app.richtext.markdown.latex import legible
+from app.richtext.markdown.links import bare_links
+from app.richtext.markdown.piece import Style, Styled
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token as Node
+
+_DELIMITERS: dict[str, Style] = {"strong": "bold", "em": "italic", "s": "strike", "link": "link"}
+
+
+class InlineText(Struct, frozen=True):
+    """`origins[i]` is the offset into the inline content of the visible character i."""
+
+    text: str
+    origins: tuple[int, ...]
+    styles: tuple[Styled, ...]
+
+
+def align_inline(content: str, children: Sequence[Node]) -> InlineText:
+    """The visible form of `children`, the parser's parts of `content`."""
+    reader = _Reader(content)
+    for node in children:
+        reader.take(node)
+    return InlineText("".join(reader.shown), tuple(reader.origins), tuple(reader.styles))
+
+
+class _Reader:
+    def __init__(self, content: str) -> None:
+        self.content = content
+        self.at = 0
+        self.shown: list[str] = []
+        self.origins: list[int] = []
+        self.styles: list[Styled] = []
+        self._open: list[tuple[Style, int, str]] = []
+        self._inside: Counter[Style] = Counter()  # how many of each are open
+
+    def take(self, node: Node) -> None:
+        kind, _, edge = node.type.rpartition("_")
+        if edge in ("open", "close") and kind in _DELIMITERS:
+            self._delimiter(node, _DELIMITERS[kind], edge == "open")
+        elif node.type in ("softbreak", "hardbreak"):
+            self._break()
+        elif node.type == "code_inline":
+            self._code(node)
+        elif node.type == "image":
+            self._image(node)
+        elif node.type == "text_special":
+            self._special(node)
+        elif node.type == "math":
+            self._math(node)
+        elif node.content:
+            self._text(node.content)
+
+    def _show(self, text: str, origins: Sequence[int]) -> None:
+        self.shown.append(text)
+        self.origins.extend(origins)
+
+    def _text(self, text: str) -> None:
+        found = self.content.find(text, self.at)
+        if found < 0:
+            # An automatic link is shown with its address tidied: match what is still alike.
+            self._loosely(text)
+            return
+        if not self._inside["link"]:
+            start = len(self.origins)
+            for low, high in bare_links(text):
+                self.styles.append(Styled(start + low, start + high, "link", text[low:high]))
+        self._show(text, range(found, found + len(text)))
+        self.at = found + len(text)
+
+    def _math(self, node: Node) -> None:
+        """A formula: its marks are stepped over, its inside is shown as Unicode."""
+        opening = self.content.find(node.markup + node.content, self.at)
+        inner = max(opening, self.at) + len(node.markup)
+        text, places = legible(node.content)
+        self._show(text, [inner + place for place in places])
+        self.at = inner + len(node.content) + len(node.info)
+
+    def _loosely(self, text: str) -> None:
+        for character in text:
+            found = self.content.find(character, self.at)
+            if 0 <= found - self.at <= 8:
+                self.at = found
+                self._show(character, (found,))
+                self.at += 1
+            else:
+                self._show(character, (max(0, min(self.at, len(self.content) - 1)),))
+
+    def _special(self, node: Node) -> None:
+        """An escape or an entity: one mark in the source, other characters to see."""
+        found = self.content.find(node.markup, self.at)
+        if found < 0:
+            self._text(node.content)
+            return
+        # The backslash of an escape is hidden; the character behind it is what is seen.
+        place = found + 1 if node.info == "escape" else found
+        self._show(node.content, (place,) * len(node.content))
+        self.at = found + len(node.markup)
+
+    def _break(self) -> None:
+        found = self.content.find("\n", self.at)
+        self.at = found if found >= 0 else self.at
+        self._show("\n", (min(self.at, len(self.content) - 1),))
+        self.at += 1
+
+    def _code(self, node: Node) -> None:
+        opening = self.content.find(node.markup, self.at)
+        inner = max(opening, 0) + len(node.markup)
+        raw = self.content[inner : inner + len(node.content)].replace("\n", " ")
+        if raw != node.content:  # one space on each side was taken off
+            inner += 1
+        start = len(self.origins)
+        self._show(node.content, range(inner, inner + len(node.content)))
+        self.styles.append(Styled(start, len(self.origins), "code"))
+        closing = self.content.find(node.markup, inner + len(node.content))
+        self.at = (closing if closing >= 0 else inner + len(node.content)) + len(node.markup)
+
+    def _image(self, node: Node) -> None:
+        """Images are never fetched: their description stands for them."""
+        start = len(self.origins)
+        self.at = max(self.at, self.content.find("![", self.at) + 2)
+        for child in node.children or ():
+            self.take(child)
+        self.styles.append(Styled(start, len(self.origins), "link", str(node.attrGet("src") or "")))
+        self._skip_target()
+
+    def _delimiter(self, node: Node, style: Style, opening: bool) -> None:
+        mark = node.markup if node.markup not in ("", "linkify") else "["
+        if opening:
+            if style == "link":
+                mark = "<" if node.markup == "autolink" else "["
+            found = self.content.find(mark, self.at)
+            self.at = found + len(mark) if found >= 0 else self.at
+            self._inside[style] += 1
+            self._open.append((style, len(self.origins), str(node.attrGet("href") or "")))
+            return
+        if style == "link":
+            if node.markup == "autolink":
+                self.at = max(self.at, self.content.find(">", self.at) + 1)
+            else:
+                self._skip_target()
+        else:
+            found = self.content.find(node.markup, self.at)
+            self.at = found + len(node.markup) if found >= 0 else self.at
+        if self._open:
+            opened, start, target = self._open.pop()
+            self._inside[opened] -= 1
+            # Bold in bold is bold: thousands of them would be as many formats over the same words.
+            if start < len(self.origins) and not self._inside[opened]:
+                self.styles.append(Styled(start, len(self.origins), style, target))
+
+    def _skip_target(self) -> None:
+        """Step over `](address "title")`."""
+        content, at = self.content, self.content.find("](", self.at)
+        if at < 0:
+            return
+        at += 2
+        depth, quote = 1, ""
+        while at < len(content) and depth:
+            character = content[at]
+            if character == "\\":
+                at += 1
+            elif quote:
+                quote = "" if character == quote else quote
+            elif character == "<" and content[at - 1] in "( \n":
+                quote = ">"
+            elif character in "\"'" and content[at - 1] in " \n":
+                quote = character
+            else:
+                depth += {"(": 1, ")": -1}.get(character, 0)
+            at += 1
+        self.at = at

@@ -1,0 +1,371 @@
+"""Markdown: one closed block of an answer as pieces, every visible character with its source. No Qt.
+
+Paragraphs, headings, lists, quotes, fenced and indented code, tables and rules; inline bold,
+italic, struck, code, links and formulas. Line breaks stay where the model wrote them. HTML and link
+definitions are text: nothing the model wrote is hidden except syntax that has been carried out,
+and nothing is ever fetched. What is deeper or larger than anybody writes stands as it was written.
+
+A block that is still being written is read with `read_open`, which says from where the next reading
+may go on, so that the two hundredth item of a list costs what the second one did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.richtext.markdown.blocks import open_code
+from app.richtext.markdown.inline import InlineText, align_inline
+from app.richtext.markdown.links import may_open
+from app.richtext.markdown.math_rules import add_math, add_paragraph, open_formula
+from app.richtext.markdown.piece import Align, Cell, Piece, PieceKind, Styled, open_code_piece, plain_piece
+from app.richtext.markdown.spans import Segment, segments_of
+from app.richtext.markdown.unshown import report
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.token import Token as Node
+
+_BULLET = "•"
+# A quote is one level, a list two. What is deeper the parser would leave out.
+_DEEPEST = 18
+_LONGEST = 50_000  # characters of a block that is read as Markdown
+_MOST_CELLS = 4_000  # of a table
+_MOST_COLUMNS = 100
+# What a block begins with that nothing before it in the same container can change any more.
+_BEGINNINGS = ("list_item_open", "paragraph_open", "heading_open", "table_open", "fence", "code_block", "hr")
+_MARK = re.compile(r"[ \t]*(?:>|([-*+]|\d{1,9}[.)])(?=[ \t]|$))")
+
+
+class OpenBlock(Struct, frozen=True):
+    """What a block that is still being written reads as so far.
+
+    The first `certain` of `pieces` stay as they are, whatever comes. The others are read again from
+    `start` on, behind the lines `before`, which stand for the lists that are open there.
+    """
+
+    pieces: tuple[Piece, ...]
+    certain: int
+    start: int
+    before: str
+
+
+def parse_block(source: str, start: int, end: int, before: str = "") -> tuple[Piece, ...]:
+    """The pieces of the source range [start, end), which is one closed block. Offsets are absolute.
+
+    `before`, if only the end of it is to be read: what `read_open` said.
+    """
+    return read_open(source, start, end, before).pieces
+
+
+def read_open(source: str, start: int, end: int, before: str = "") -> OpenBlock:
+    """The pieces of the source range [start, end), and from where more of it can be read on."""
+    if end - start > _LONGEST:
+        return OpenBlock((_large(source, start, end),), 0, start, before)
+    try:
+        return _read(source, start, end, before)
+    except Exception as error:
+        report("A block of Markdown", error)
+        return OpenBlock((plain_piece(source, start, end),), 0, start, before)
+
+
+def _read(source: str, start: int, end: int, before: str) -> OpenBlock:
+    text = source[start:end]
+    # The parser normalises line ends itself, by length; doing it here keeps offsets alike.
+    shown = before + text.replace("\r\n", " \n").replace("\r", "\n").replace("\0", "\ufffd")
+    walk = _Walk(shown, start - len(before))
+    # The lines of `before`, and the one with which something begins that may turn out otherwise.
+    first, last = before.count("\n"), shown.count("\n")
+    formula = open_formula(shown)
+    last = last if formula is None else min(last, formula + 1)
+    reached, certain, context = first, 0, ""
+    skipped: int | None = None
+    items: list[int] = []
+    deepest = 0
+    for node in _parser().parse(shown):
+        deepest = max(deepest, node.level)
+        if node.type in _BEGINNINGS and node.map:
+            line = node.map[0]
+            if skipped is None and line >= first:
+                skipped = len(walk.pieces)
+            # Behind a marker that is not shown yet the marker would be lost.
+            if reached < line < last and not walk.marker:
+                reached, certain = line, len(walk.pieces)
+                context = "".join(_emptied(walk.line(item), n) for item, n in Counter(items).items())
+            if node.type == "list_item_open":
+                items.append(line)
+        walk.take(node)
+        if node.type == "list_item_close":
+            items.pop()
+    skipped = len(walk.pieces) if skipped is None else skipped
+    pieces = tuple(walk.pieces[skipped:])
+    # So deep a place cannot be gone on from: a line more or less around it makes it another.
+    if reached == first or deepest >= _DEEPEST:
+        return OpenBlock(pieces, 0, start, before)
+    return OpenBlock(pieces, certain - skipped, walk.place_of(reached), context)
+
+
+def _large(source: str, start: int, end: int) -> Piece:
+    """A block that is too long to be read: fenced code as such, anything else as it was written."""
+    code = open_code(source, start)
+    if code is None:
+        return plain_piece(source, start, end)
+    shown_end = start + len(source[start:end].rstrip("\r\n"))
+    return replace(open_code_piece(source, start, code.body, shown_end, code.language), source_end=end)
+
+
+def _emptied(line: str, items: int) -> str:
+    """`line` up to its mark that begins so many list items, and a heading without words behind it.
+
+    What follows stands in the items as it did, and unlike a paragraph a heading takes nothing in.
+    """
+    at = 0
+    while items and (mark := _MARK.match(line, at)):
+        items -= mark.group(1) is not None
+        at = mark.end()
+    behind = len(line) - len(line[at:].lstrip(" \t"))
+    columns = len(line[:behind].expandtabs(4)) - len(line[:at].expandtabs(4))
+    # More than four spaces are one space and an indented code block; none, an item that begins below.
+    return f"{line[:behind] if 1 <= columns <= 4 and line[behind:] else line[:at] + ' '}#\n"
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # takes a moment, and a window without an answer needs none
+
+    parser = MarkdownIt("commonmark", {"html": False})
+    parser.enable(["table", "strikethrough"])
+    # `text_join` would merge escapes into the text around them, and their source would be lost.
+    parser.disable(["text_join", "reference", "html_block", "html_inline"])
+    # What may not be opened is no link: it stays as the model wrote it, address and all.
+    parser.validateLink = may_open  # type: ignore[method-assign,assignment]
+    add_math(parser)
+    names: list[str] = parser.block.ruler.get_active_rules()
+    parser.block.ruler.before(names[0], "deep", _deep)
+    return parser
+
+
+def _deep(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    """In so many quotes and lists, lines up to an empty one are a paragraph, whatever they begin with."""
+    if state.level < _DEEPEST or silent:
+        return False
+    last = start_line + 1
+    while last < end_line and not state.isEmpty(last) and not 0 <= state.sCount[last] < state.blkIndent:
+        last += 1
+    add_paragraph(state, start_line, last)
+    return True
+
+
+@dataclass
+class _List:
+    ordered: bool
+
+
+@dataclass
+class _Walk:
+    """Goes through the parser's flat list of nodes and collects pieces."""
+
+    text: str
+    offset: int
+    pieces: list[Piece] = field(default_factory=list)
+    lists: list[_List] = field(default_factory=list)
+    quotes: int = 0
+    level: int = 0
+    marker: str = ""
+    rows: list[list[tuple[InlineText, list[int]]]] = field(default_factory=list)
+    in_table: bool = False
+    cells: int = 0
+    aligns: list[Align] = field(default_factory=list)
+    table_map: list[int] | None = None
+
+    def __post_init__(self) -> None:
+        self.line_starts = [0]
+        for place, character in enumerate(self.text):
+            if character == "\n":
+                self.line_starts.append(place + 1)
+
+    def take(self, node: Node) -> None:
+        match node.type:
+            case "ordered_list_open" | "bullet_list_open":
+                self._flush_marker(node)
+                self.lists.append(_List(node.type == "ordered_list_open"))
+            case "ordered_list_close" | "bullet_list_close":
+                self.lists.pop()
+            case "list_item_open":
+                self._flush_marker(node)
+                self.marker = f"{node.info}{node.markup}" if self.lists[-1].ordered else _BULLET
+            case "list_item_close":
+                self._flush_marker(node)
+            case "blockquote_open":
+                self.quotes += 1
+            case "blockquote_close":
+                self.quotes -= 1
+            case "heading_open":
+                self.level = int(node.tag[1:])
+            case "heading_close":
+                self.level = 0
+            case "fence" | "code_block":
+                self._code(node)
+            case "hr":
+                self._add("rule", "", (), (), node.map)
+            case "table_open":
+                self.in_table, self.table_map, self.rows, self.aligns = True, node.map, [], []
+                self.cells = 0
+            case "th_open":
+                style = str(node.attrGet("style") or "")
+                self.aligns.append("right" if "right" in style else "center" if "center" in style else "left")
+            case "tr_open":
+                self.rows.append([])
+            case "table_close":
+                self.in_table = False
+                self._table()
+            case "inline":
+                self._inline(node)
+
+    def _flush_marker(self, node: Node) -> None:
+        if self.marker:
+            self._add("text", "", (), (), node.map)
+
+    def _add(
+        self,
+        kind: PieceKind,
+        text: str,
+        segments: tuple[Segment, ...],
+        styles: tuple[Styled, ...],
+        lines: Sequence[int] | None,
+        language: str = "",
+        cells: tuple[Cell, ...] = (),
+    ) -> None:
+        first, last = lines or (0, 0)
+        self.pieces.append(
+            Piece(
+                kind,
+                text,
+                segments,
+                self.offset + self._line_start(first),
+                self.offset + self._line_start(last),
+                styles,
+                self.level,
+                self.marker,
+                len(self.lists),
+                self.quotes,
+                language,
+                cells,
+                tuple(self.aligns) if cells else (),
+            )
+        )
+        self.marker = ""
+
+    def place_of(self, line: int) -> int:
+        """Where that line begins in the source."""
+        return self.offset + self._line_start(line)
+
+    def _line_start(self, line: int) -> int:
+        return self.line_starts[line] if line < len(self.line_starts) else len(self.text)
+
+    def line(self, line: int) -> str:
+        """That line's text."""
+        return self.text[self._line_start(line) : self._line_start(line + 1)].rstrip("\n")
+
+    def _places(self, content: str, first_line: int) -> list[int]:
+        """Block offsets of the characters of `content`, whose lines stand at the end of source lines."""
+        places: list[int] = []
+        for number, line in enumerate(content.split("\n")):
+            source = self.line(first_line + number)
+            begin = self._line_start(first_line + number)
+            wanted = line.rstrip()
+            at = source.rfind(wanted) if wanted else len(source.rstrip())
+            if at < 0:  # tabs were expanded: keep to the end of the line
+                at = len(source) - len(line)
+            stop = begin + max(0, len(source))
+            # Several spaces that stand for one tab are where it is.
+            places += [begin] * min(len(line), max(0, -at))
+            # Thousands of characters of a paragraph, while it closes: no call for each of them.
+            places += range(begin + max(0, at), min(begin + at + len(line), stop))
+            places += [stop] * (at + len(line) - max(0, len(source)))
+            places.append(stop)
+        places.pop()
+        return places
+
+    def _inline(self, node: Node) -> None:
+        first = node.map[0] if node.map else 0
+        if self.in_table:
+            self.cells += 1
+            if self.cells > _MOST_CELLS:
+                return
+            cell = align_inline(node.content, node.children or ())
+            self.rows[-1].append((cell, self._cell_places(node.content, first)))
+            return
+        inline = align_inline(node.content, node.children or ())
+        places = self._places(node.content, first)
+        places += places[-1:] * (max(inline.origins, default=0) + 1 - len(places))
+        origins = [self.offset + places[origin] for origin in inline.origins]
+        kind: PieceKind = "heading" if self.level else "text"
+        self._add(kind, inline.text, segments_of(origins), inline.styles, node.map)
+
+    def _as_written(self, lines: Sequence[int]) -> None:
+        """Those lines, whatever they mean."""
+        first, last = self._line_start(lines[0]), self._line_start(lines[1])
+        content = self.text[first:last].rstrip("\n")
+        self._add(
+            "text",
+            content,
+            segments_of(range(self.offset + first, self.offset + first + len(content))),
+            (),
+            lines,
+        )
+
+    def _code(self, node: Node) -> None:
+        first, last = node.map or (0, 0)
+        content = node.content.removesuffix("\n")
+        places = self._places(content, first + 1 if node.type == "fence" else first)
+        segments = segments_of(self.offset + place for place in places)
+        words = node.info.split()
+        self._add("code", content, segments, (), (first, last), words[0] if words else "")
+
+    def _cell_places(self, content: str, line: int) -> list[int]:
+        """Block offsets of a table cell's characters; a pipe in a cell is written with a backslash."""
+        row, source, begin = self.rows[-1], self.line(line), self._line_start(line)
+        at = row[-1][1][-1] + 1 - begin if row and row[-1][1] else 0
+        places: list[int] = []
+        for character in content:
+            found = source.find(character, at)
+            at = found if found >= 0 else min(at, max(0, len(source) - 1))
+            places.append(begin + at)
+            at += 1
+        return places
+
+    def _table(self) -> None:
+        """All rows in one text, as a spreadsheet takes them: tabs between cells, a line a row."""
+        if self.cells > _MOST_CELLS or len(self.aligns) > _MOST_COLUMNS:
+            self._as_written(self.table_map or (0, 0))
+            return
+        text: list[str] = []
+        origins: list[int] = []
+        styles: list[Styled] = []
+        cells: list[Cell] = []
+        for row, filled in enumerate(self.rows):
+            for column, (cell, places) in enumerate(filled):
+                start = len(origins)
+                styles += [replace(s, start=s.start + start, end=s.end + start) for s in cell.styles]
+                text.append(cell.text)
+                origins += [self.offset + places[o] if o < len(places) else -1 for o in cell.origins]
+                cells.append(Cell(row, column, start, len(origins)))
+                if row == 0:
+                    styles.append(Styled(start, len(origins), "bold"))
+                if column + 1 < len(filled):
+                    text.append("\t")
+                    origins.append(-1)
+            if row + 1 < len(self.rows):
+                text.append("\n")
+                origins.append(-1)
+        shown, segments = "".join(text), segments_of(origins)
+        self._add("table", shown, segments, tuple(styles), self.table_map, cells=tuple(cells))

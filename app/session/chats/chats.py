@@ -1,0 +1,155 @@
+"""Chats: which chat is open, what is listed, and the conversations that are in use.
+
+All chats are known by their summaries; conversations come from a shelf when they are opened and
+go back to it with every change. Only the latest few are held. Ids of chats and turns are made
+here and are unique for ever. A chat without a question is not listed: the window always has one
+such chat to start from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from app.session.chats.conversation import Conversation
+from app.session.chats.shelf import Hit, MemoryShelf, Shelf, Summary, summary_of
+from app.session.chats.strings import UNFINISHED_NOTE
+
+# A chat of 60,000 tokens takes about 15 MB: the open one, the running one, and a few to go back to.
+_HELD = 4
+
+
+def utc_now() -> datetime:
+    """With its timezone, so that a stored time stays true elsewhere."""
+    return datetime.now(UTC)
+
+
+class Chats:
+    """`now` gives the time a chat is created at; `open_id` is the chat to begin with, if it is there."""
+
+    def __init__(
+        self, now: Callable[[], datetime] = utc_now, shelf: Shelf | None = None, open_id: str = ""
+    ) -> None:
+        self.now = now
+        self._shelf: Shelf = shelf or MemoryShelf()
+        self._summaries = {summary.id: summary for summary in self._shelf.summaries()}
+        self._held: dict[str, Conversation] = {}
+        self._open_id = ""
+        known = self._summaries.get(open_id)
+        if known and not known.deleted:
+            self.select(open_id)
+        else:
+            self.start()
+
+    @property
+    def open(self) -> Conversation:
+        """The chat that is shown."""
+        return self.get(self._open_id)
+
+    def listed(self) -> tuple[Summary, ...]:
+        """The chats that have a question, newest first."""
+        living = [each for each in reversed(self._summaries.values()) if each.turns and not each.deleted]
+        return tuple(sorted(living, key=lambda each: each.when.timestamp(), reverse=True))
+
+    def deleted(self) -> tuple[Summary, ...]:
+        """The chats whose deletion can be undone."""
+        return tuple(each for each in self._summaries.values() if each.deleted)
+
+    def summary(self, chat_id: str) -> Summary:
+        """What is known of a chat without opening it. Raises `KeyError`."""
+        return self._summaries[chat_id]
+
+    def get(self, chat_id: str) -> Conversation:
+        """The chat called `chat_id`. Raises `KeyError`."""
+        chat = self._held.pop(chat_id, None) or self._fetch(chat_id)
+        self._held[chat_id] = chat  # the latest used is the last
+        return chat
+
+    def keep(self, chat: Conversation) -> None:
+        """Replace the chat of the same id, here and on the shelf."""
+        self._held.pop(chat.id, None)
+        self._held[chat.id] = chat
+        if not chat.is_blank or chat.id in self._summaries:
+            self._summaries[chat.id] = summary_of(chat)
+            self._shelf.save(chat)
+        self._let_go()
+
+    def select(self, chat_id: str) -> Conversation:
+        """Open the chat called `chat_id`. Raises `KeyError`."""
+        chat = self.get(chat_id)
+        self._open_id = chat_id
+        self._let_go()
+        return chat
+
+    def start(self) -> Conversation:
+        """Open a new chat. An unused one, with what is written in it, is used again."""
+        unused = [each.id for each in self._summaries.values() if not each.turns and not each.deleted]
+        unused += [chat.id for chat in self._held.values() if not chat.turns and not chat.deleted]
+        chat = self.get(unused[0]) if unused else Conversation(uuid4().hex, self.now())
+        self._open_id = chat.id
+        self.keep(replace(chat, created=self.now(), turns=(), context_used_tokens=0))
+        return self.open
+
+    def branch(self, turn_id: str, name: str = "") -> Conversation:
+        """Open a new chat that begins as the open one did, up to and including `turn_id`.
+
+        It has the same settings of its own. Raises `KeyError` if there is no such turn.
+        """
+        chat = self.open
+        turns = chat.upto(turn_id)
+        finished = turns[-1].answer.finished
+        used_tokens = finished.stats.context_used_tokens if finished else 0
+        branch = Conversation(
+            uuid4().hex, self.now(), turns, used_tokens, name=name, overrides=chat.overrides
+        )
+        self._open_id = branch.id
+        self.keep(branch)
+        return branch
+
+    def refresh(self) -> None:
+        """Ask the shelf anew which chats there are: it found damage, or was repaired."""
+        held = {chat_id: summary_of(chat) for chat_id, chat in self._held.items() if not chat.is_blank}
+        self._summaries = {each.id: each for each in self._shelf.summaries()} | held
+
+    def add(self, chat: Conversation) -> Conversation:
+        """Take in a chat from elsewhere. If its id is taken by another chat it gets a new one."""
+        if chat.id in self._summaries or chat.id in self._held:
+            chat = replace(chat, id=uuid4().hex)
+        self.keep(chat)
+        return chat
+
+    def purge(self, chat_id: str) -> None:
+        """The chat goes for good. The open one is not purged: select another first."""
+        self._summaries.pop(chat_id, None)
+        self._held.pop(chat_id, None)
+        self._shelf.purge(chat_id)
+
+    def search(self, query: str) -> Sequence[Hit]:
+        """The chats that match, best first; those with a question only."""
+        return [hit for hit in self._shelf.search(query) if self._is_listed(hit.chat_id)]
+
+    def new_turn_id(self) -> str:
+        """An id that no turn and no request had before."""
+        return uuid4().hex
+
+    def _is_listed(self, chat_id: str) -> bool:
+        summary = self._summaries.get(chat_id)
+        return summary is not None and summary.turns > 0 and not summary.deleted
+
+    def _fetch(self, chat_id: str) -> Conversation:
+        # An answer that is being written is held; one from the shelf was cut off by an end.
+        return self._shelf.load(chat_id).settled(UNFINISHED_NOTE)
+
+    def _let_go(self) -> None:
+        """Forget conversations that the shelf can give again."""
+        for chat_id in list(self._held)[:-_HELD]:
+            turns = self._held[chat_id].turns
+            if (
+                chat_id != self._open_id
+                and chat_id in self._summaries
+                and (not turns or turns[-1].answer.over)
+            ):
+                del self._held[chat_id]

@@ -1,0 +1,1 @@
+"""A sweep of the Lab and the figures of its charts. Pure."""

@@ -1,0 +1,1 @@
+"""A race and its replay. Pure."""

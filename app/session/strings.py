@@ -1,0 +1,9 @@
+"""Words that several rooms of the window share."""
+
+from __future__ import annotations
+
+APP_NAME = "Draftlight"
+
+
+def tokens(count: int) -> str:
+    return f"{count:,} token" if count == 1 else f"{count:,} tokens"

@@ -1,0 +1,68 @@
+"""What is known of the worker and the turn that runs over it: one frozen `Link`, and the `Step` to the next.
+
+`turn.py` has the rules by which the one becomes the other.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from msgspec import Struct
+
+from app.session.turn.effects import Effect
+from core.events import ModelInfo
+
+
+class Phase(Enum):
+    """Where the worker and its one turn are. `closed` is final."""
+
+    STARTING = "starting"
+    LOADING = "loading"
+    NO_MODEL = "no_model"
+    READY = "ready"
+    READING = "reading"
+    WRITING = "writing"
+    STOPPING = "stopping"
+    DEAD = "dead"
+    CLOSED = "closed"
+
+
+class Running(Struct, frozen=True):
+    """The turn that is being answered, and how many of its tokens were heard."""
+
+    request: str
+    tokens: int = 0
+
+
+class Link(Struct, frozen=True):
+    """`model` is what to load after each start; while another is loading, `before` is the one to go
+    back to if that fails (empty if none was loaded). `running` is set while reading, writing or stopping.
+
+    `quiet` is True from a silence or a stuck main thread until the worker moves again.
+    `complaint` is the last failure that belonged to no request: the likely reason of a death.
+    """
+
+    model: str
+    phase: Phase = Phase.STARTING
+    info: ModelInfo | None = None
+    running: Running | None = None
+    quiet: bool = False
+    complaint: str = ""
+    before: str = ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is under way."""
+        return self.running is not None
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a process to talk to."""
+        return self.phase not in (Phase.DEAD, Phase.CLOSED)
+
+
+class Step(Struct, frozen=True):
+    """What one input leads to."""
+
+    link: Link
+    effects: tuple[Effect, ...] = ()

@@ -1,0 +1,361 @@
+"""The link to the worker and the turn that runs over it, as one pure state machine.
+
+Theory of operation. A window has one worker, and a worker answers one request at a time, so
+both lives fit into one `Phase`:
+
+    starting ─hello→ loading ─model_loaded→ ready ─submit→ reading ─token→ writing
+                        │                     ↑               │  stop         │ stop
+                        └─failed→ no_model    │               └──→ stopping ←─┘
+                                              └── finished | failed ──┘
+    any of them ─exited→ dead ─restart→ starting           any ─close→ closed
+
+`advance(link, input)` takes what was heard from the worker (events, `WorkerExited`,
+`WorkerSilent`, `BadLine`) or what the person wants (intents) and returns the new state with
+the effects to carry out, in order. It performs nothing itself: no Qt, clock, thread or I/O.
+
+What may happen when is data: `RULES` maps the type of an input to the phases that accept it.
+An input that is not accepted changes nothing. Whose fault it is depends on who sent it:
+`WindowMistake` for an intent (our bug), `WorkerMistake` for an event (the worker's). Death of
+the worker is neither: it is accepted everywhere, and whatever was written so far is kept.
+
+It does not know chats, widgets or the words that are shown; `trouble.py` has those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from app.session.turn.beside import FAILED, HEARD
+from app.session.turn.effects import (
+    AnswerBegun,
+    AnswerCutOff,
+    AnswerFailed,
+    AnswerFinished,
+    Counted,
+    Effect,
+    GaugesHeard,
+    LoadFailed,
+    LoadStarted,
+    MapHeard,
+    MemoryHeard,
+    ModelGone,
+    ModelReady,
+    ReadingHeard,
+    RestartWorker,
+    Send,
+    SilenceBroken,
+    TablesHeard,
+    TablesWarned,
+    TokenHeard,
+    TroubleHeard,
+    WindowMistake,
+    WorkerDied,
+    WorkerMistake,
+    WorkerStuck,
+)
+from app.session.turn.intents import (
+    INTENTS,
+    AskModels,
+    AskTables,
+    Close,
+    Count,
+    Intent,
+    Load,
+    Restart,
+    SpawnFailed,
+    Stop,
+    Submit,
+    Unload,
+)
+from app.session.turn.link_state import Link, Phase, Running, Step
+from core.events import (
+    PROTOCOL,
+    Cancel,
+    CountTokens,
+    Event,
+    Failed,
+    Finished,
+    Gauges,
+    Generate,
+    Heartbeat,
+    Hello,
+    LoadModel,
+    LoadProgress,
+    ModelLoaded,
+    ModelUnloaded,
+    PrefillProgress,
+    ReadingMap,
+    TableStatus,
+    Token,
+    TokenCount,
+    UnloadModel,
+)
+from core.worker.client import BadLine, Heard, WorkerExited, WorkerSilent
+
+# A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
+# that has not moved for a minute while it should be answering is stuck.
+STUCK_S = 60.0
+
+
+Input = Heard | Intent
+
+
+# Each rule takes the type of input that it is filed under in RULES.
+Rule = Callable[[Link, Any], Step]
+
+
+def advance(link: Link, given: Input) -> Step:
+    """The state after `given`, and what to do about it. Never raises on anything heard."""
+    if link.phase is Phase.CLOSED and not isinstance(given, INTENTS):
+        return Step(link)  # a late word from a worker that is being stopped
+    phases, rule = RULES[type(given)]
+    if link.phase not in phases:
+        return _refuse(link, given, f"does not belong into the phase “{link.phase.value}”")
+    if link.quiet and not isinstance(given, INTENTS) and _is_sign_of_life(given):
+        step = rule(replace(link, quiet=False), given)
+        return Step(step.link, (SilenceBroken(), *step.effects))
+    return rule(link, given)
+
+
+# ---- rules, one an input
+
+
+def _hello(link: Link, given: Hello) -> Step:
+    if given.protocol != PROTOCOL:
+        why = f"It speaks version {given.protocol} of the protocol, this window version {PROTOCOL}."
+        return _dead(link, WorkerDied(None, link.phase.value, None, why))
+    return Step(
+        replace(link, phase=Phase.LOADING), (LoadStarted(link.model, "", None), Send(LoadModel(link.model)))
+    )
+
+
+def _load_progress(link: Link, given: LoadProgress) -> Step:
+    return Step(link, (LoadStarted(given.model, given.stage, given.fraction),))
+
+
+def _model_loaded(link: Link, given: ModelLoaded) -> Step:
+    return Step(replace(link, phase=Phase.READY, info=given.info, before=""), (ModelReady(given.info),))
+
+
+def _model_unloaded(link: Link, given: ModelUnloaded) -> Step:
+    return Step(replace(link, phase=Phase.NO_MODEL, info=None), (ModelGone(),))
+
+
+def _prefill(link: Link, given: PrefillProgress) -> Step:
+    return _of_running(link, given, given.request) or Step(
+        link, () if link.phase is Phase.STOPPING else (ReadingHeard(given),)
+    )
+
+
+def _reading_map(link: Link, given: ReadingMap) -> Step:
+    return _of_running(link, given, given.request) or Step(
+        link, () if link.phase is Phase.STOPPING else (MapHeard(given),)
+    )
+
+
+def _token(link: Link, given: Token) -> Step:
+    if refused := _of_running(link, given, given.request):
+        return refused
+    assert link.running
+    if given.position != link.running.tokens:
+        return _refuse(link, given, f"has position {given.position} where {link.running.tokens} comes next")
+    phase = Phase.STOPPING if link.phase is Phase.STOPPING else Phase.WRITING
+    running = replace(link.running, tokens=link.running.tokens + 1)
+    return Step(replace(link, phase=phase, running=running), (TokenHeard(given),))
+
+
+def _gauges(link: Link, given: Gauges) -> Step:
+    return _of_running(link, given, given.request) or Step(link, (GaugesHeard(given),))
+
+
+def _finished(link: Link, given: Finished) -> Step:
+    return _of_running(link, given, given.request) or Step(_idle(link), (AnswerFinished(given),))
+
+
+def _failed(link: Link, given: Failed) -> Step:
+    if given.command == "count_tokens":
+        return Step(link, (Counted(given.request, None),))
+    if given.command == "load_model":
+        if link.phase is not Phase.LOADING:
+            return _refuse(link, given, "answers no load")
+        phase = Phase.READY if link.info else Phase.NO_MODEL
+        after = replace(link, phase=phase, model=link.before or link.model, before="")
+        kept = link.info.name if link.info else ""
+        return Step(after, (LoadFailed(given, kept, link.model),))
+    if given.command in FAILED:
+        return Step(link, (FAILED[given.command](given),))
+    # A generate command that could not be decoded fails without its id.
+    own = given.request or (
+        link.running.request if link.running and given.command in ("", "generate") else ""
+    )
+    if link.running and own == link.running.request:
+        return Step(_idle(link), (AnswerFailed(replace(given, request=own), link.running.tokens),))
+    if not given.request:
+        return Step(replace(link, complaint=_sentence(given)), (TroubleHeard(given),))
+    return _refuse(link, given, f"answers no command that is open: {given.message}")
+
+
+def _token_count(link: Link, given: TokenCount) -> Step:
+    return Step(link, (Counted(given.request, given.tokens),))
+
+
+def _table_status(link: Link, given: TableStatus) -> Step:
+    """What people must know of the tables is said where they look; all of it to who shows tables."""
+    warned = (TablesWarned(given),) if given.notes else ()
+    return Step(link, (TablesHeard(given), *warned))
+
+
+def _beside(link: Link, given: Event) -> Step:
+    return Step(link, (HEARD[type(given)](given),))
+
+
+def _heartbeat(link: Link, given: Heartbeat) -> Step:
+    memory = MemoryHeard(given.memory_bytes, given.memory_limit_bytes)
+    if link.busy and not link.quiet and given.stalled_s >= STUCK_S:
+        return Step(replace(link, quiet=True), (memory, WorkerStuck(given.stalled_s)))
+    return Step(link, (memory,))
+
+
+def _exited(link: Link, given: WorkerExited) -> Step:
+    return _dead(link, WorkerDied(given, link.phase.value, _written(link), link.complaint))
+
+
+def _spawn_failed(link: Link, given: SpawnFailed) -> Step:
+    return _dead(link, WorkerDied(None, link.phase.value, None, _sentence(given)))
+
+
+def _silent(link: Link, given: WorkerSilent) -> Step:
+    return Step(replace(link, quiet=True), (WorkerStuck(given.seconds),))
+
+
+def _bad_line(link: Link, given: BadLine) -> Step:
+    return Step(link, (WorkerMistake(given.message),))
+
+
+def _submit(link: Link, given: Submit) -> Step:
+    running = Running(given.request)
+    return Step(
+        replace(link, phase=Phase.READING, running=running),
+        (
+            AnswerBegun(given.request),
+            Send(Generate(given.request, given.messages, given.settings, given.apart, given.begun)),
+        ),
+    )
+
+
+def _stop(link: Link, given: Stop) -> Step:
+    assert link.running
+    if link.phase is Phase.STOPPING:
+        return Step(link)
+    return Step(replace(link, phase=Phase.STOPPING), (Send(Cancel(link.running.request)),))
+
+
+def _count(link: Link, given: Count) -> Step:
+    return Step(link, (Send(CountTokens(given.request, given.text)),))
+
+
+def _ask_beside(link: Link, given: AskTables | AskModels) -> Step:
+    return Step(link, (Send(given.command),))
+
+
+def _restart(link: Link, given: Restart) -> Step:
+    return Step(Link(link.model), (*_cut_off(link), RestartWorker()))
+
+
+def _load(link: Link, given: Load) -> Step:
+    before = link.model if link.info else ""
+    return Step(
+        replace(link, phase=Phase.LOADING, model=given.model, before=before),
+        (LoadStarted(given.model, "", None), Send(LoadModel(given.model))),
+    )
+
+
+def _unload(link: Link, given: Unload) -> Step:
+    return Step(link, (Send(UnloadModel()),))
+
+
+def _close(link: Link, given: Close) -> Step:
+    return Step(Link(link.model, Phase.CLOSED, link.info), _cut_off(link))
+
+
+# ---- shared pieces
+
+
+def _idle(link: Link) -> Link:
+    return replace(link, phase=Phase.READY, running=None)
+
+
+def _dead(link: Link, died: WorkerDied) -> Step:
+    return Step(Link(link.model, Phase.DEAD, link.info), (*_cut_off(link), died))
+
+
+def _cut_off(link: Link) -> tuple[Effect, ...]:
+    return (AnswerCutOff(link.running.request, link.running.tokens),) if link.running else ()
+
+
+def _written(link: Link) -> int | None:
+    return link.running.tokens if link.running else None
+
+
+def _sentence(failed: Failed | SpawnFailed) -> str:
+    return f"{failed.message} {failed.hint}".strip()
+
+
+def _of_running(link: Link, given: Input, request: str) -> Step | None:
+    """None if `request` is the running one, else the refusal."""
+    if link.running and request == link.running.request:
+        return None
+    return _refuse(link, given, f"belongs to the request “{request}”, which is not running")
+
+
+def _is_sign_of_life(given: Input) -> bool:
+    """A heartbeat from a stuck main thread is none: only the process breathes."""
+    if isinstance(given, WorkerExited | WorkerSilent):
+        return False
+    return not (isinstance(given, Heartbeat) and given.stalled_s >= STUCK_S)
+
+
+def _refuse(link: Link, given: Input, why: str) -> Step:
+    name = type(given).__name__
+    if isinstance(given, INTENTS):
+        return Step(link, (WindowMistake(f"{name} {why}."),))
+    return Step(link, (WorkerMistake(f"{name} {why}."),))
+
+
+# ---- what may happen when
+
+_ALIVE = frozenset(Phase) - {Phase.DEAD, Phase.CLOSED}
+_SPOKEN = _ALIVE - {Phase.STARTING}
+_ANSWERING = frozenset({Phase.READING, Phase.WRITING, Phase.STOPPING})
+
+RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
+    Hello: (frozenset({Phase.STARTING}), _hello),
+    LoadProgress: (frozenset({Phase.LOADING}), _load_progress),
+    ModelLoaded: (frozenset({Phase.LOADING}), _model_loaded),
+    ModelUnloaded: (frozenset({Phase.READY, Phase.NO_MODEL}), _model_unloaded),
+    PrefillProgress: (frozenset({Phase.READING, Phase.STOPPING}), _prefill),
+    ReadingMap: (frozenset({Phase.READING, Phase.STOPPING}), _reading_map),
+    Token: (_ANSWERING, _token),
+    Gauges: (_ANSWERING, _gauges),
+    Finished: (_ANSWERING, _finished),
+    Failed: (_ALIVE, _failed),
+    TokenCount: (_SPOKEN, _token_count),
+    TableStatus: (_SPOKEN, _table_status),
+    **dict.fromkeys(HEARD, (_SPOKEN, _beside)),
+    Heartbeat: (_ALIVE, _heartbeat),
+    WorkerExited: (_ALIVE, _exited),
+    WorkerSilent: (_ALIVE, _silent),
+    BadLine: (_ALIVE, _bad_line),
+    Submit: (frozenset({Phase.READY}), _submit),
+    Stop: (_ANSWERING, _stop),
+    Count: (frozenset({Phase.READY}), _count),
+    **dict.fromkeys((AskTables, AskModels), (_SPOKEN, _ask_beside)),
+    Restart: (frozenset(Phase) - {Phase.CLOSED}, _restart),
+    Load: (frozenset({Phase.READY, Phase.NO_MODEL}), _load),
+    Unload: (frozenset({Phase.READY}), _unload),
+    SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),
+    Close: (frozenset(Phase), _close),
+}

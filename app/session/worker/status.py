@@ -1,0 +1,86 @@
+"""Status: what the window says about the worker, as one record made from the link's state.
+
+Header, composer, sidebar footer and gauges all read the same record, so they never disagree.
+Pure; words come from `app.strings`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from app.session.turn.link_state import Link, Phase
+from app.session.worker import strings
+from core.settings import Settings
+from core.settings.declaration import find
+
+
+class Status(Struct, frozen=True):
+    """`subtitle` is the header's; `reason` says why the composer is blocked."""
+
+    subtitle: str
+    composer: Literal["idle", "busy", "blocked"]
+    reason: str
+    worker_title: str
+    worker_state: str
+    level: Literal["ready", "busy", "bad", "idle"]
+    stale: bool
+
+
+class _Row(Struct, frozen=True):
+    composer: Literal["idle", "busy", "blocked"]
+    reason: str
+    state: str
+    level: Literal["ready", "busy", "bad", "idle"]
+
+
+_ROWS: dict[Phase, _Row] = {
+    Phase.STARTING: _Row("blocked", strings.BLOCKED_STARTING, strings.STARTING, "busy"),
+    Phase.LOADING: _Row("blocked", strings.BLOCKED_LOADING, strings.LOADING, "busy"),
+    Phase.NO_MODEL: _Row("blocked", strings.BLOCKED_NO_MODEL, strings.NO_MODEL, "idle"),
+    Phase.READY: _Row("idle", "", strings.READY, "ready"),
+    Phase.READING: _Row("busy", "", strings.READING, "busy"),
+    Phase.WRITING: _Row("busy", "", strings.WRITING, "busy"),
+    Phase.STOPPING: _Row("busy", "", strings.STOPPING, "busy"),
+    Phase.DEAD: _Row("blocked", strings.BLOCKED_DEAD, strings.RESTART_TO_GO_ON, "bad"),
+    Phase.CLOSED: _Row("blocked", "", strings.CLOSING, "idle"),
+}
+
+
+def status_of(
+    link: Link, settings: Settings, *, answering_elsewhere: str = "", racing: bool = False
+) -> Status:
+    """`answering_elsewhere` is the title of another chat whose answer is under way, if any.
+
+    `racing`: the answer under way is a race's.
+    """
+    row = _ROWS[link.phase]
+    composer, reason = row.composer, row.reason
+    if composer == "busy" and answering_elsewhere:
+        composer, reason = "blocked", strings.blocked_by_other_chat(answering_elsewhere)
+    elif composer == "busy" and racing:
+        composer, reason = "blocked", strings.BLOCKED_BY_RACE
+    name = link.info.name if link.info else strings.model_name(link.model)
+    dead = link.phase is Phase.DEAD
+    return Status(
+        subtitle=_subtitle(link, settings),
+        composer=composer,
+        reason=reason,
+        worker_title=strings.WORKER_STOPPED if dead else name[:1].upper() + name[1:],
+        worker_state=strings.STUCK if link.quiet else row.state,
+        level="bad" if link.quiet else row.level,
+        stale=dead,
+    )
+
+
+def _subtitle(link: Link, settings: Settings) -> str:
+    if link.phase is Phase.DEAD:
+        return strings.header_stopped(link.info.name if link.info else "")
+    if link.info is None:
+        return strings.NO_MODEL if link.phase is Phase.NO_MODEL else strings.header_loading(link.model)
+    drafter = settings.drafting.drafter
+    label = find("drafting.drafter").labels.get(drafter, drafter)
+    if not link.info.speculates:
+        return strings.header_subtitle(link.info.name, label, drafts=False)
+    return strings.header_subtitle(link.info.name, label, drafts=drafter != "off")

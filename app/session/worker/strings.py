@@ -1,0 +1,91 @@
+"""Every text of this room that a person reads."""
+
+from __future__ import annotations
+
+from app.session.strings import tokens
+
+WORKER_STOPPED = "Worker stopped"
+MODEL_NAMES = {"starter": "the starter model"}
+
+
+def header_subtitle(model: str, drafter: str, drafts: bool) -> str:
+    """Under the chat's title."""
+    return f"{model}, drafting with {drafter}" if drafts else f"{model}, drafting is off"
+
+
+def header_stopped(model: str) -> str:
+    return f"{model}, worker stopped" if model else WORKER_STOPPED
+
+
+def header_loading(model: str) -> str:
+    return f"Getting {model_name(model)} ready"
+
+
+def model_name(model: str) -> str:
+    """What to call a model that is not loaded, from how it was asked for."""
+    return MODEL_NAMES.get(model) or model.rstrip("/").rpartition("/")[2] or model
+
+
+BLOCKED_DEAD = "Sending is paused until the worker is back. Your draft is kept."
+BLOCKED_STARTING = "The worker is starting. You can write already."
+BLOCKED_LOADING = "The model is loading. You can write already."
+BLOCKED_NO_MODEL = "Sending is paused because no model is loaded. Your draft is kept."
+BLOCKED_BY_RACE = "A race is being recorded. This chat can be continued when that is done."
+
+
+def blocked_by_other_chat(title: str) -> str:
+    return f"“{title}” is being answered. This chat can be continued when that is done."
+
+
+NO_LOG = "The worker wrote nothing to its log."
+
+DIED_TITLE = "The worker stopped unexpectedly."
+DIED_LOADING_TITLE = "The worker stopped while the model was loading."
+NOT_STARTED_TITLE = "The worker could not be started."
+STUCK_TITLE = "The worker does not respond."
+MODEL_FAILED_TITLE = "The model could not be loaded."
+TEXT_IS_BACK = "Your text is back below."
+UNREADABLE_TITLE = "The worker sent something that cannot be read."
+
+
+def tables_refused(family: str) -> str:
+    return f"Not all that was learned for {family} can be used."
+
+
+def model_stays(name: str) -> str:
+    return f"{name} stays loaded."
+
+
+def ended_by_signal(name: str) -> str:
+    """SIGKILL without our doing is most often the system's answer to full memory."""
+    if name == "SIGKILL":
+        return "It was ended by signal SIGKILL, which the system also sends when memory runs out."
+    return f"It was ended by signal {name}."
+
+
+def ended_with_status(returncode: int) -> str:
+    return f"It ended by itself with status {returncode}."
+
+
+def chat_kept(tokens_written: int | None) -> str:
+    if tokens_written is None:
+        return "The chats are kept."
+    if tokens_written == 0:
+        return "The chat is kept; the answer had not begun."
+    return f"The chat is kept, with the {tokens(tokens_written)} written so far."
+
+
+def silent_for(seconds: float) -> str:
+    return f"Nothing was heard from it for {seconds:.0f} s. You can wait, or restart it; the chat is kept."
+
+
+STARTING = "Starting"
+LOADING = "Loading"
+NO_MODEL = "No model loaded"
+READY = "Ready"
+READING = "Reading"
+WRITING = "Writing"
+STOPPING = "Stopping"
+CLOSING = "Closing"
+STUCK = "Not responding"
+RESTART_TO_GO_ON = "Restart it to go on"

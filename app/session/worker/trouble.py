@@ -1,0 +1,100 @@
+"""Trouble: what a banner shows, in plain words, made from what went wrong.
+
+Words come from `app.strings`; which facts lead to which words is decided here. No Qt.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Literal
+
+from msgspec import Struct
+
+from app.session.turn.effects import WorkerDied, WorkerStuck
+from app.session.worker import strings
+from app.session.worker.families import recognised
+from core.errors import ModelNotHereError, OutOfMemoryError
+from core.events import Failed, TableStatus
+from core.settings.prefill import smaller_context
+
+# What the banner's buttons do: a new worker, loading once more, a new chat database, chats from a backup,
+# showing the tables, a smaller context, getting a model, or nothing.
+Remedy = Literal["", "restart", "load", "repair", "restore", "tables", "smaller", "download"]
+
+
+class Until(IntEnum):
+    """What ends a trouble, from what comes soonest; each ends those before it, too."""
+
+    MOVES = 0  # the stuck worker moves again
+    READY = 1  # a model is ready: so are worker and answers
+    ASKED = 2  # the next question
+    OVER = 3  # only who said it can say that it is over
+
+
+class Trouble(Struct, frozen=True):
+    """`log` is shown under Details; without lines there are no details. `smaller_tokens` is a smaller
+    context that may help, as a second way out; 0 offers none. `model` is what can be downloaded."""
+
+    title: str
+    text: str
+    remedy: Remedy = ""
+    log: tuple[str, ...] = ()
+    until: Until = Until.READY
+    smaller_tokens: int = 0
+    model: str = ""
+
+
+def of_death(died: WorkerDied, context_tokens: int = 0) -> Trouble:
+    """The worker is gone, or could not be started. `context_tokens` is what an answer may fill."""
+    if died.exited is None:
+        return Trouble(strings.NOT_STARTED_TITLE, died.message, "restart")
+    how = (
+        strings.ended_by_signal(died.exited.signal_name)
+        if died.exited.signal_name
+        else strings.ended_with_status(died.exited.returncode)
+    )
+    title = strings.DIED_LOADING_TITLE if died.phase in ("starting", "loading") else strings.DIED_TITLE
+    log = died.exited.log or (strings.NO_LOG,)
+    # What the worker said before it went is a better reason than how it went.
+    # Both may be how a system answers to full memory, and an answer in the works is what fills it.
+    full = died.exited.signal_name in ("SIGKILL", "SIGABRT") and died.tokens is not None
+    smaller_tokens = smaller_context(context_tokens) if full else 0
+    text = f"{died.message or how} {strings.chat_kept(died.tokens)}"
+    return Trouble(title, text, "restart", log, smaller_tokens=smaller_tokens)
+
+
+def of_silence(stuck: WorkerStuck) -> Trouble:
+    """The worker lives and does not move."""
+    return Trouble(strings.STUCK_TITLE, strings.silent_for(stuck.seconds), "restart", until=Until.MOVES)
+
+
+def of_failed_load(failed: Failed, kept: str = "", model: str = "") -> Trouble:
+    """No model, and why; or `kept` goes on answering."""
+    stays = strings.model_stays(kept) if kept else ""
+    if failed.code == ModelNotHereError.code:
+        return Trouble(failed.message, stays, "download", model=model)
+    text = " ".join(part for part in (failed.message, failed.hint, stays) if part)
+    return Trouble(strings.MODEL_FAILED_TITLE, text, "" if kept else "load")
+
+
+def of_failure(failed: Failed, *, text_is_back: bool = False, context_tokens: int = 0) -> Trouble:
+    """A request that failed. Faults of the worker itself offer a restart; where memory was short,
+    less than the `context_tokens` that an answer may fill."""
+    back = strings.TEXT_IS_BACK if text_is_back else ""
+    text = " ".join(part for part in (failed.hint, back) if part)
+    smaller_tokens = smaller_context(context_tokens) if failed.code == OutOfMemoryError.code else 0
+    remedy: Remedy = "" if failed.kind == "request" else "restart"
+    return Trouble(failed.message, text, remedy, smaller_tokens=smaller_tokens)
+
+
+def of_tables(status: TableStatus) -> Trouble:
+    """Saved tables that cannot be used, with the names of the files; or why nothing is saved."""
+    said = " ".join(status.notes)
+    if not status.refused:
+        return Trouble(said, "", "tables", until=Until.ASKED)
+    return Trouble(strings.tables_refused(recognised(status.family_name)), said, "tables", until=Until.ASKED)
+
+
+def of_unreadable(message: str) -> Trouble:
+    """The worker broke the protocol before it could be used."""
+    return Trouble(strings.UNREADABLE_TITLE, message, "restart")

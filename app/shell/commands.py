@@ -1,0 +1,145 @@
+"""Commands: what each action does in the chat window, and what is so in it that decides which can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.chat.transcript.finder import Finder
+from app.controllers.desk import Desk
+from app.controllers.views import Views
+from app.panels.document.finder import DocumentFinder
+from app.session.chats.reading import documents
+from app.session.turn.link_state import Link, Phase
+from app.shell.columns import Arrangement, Columns
+from app.shell.menus import focused
+from app.shell.menus.facts import Facts
+
+
+class Commands(QObject):
+    """Reaches everything through the desk, the views and the columns of the one window."""
+
+    facts_changed = Signal()  # `facts()` may be others
+
+    def __init__(self, desk: Desk, views: Views, columns: Columns, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self._views = views
+        self._columns = columns
+        self._phase = desk.link.phase
+        for told in (desk.chat_changed, desk.answer_finished, columns.arranged):
+            told.connect(self.facts_changed)
+        desk.link_changed.connect(self._follow)
+        views.side.tab_changed.connect(self.facts_changed)
+        desk.document_requested.connect(self.show_document)
+
+    def slots(self) -> dict[str, Callable[[], object]]:
+        """What is bound to the declared actions."""
+        desk, views = self._desk, self._views
+        edit = views.composer.edit
+        return {
+            "new_chat": desk.new_chat,
+            "attach": views.composer.choose_files,
+            "rename": self._rename,
+            "pin": self._pin,
+            "delete": lambda: desk.listing.delete(desk.chats.open.id),
+            "undo_delete": desk.listing.undo,
+            "export_markdown": lambda: desk.transfer.export(desk.chats.open.id, "markdown"),
+            "export_json": lambda: desk.transfer.export(desk.chats.open.id, "json"),
+            "import": desk.transfer.import_files,
+            **focused.slots(),
+            "paste_raw": edit.paste_raw,
+            "search": self._search,
+            "find": self._find,
+            "find_next": lambda: self._find_step(True),
+            "find_previous": lambda: self._find_step(False),
+            "sidebar": lambda: self._columns.show_sidebar(self._columns.arrangement.sidebar_px == 0),
+            "inspector": lambda: self._columns.show_inspector(self._columns.arrangement.inspector_px == 0),
+            "document": self._toggle_document,
+            "next_passage": lambda: self._jump(1),
+            "previous_passage": lambda: self._jump(-1),
+            "tint": views.header.cycle_tint,
+            "race": desk.racing.toggle,
+            "stop": desk.stop,
+            "regenerate": desk.regenerate,
+            "edit_last": desk.edit,
+            "restart": desk.restart,
+        }
+
+    def facts(self) -> Facts:
+        """As they stand."""
+        desk, plan = self._desk, self._columns.arrangement
+        on = {
+            "sidebar": plan.sidebar_px > 0,
+            "inspector": plan.inspector_px > 0,
+            "document": self._document_is_shown(plan),
+        }
+        return Facts(
+            ready=desk.link.phase is Phase.READY,
+            busy=desk.link.busy,
+            busy_here=desk.answers_here,
+            asked=bool(desk.chats.open.turns),
+            deleted=bool(desk.chats.deleted()),
+            document=bool(documents(desk.chats.open)),
+            checked=frozenset(action_id for action_id, is_on in on.items() if is_on),
+        )
+
+    def show_document(self) -> None:
+        """Bring the Document tab to the screen."""
+        self._views.side.show_tab("document")
+        self._columns.show_inspector(True)
+
+    # ---- inside
+
+    def _follow(self, link: Link) -> None:
+        """Each token makes a new link, and hardly any of them another phase."""
+        if link.phase is not self._phase:
+            self._phase = link.phase
+            self.facts_changed.emit()
+
+    def _search(self) -> None:
+        self._columns.show_sidebar(True)
+        self._views.sidebar.focus_search()
+
+    def _rename(self) -> None:
+        self._columns.show_sidebar(True)
+        self._views.sidebar.search.clear()
+        self._views.sidebar.list.rename(self._desk.chats.open.id)
+
+    def _pin(self) -> None:
+        chat = self._desk.chats.open
+        self._desk.listing.pin(chat.id, not chat.pinned)
+
+    def _document_is_shown(self, plan: Arrangement) -> bool:
+        return plan.inspector_px > 0 and self._views.side.tab == "document"
+
+    def _toggle_document(self) -> None:
+        """There and back: to the document's text, and from it to the settings and the message."""
+        if self._document_is_shown(self._columns.arrangement):
+            self._views.side.show_tab("settings")
+            self._views.composer.edit.setFocus()
+        else:
+            self.show_document()
+            self._views.document.view.setFocus()
+
+    def _jump(self, steps: int) -> None:
+        self.show_document()
+        self._views.document.jump(steps)
+
+    def _find(self) -> None:
+        self._finder().open()
+
+    def _finder(self) -> Finder | DocumentFinder:
+        """Of what the person is at: the document, if the keyboard is there, else the chat."""
+        focused_widget, document = QApplication.focusWidget(), self._views.document
+        in_document = focused_widget is not None and document.isAncestorOf(focused_widget)
+        return document.finder if in_document and document.shown else self._views.transcript.finder
+
+    def _find_step(self, forward: bool) -> None:
+        finder = self._finder()
+        if finder.is_open:
+            finder.step(forward)
+        else:
+            finder.open()

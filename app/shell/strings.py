@@ -1,0 +1,5 @@
+"""Every text of this room that a person reads."""
+
+from __future__ import annotations
+
+LOST_AT_THE_END = "Some chats could not be saved before the window closed."

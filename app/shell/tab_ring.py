@@ -1,0 +1,57 @@
+"""TabRing: the way of Tab through the whole window, as it is read, and round again.
+
+Qt's own order is the order in which widgets were made. Answers are made as the reader comes near
+them, so by Qt's order they would come last of all, and between them whatever else was made late.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.chat.transcript.tab_order import takes_tab
+from app.controllers.views import Views
+
+
+def pass_on(window: QWidget, views: Views, forward: bool) -> bool:
+    """Give the keyboard to the next one of `window`. False if it is with nobody in the ring."""
+    ring, focus = _ring(window, views), QApplication.focusWidget()
+    if focus not in ring:
+        return False
+    target = ring[(ring.index(focus) + (1 if forward else -1)) % len(ring)]
+    target.setFocus(Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason)
+    if target in views.transcript.stops:
+        views.transcript.ensureWidgetVisible(target)
+    return True
+
+
+def _ring(window: QWidget, views: Views) -> list[QWidget]:
+    """Part by part; in a part by Qt's order, in the conversation by its own."""
+    parts = (
+        views.sidebar,
+        views.header,
+        views.banner,
+        views.first_page,
+        views.transcript,
+        views.editing_bar,
+        views.composer,
+        views.race,
+        views.side,
+    )
+    conversation = views.transcript.stops
+    chain = [widget for widget in _chain(window) if widget not in conversation]
+    ring: list[QWidget] = []
+    for part in parts:
+        ring += [widget for widget in chain if part.isAncestorOf(widget)]
+        ring += conversation if part is views.transcript else []
+    return ring
+
+
+def _chain(window: QWidget) -> list[QWidget]:
+    found: list[QWidget] = []
+    widget: QWidget | None = window.nextInFocusChain()
+    while widget is not None and widget is not window:
+        if takes_tab(widget):
+            found.append(widget)
+        widget = widget.nextInFocusChain()
+    return found

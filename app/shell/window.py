@@ -1,0 +1,300 @@
+"""MainWindow: the chat window. Lays the parts out, owns the link to the worker, the actions and their menus.
+
+What happens in it is the desk's business, what stands where is the columns', what an action does is
+the commands'. The worker is started by `start()`, once the loop runs. Closing hides the window at
+once, stops the worker, and then closes for real; `shut_down()` waits for that. What opens in a window
+of its own is imported then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import QHBoxLayout, QLayout, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+
+from app.chat.banner import Banner
+from app.chat.composer.composer import Composer
+from app.chat.composer.editing_bar import EditingBar
+from app.chat.first_page.first_page import FirstPage
+from app.chat.tokens.legend import Legend
+from app.chat.transcript.transcript import Transcript
+from app.controllers.app_settings import AppSettings
+from app.controllers.desk import Desk
+from app.controllers.lab_room import LabRoom
+from app.controllers.link import WorkerLink
+from app.controllers.views import Views
+from app.controls.text_label import TextLabel
+from app.gauges.strip import InstrumentStrip
+from app.panels.chats.sidebar import Sidebar
+from app.panels.header import Header
+from app.panels.side_panel import SidePanel
+from app.session import strings as session_strings
+from app.session.turn.intents import Close
+from app.shell import strings
+from app.shell.columns import Arrangement, Columns
+from app.shell.commands import Commands
+from app.shell.menus.actions import Actions
+from app.shell.menus.menu_bar import MenuBar, fill
+from app.shell.screens import free_places, seen
+from app.shell.side_windows import SideWindows
+from app.shell.tab_ring import pass_on
+from app.store.home import Home
+from app.store.preferences import WindowPlace
+from app.theme.theme import Theme
+from app.windows.race.page import RacePage
+from core.worker.client import WorkerClient
+
+_LOG = logging.getLogger("draftlight.window")
+START_SIZE = QSize(1440, 900)
+MINIMUM_SIZE = QSize(980, 640)
+_FOOT_PX = 34
+_SIDE_MARGIN_PX = 24
+
+
+class MainWindow(QMainWindow):
+    """`model` is loaded at the start; empty for the one that was chosen for that. `command` starts the
+    worker (None: the usual one), `begun` is one that was started already. `home` keeps the chats; None
+    forgets them."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        model: str = "",
+        command: Sequence[str] | None = None,
+        *,
+        silence_s: float = 15.0,
+        begun: WorkerClient | None = None,
+        home: Home | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._closing: asyncio.Task[None] | None = None
+        self._closed = asyncio.Event()
+        self.setWindowTitle(session_strings.APP_NAME)
+        self.setMinimumSize(MINIMUM_SIZE)
+
+        self.views = self._make_views()
+        self._content = self._make_content()
+        self.columns = Columns(theme, self.views.sidebar, self._content, self.views.side, self)
+        self.setCentralWidget(self.columns)
+        self.worker = WorkerLink(self._hear, command, silence_s=silence_s, begun=begun)
+        self.desk = Desk(self.views, model, self.worker.send, self.worker.restart, home, self)
+        self.commands = Commands(self.desk, self.views, self.columns, self)
+        self.menu_actions = Actions(self)
+        self.windows = SideWindows(self.menu_actions, self)
+        self.app_settings = AppSettings(theme, self.views, self.desk.home.preferences, self)
+        self.windows.add("settings", lambda: self.app_settings.make_window(self.desk.chat_settings))
+        home_folder = self.desk.home.folder
+        lab_folder = home_folder / "lab" if home_folder else None
+        self.lab = LabRoom(
+            theme,
+            lambda: self.views.inspector.settings,
+            self.desk.models,
+            self.desk.stand_still,
+            lab_folder,
+            self,
+        )
+        self.windows.add("lab", self.lab.make_window)
+        self.windows.add("models", self._make_models)
+        for asking in (self.views.sidebar, self.views.inspector):
+            asking.models_requested.connect(lambda: self.windows.show("models"))
+        self._make_actions()
+        self._wire()
+        self._restore()
+        self._show_arrangement(self.columns.arrangement)
+        self.views.composer.edit.setFocus()
+
+    def start(self) -> None:
+        """Start the worker. Needs the running loop."""
+        self.worker.start()
+
+    async def closed(self) -> None:
+        """Returns once the window is closed and the worker has ended."""
+        await self._closed.wait()
+
+    async def shut_down(self) -> None:
+        """Close, and wait for everything to end. Safe to call twice."""
+        self.close()
+        await self.closed()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self._closed.is_set():
+            event.accept()
+            return
+        event.ignore()
+        if self._closing is None:
+            self._remember()
+            self.hide()
+            self.windows.close_all()
+            self.app_settings.stop()
+            self.desk.take(Close())
+            self._closing = asyncio.ensure_future(self._close_down())
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        return pass_on(self, self.views, forward) or super().focusNextPrevChild(forward)
+
+    # ---- inside
+
+    async def _close_down(self) -> None:
+        await self.worker.close()
+        await self.lab.close()
+        if not self.desk.home.close():
+            _LOG.error("%s", strings.LOST_AT_THE_END)
+        self._closed.set()
+        self.close()
+
+    def _hear(self, given: object) -> None:
+        self.desk.take(given)  # type: ignore[arg-type]
+
+    def _make_views(self) -> Views:
+        theme = self._theme
+        pages = QStackedWidget(self)
+        first_page, transcript = FirstPage(theme), Transcript(theme)
+        pages.addWidget(first_page)
+        pages.addWidget(transcript)
+        hint = TextLabel(theme, "", 11, 15, "text2", align=Qt.AlignmentFlag.AlignHCenter)
+        hint.setFixedHeight(_FOOT_PX)
+        return Views(
+            header=Header(theme),
+            strip=InstrumentStrip(theme),
+            banner=Banner(theme),
+            pages=pages,
+            first_page=first_page,
+            transcript=transcript,
+            editing_bar=EditingBar(theme),
+            composer=Composer(theme),
+            legend=Legend(theme),
+            hint=hint,
+            sidebar=Sidebar(theme),
+            side=SidePanel(theme),
+            race=RacePage(theme),
+        )
+
+    def _make_content(self) -> QStackedWidget:
+        views, content = self.views, QWidget(self)
+        column = QVBoxLayout(content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(views.header)
+        column.addWidget(views.strip)
+        column.addLayout(_centred(views.banner, 0))
+        column.addWidget(views.pages, 1)
+        column.addLayout(_centred(views.editing_bar, 6))
+        column.addLayout(_centred(views.composer, 10))
+        column.addWidget(views.legend)
+        column.addWidget(views.hint)
+        stack = QStackedWidget(self)
+        stack.addWidget(content)
+        stack.addWidget(views.race)
+        return stack
+
+    def _make_actions(self) -> None:
+        self.menu_actions.bind(self.commands.slots())
+        self.menu_actions.bind({"close": self._close_front, "quit": self.close})
+        zoom = self.app_settings.zoom
+        self.menu_actions.bind(
+            {"zoom_in": lambda: zoom(1), "zoom_out": lambda: zoom(-1), "zoom_reset": lambda: zoom(0)}
+        )
+        bar = MenuBar(self._theme)
+        self.setMenuBar(bar)
+        fill(bar, self.menu_actions)
+        self.windows.add("tables", self._make_tables)
+        self.commands.facts_changed.connect(self._show_facts)
+        self._show_facts()
+
+    def _make_models(self) -> QWidget:
+        from app.windows.models.window import ModelsWindow
+
+        return ModelsWindow(self._theme, self.desk.models)
+
+    def _make_tables(self) -> QWidget:
+        from app.windows.tables.window import TablesWindow
+
+        return self.desk.tables.open(TablesWindow(self._theme))
+
+    def _close_front(self) -> None:
+        if not self.windows.close_active():
+            self.close()
+
+    def _show_facts(self) -> None:
+        self.menu_actions.show_facts(self.commands.facts())
+
+    # ---- where it was
+
+    def _restore(self) -> None:
+        """As it was left, on the screens that there are now."""
+        preferences = self.desk.home.preferences.now
+        place = preferences.window
+        self.resize(START_SIZE)
+        if place is None:
+            return
+        size = QSize(place.width, place.height).expandedTo(MINIMUM_SIZE)
+        box = seen(QRect(QPoint(place.x, place.y), size), free_places())
+        self.resize(box.size())
+        self.move(box.topLeft())
+        self.columns.set_wants(place.sidebar, place.inspector)
+        if place.maximized:
+            self.setWindowState(self.windowState() | Qt.WindowState.WindowMaximized)
+
+    def _remember(self) -> None:
+        self.desk.leave()
+        box, wants = self.normalGeometry(), self.columns.wants
+        place = WindowPlace(
+            box.x(),
+            box.y(),
+            box.width(),
+            box.height(),
+            self.isMaximized(),
+            wants.sidebar,
+            wants.inspector,
+        )
+        self.desk.home.preferences.change(window=place)
+
+    def _wire(self) -> None:
+        views = self.views
+        views.banner.remedy_requested.connect(self._remedy)
+        views.header.tint_changed.connect(views.transcript.set_tint_mode)
+        views.header.opened.connect(lambda name: self.menu_actions[name].trigger())
+        views.header.inspector_toggled.connect(self.columns.show_inspector)
+        views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
+        views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
+        views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
+        self.app_settings.failed.connect(self.desk.show_error)
+        self.desk.link_changed.connect(self.lab.follow)
+        self.desk.racing.shown_changed.connect(self._show_race)
+        self.columns.arranged.connect(self._show_arrangement)
+
+    def _remedy(self, name: str) -> None:
+        trouble = self.views.banner.trouble
+        if name == "tables":
+            self.desk.trouble.withdraw(trouble)
+            self.windows.show("tables")
+        elif name == "download" and trouble:
+            self.desk.trouble.withdraw(trouble)
+            self.windows.show("models")  # progress, pause and cancel are there
+            self.desk.models.fetch(trouble.model)
+
+    def _show_arrangement(self, plan: Arrangement) -> None:
+        self.views.header.set_inspector_shown(plan.inspector_px > 0)
+        self.views.header.set_sidebar_shown(plan.sidebar_px > 0)
+
+    def _show_race(self, shown: bool) -> None:
+        self._content.setCurrentIndex(1 if shown else 0)
+        self.columns.show_alone(shown)
+        if shown:
+            self.activateWindow()  # it can be asked for from another window
+        else:
+            self.views.composer.edit.setFocus()
+
+
+def _centred(widget: QWidget, top_px: int) -> QLayout:
+    """`widget` at its own greatest width in the middle, with a margin where there is less room."""
+    row = QHBoxLayout()
+    row.setContentsMargins(_SIDE_MARGIN_PX, top_px, _SIDE_MARGIN_PX, 0)
+    row.addWidget(widget, 1)
+    return row

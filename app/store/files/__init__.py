@@ -1,0 +1,1 @@
+"""Chats and results of measurements as files that people take along."""

@@ -1,0 +1,132 @@
+"""Chats as a JSON file: everything there is, to be taken in again exactly.
+
+`{"draftlight_chats": 1, "chats": [{"chat": …, "turns": [{"text": …, "tokens": […], …}]}]}`.
+`text` is the answer in one piece, for other programs; reading goes by the tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.session.chats.conversation import Answer, Conversation, Turn
+from app.store import strings
+from app.store.packing import (
+    TokenColumns,
+    columns_of,
+    forgiving,
+    pack_answer,
+    pack_message,
+    pack_overrides,
+    pack_tokens,
+    tokens_of,
+)
+from app.store.recovery.faults import TransferError
+from core.events import Message
+from core.events.text import well_formed_record
+
+FORMAT = 1
+
+
+class FileTurn(Struct, frozen=True):
+    """One question and its answer, the tokens apart."""
+
+    id: str
+    question: Message
+    answer: Answer
+    tokens: TokenColumns
+    text: str = ""
+    asked: datetime | None = None
+
+
+class FileChat(Struct, frozen=True):
+    """A chat, its turns apart. Without a default, one that cannot be read is never left out silently."""
+
+    chat: Conversation
+    turns: tuple[FileTurn, ...]
+
+
+class ChatFile(Struct, frozen=True):
+    """The whole file."""
+
+    draftlight_chats: int
+    chats: tuple[FileChat, ...]
+
+
+def to_json(chats: Iterable[Conversation]) -> bytes:
+    """All of `chats`."""
+    file = ChatFile(FORMAT, tuple(_packed(chat) for chat in chats))
+    try:
+        return msgspec.json.encode(file)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(well_formed_record(file))
+
+
+def from_json(data: bytes) -> tuple[Conversation, ...]:
+    """The chats of a file. Raises `TransferError`."""
+    try:
+        raw: Any = msgspec.json.decode(data)
+    except UnicodeDecodeError:
+        raise TransferError(strings.NOT_JSON, strings.NOT_UTF_8) from None
+    except RecursionError:
+        raise TransferError(strings.NOT_JSON, strings.TOO_DEEP) from None
+    except msgspec.MsgspecError as error:
+        raise TransferError(strings.NOT_JSON, str(error)) from None
+    found = raw.get("draftlight_chats") if isinstance(raw, dict) else None
+    if not isinstance(found, int):
+        raise TransferError(strings.NOT_OURS, strings.NOT_OURS_HINT)
+    if found > FORMAT:
+        raise TransferError(strings.NEWER_FILE, strings.newer_file_hint(found, FORMAT))
+    try:
+        file: ChatFile = forgiving(raw, ChatFile)
+        chats = tuple(_unpacked(each) for each in file.chats)
+    except RecursionError:
+        raise TransferError(strings.DAMAGED_FILE, strings.TOO_DEEP) from None
+    except ValueError as error:
+        raise TransferError(strings.DAMAGED_FILE, str(error)) from None
+    for chat in chats:
+        _check_savable(chat)
+    return chats
+
+
+def _check_savable(chat: Conversation) -> None:
+    """JSON holds numbers and times that a database or a list of chats does not. Raises `TransferError`."""
+    try:
+        chat.context_used_tokens.to_bytes(8, "big", signed=True)
+        chat.created.timestamp(), chat.changed.timestamp()  # chats are listed by it; a year 1 has none
+        pack_overrides(chat.overrides)
+        pack_message(chat.draft)
+        for turn in chat.turns:
+            pack_message(turn.user)
+            pack_answer(turn.answer)
+            pack_tokens(turn.answer.tokens)
+    except (OverflowError, ValueError, TypeError, RecursionError, OSError):
+        raise TransferError(strings.CANNOT_BE_SAVED, strings.CANNOT_BE_SAVED_HINT) from None
+
+
+def _packed(chat: Conversation) -> FileChat:
+    turns = tuple(
+        FileTurn(
+            turn.id,
+            turn.user,
+            replace(turn.answer, tokens=()),
+            columns_of(turn.answer.tokens),
+            turn.answer.text,
+            turn.asked,
+        )
+        for turn in chat.turns
+    )
+    return FileChat(replace(chat, turns=()), turns)
+
+
+def _unpacked(file: FileChat) -> Conversation:
+    turns = tuple(
+        Turn(turn.id, turn.question, replace(turn.answer, tokens=tokens_of(turn.tokens)), turn.asked)
+        for turn in file.turns
+    )
+    return replace(file.chat, turns=turns)

@@ -1,0 +1,1 @@
+"""Chats that were damaged, lost or not saved: backups, counts, repair."""

@@ -1,0 +1,1 @@
+"""The windows beside the chat window, and the race's page."""

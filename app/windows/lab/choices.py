@@ -1,0 +1,302 @@
+"""Choices: the Lab's left column: what is swept, and the button that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from app.controls.buttons.button import Button
+from app.controls.buttons.check_box import CheckBox
+from app.controls.buttons.switch import Switch
+from app.controls.popup import Popup
+from app.controls.scroll_bar import OverlayScrollBar
+from app.controls.shapes import draw_box
+from app.controls.spin import Spin
+from app.controls.text_label import TextLabel
+from app.session.lab.lab import Lab, LabStage, SweepPlan
+from app.store.files.lab_files import PromptClass
+from app.theme.theme import Theme
+from app.windows.lab import strings
+from core.settings.declaration import find
+
+WIDTH_PX = 256
+_PADDING_PX = 18
+_LABEL_PX = 96
+KEEPS = (10.0, 20.0, 30.0, 50.0, 100.0)
+_FIRST_DRAFTERS = ("auto", "ngram-simple", "ngram-mod")
+
+
+class Choices(QWidget):
+    """`plan` is what is chosen; `show_about` says what that means."""
+
+    changed = Signal()
+    run_requested = Signal()
+    stop_requested = Signal()
+    folder_requested = Signal()
+    prompts_requested = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._classes: list[PromptClass] = []
+        self._draft_model = ""
+        self.setFixedWidth(WIDTH_PX)
+        self.model = Popup(theme, [("starter", "starter")])
+        self.model.setAccessibleName(strings.MODEL)
+        labels = find("drafting.drafter").labels
+        self.drafters = {name: CheckBox(theme, label) for name, label in labels.items() if name != "off"}
+        self.kinds: dict[str, CheckBox] = {}
+        self.own_prompts = Button(theme, strings.OWN_PROMPTS, "link", small=True)
+        self.repeats = Spin(theme, 1, 9, 1)
+        self.repeats.setAccessibleName(f"{strings.EACH_PROMPT}, {strings.TIMES}")
+        self.repeats.set_value(3)
+        self.most_tokens = Spin(theme, 8, 1024, 32)
+        self.most_tokens.setAccessibleName(f"{strings.AT_MOST}, {strings.TOKENS}")
+        self.most_tokens.set_value(128)
+        exact = find("decoding.exactness")
+        self.exactness = Popup(theme, list(exact.labels.items()))
+        self.exactness.setAccessibleName(strings.EXACTNESS)
+        self.keep_share = Switch(theme)
+        self.keep_share.setAccessibleName(strings.KEEP_SHARE)
+        self.keep_share.setAccessibleDescription(strings.KEEP_SAYS)
+        self.keep_tokens = Spin(theme, 512, 131_072, 512)
+        self.keep_tokens.setAccessibleName(f"{strings.LONG_PROMPT}, {strings.TOKENS}")
+        self.keep_tokens.set_value(4000)
+        self.run_button = Button(theme, strings.RUN, "primary")
+        self.stop_button = Button(theme, strings.STOP)
+        self.about = TextLabel(theme, "", 11, 15, tabular=True, wrap=True)
+        self._bar = _Progress(theme)
+        self._lay_out(theme)
+        for name in _FIRST_DRAFTERS:
+            self.drafters[name].setChecked(True)
+        self._wire()
+
+    # ---- what is chosen
+
+    @property
+    def classes(self) -> list[PromptClass]:
+        """Every class that can be chosen."""
+        return self._classes
+
+    @property
+    def plan(self) -> SweepPlan:
+        """As it stands."""
+        kinds = [each for each in self._classes if self.kinds[each.kind].isChecked()]
+        return SweepPlan(
+            self.model.value,
+            tuple(name for name, box in self.drafters.items() if box.isChecked()),
+            tuple(dict.fromkeys(each.file for each in kinds)),
+            tuple(each.kind for each in kinds),
+            int(self.repeats.value),
+            int(self.most_tokens.value),
+            self.exactness.value,
+            self._draft_model,
+            KEEPS if self.keep_share.isChecked() else (),
+            int(self.keep_tokens.value),
+        )
+
+    def show_models(self, models: Sequence[tuple[str, str]], chosen: str) -> None:
+        """Pairs of reference and name; the last choice is a folder of one's own."""
+        offered = [*models, ("", strings.CHOOSE_FOLDER)]
+        shown = [(self.model.itemData(row), self.model.itemText(row)) for row in range(self.model.count())]
+        if (shown, self.model.value) == (offered, chosen):
+            return
+        self.model.blockSignals(True)
+        self.model.clear()
+        for reference, name in offered:
+            self.model.addItem(name, reference)
+        self.model.set_value(chosen)
+        self.model.blockSignals(False)
+        self.model.update()
+        self.changed.emit()
+
+    def show_draft_model(self, reference: str) -> None:
+        """The model that drafts; empty: a cut-down copy of the model itself."""
+        self._draft_model = reference
+        self.drafters["draft-model"].setToolTip("" if reference else strings.NEEDS_DRAFT_MODEL)
+
+    def add_classes(self, classes: Sequence[PromptClass]) -> None:
+        """More kinds of prompts; one of the same name gives way."""
+        for each in classes:
+            old = self.kinds.pop(each.kind, None)
+            if old is not None:
+                self._kinds.removeWidget(old)
+                old.hide()
+                old.deleteLater()
+                self._classes = [known for known in self._classes if known.kind != each.kind]
+            note = strings.prompts(each.prompts, each.turns)
+            box = CheckBox(self._theme, strings.kind_of(each.kind), note)
+            box.setChecked(True)
+            box.toggled.connect(lambda _: self.changed.emit())
+            self.kinds[each.kind] = box
+            self._classes.append(each)
+            self._kinds.addWidget(box)
+        self.changed.emit()
+
+    # ---- what is going on
+
+    def show_lab(self, lab: Lab) -> None:
+        """Run becomes Stop with progress, and back."""
+        idle = lab.stage is LabStage.IDLE
+        shown, hidden = (self.run_button, self.stop_button) if idle else (self.stop_button, self.run_button)
+        had_focus = hidden.hasFocus()
+        shown.show()
+        self.stop_button.setEnabled(lab.stage is LabStage.RUNNING)
+        if had_focus:
+            shown.setFocus()  # before the other one goes, which would pass it on to somebody else
+        hidden.hide()
+        self._bar.setVisible(not idle)
+        self._bar.show_share(lab.done / lab.total if lab.total else 0.0)
+        self._body.setEnabled(idle)
+        if idle:
+            return
+        if lab.stage is LabStage.STOPPING:
+            said = strings.STOPPING
+        elif lab.paused:
+            said = strings.PAUSED
+        elif not lab.total:
+            said = strings.STARTING
+        else:
+            said = strings.progress(lab.done, lab.total, lab.seconds_left)
+        self.show_about(said)
+
+    def show_about(self, text: str, danger: bool = False) -> None:
+        """Under the button."""
+        self.about.setText(text)
+        self.about.setAccessibleName(text)
+        self.about.set_color("danger" if danger else "text2")
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("panel"))
+        painter.fillRect(self.width() - 1, 0, 1, self.height(), self._theme.color("hair"))
+        painter.fillRect(0, self._foot.y() - 1, self.width(), 1, self._theme.color("hair"))
+
+    # ---- inside
+
+    def _wire(self) -> None:
+        for box in self.drafters.values():
+            box.toggled.connect(lambda _: self.changed.emit())
+        for spin in (self.repeats, self.most_tokens, self.keep_tokens):
+            spin.value_changed.connect(lambda _: self.changed.emit())
+        self.exactness.value_changed.connect(lambda _: self.changed.emit())
+        self.keep_share.toggled.connect(self.keep_tokens.setEnabled)
+        self.keep_share.toggled.connect(lambda _: self.changed.emit())
+        self.keep_tokens.setEnabled(False)
+        self.model.value_changed.connect(self._take_model)
+        self.own_prompts.clicked.connect(self.prompts_requested)
+        self.run_button.clicked.connect(self.run_requested)
+        self.stop_button.clicked.connect(self.stop_requested)
+        self._theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def _take_model(self, reference: str) -> None:
+        (self.changed if reference else self.folder_requested).emit()
+
+    def _restyle(self) -> None:
+        for widget in (self._body, self._area.viewport()):
+            palette = QPalette(widget.palette())
+            palette.setColor(QPalette.ColorRole.Window, self._theme.color("panel"))
+            widget.setPalette(palette)
+        self.update()
+
+    def _lay_out(self, theme: Theme) -> None:
+        self._body = QWidget()
+        column = QVBoxLayout(self._body)
+        column.setContentsMargins(_PADDING_PX, 14, _PADDING_PX, 14)
+        column.setSpacing(1)
+        model = QHBoxLayout()
+        model.addWidget(TextLabel(theme, strings.MODEL, 12, 16))
+        model.addSpacing(12)
+        model.addWidget(self.model, 1)
+        column.addLayout(model)
+        self._head(column, theme, strings.DRAFTERS)
+        for box in self.drafters.values():
+            column.addWidget(box)
+        self._head(column, theme, strings.PROMPTS)
+        self._kinds = QVBoxLayout()
+        self._kinds.setSpacing(1)
+        column.addLayout(self._kinds)
+        own = QHBoxLayout()
+        own.addSpacing(18)
+        own.addWidget(self.own_prompts)
+        own.addStretch(1)
+        column.addLayout(own)
+        self._head(column, theme, strings.RUNS)
+        column.setSpacing(2)
+        for label, control, unit in (
+            (strings.EACH_PROMPT, self.repeats, strings.TIMES),
+            (strings.AT_MOST, self.most_tokens, strings.TOKENS),
+            (strings.EXACTNESS, self.exactness, ""),
+            (strings.KEEP_SHARE, self.keep_share, ""),
+            (strings.LONG_PROMPT, self.keep_tokens, ""),
+        ):
+            row = QHBoxLayout()
+            row.setSpacing(8)
+            name = TextLabel(theme, label, 12, 16)
+            name.setFixedWidth(_LABEL_PX)
+            row.addWidget(name)
+            row.addWidget(control)
+            if unit:
+                row.addWidget(TextLabel(theme, unit, 12, 16))
+            row.addStretch(1)
+            row.addStrut(30)
+            column.addLayout(row)
+        column.addWidget(TextLabel(theme, strings.KEEP_SAYS, 11, 15, wrap=True, width_px=WIDTH_PX - 40))
+        column.addStretch(1)
+        self._area = QScrollArea()
+        self._area.setFrameShape(QFrame.Shape.NoFrame)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setWidgetResizable(True)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area.setWidget(self._body)
+        OverlayScrollBar(theme, self._area)
+        self._foot = QWidget()
+        foot = QVBoxLayout(self._foot)
+        foot.setContentsMargins(_PADDING_PX, 14, _PADDING_PX, 14)
+        foot.setSpacing(8)
+        for button in (self.run_button, self.stop_button):
+            button.setSizePolicy(button.sizePolicy().Policy.Expanding, button.sizePolicy().Policy.Fixed)
+            foot.addWidget(button)
+        foot.addWidget(self._bar)
+        foot.addWidget(self.about)
+        foot.addWidget(
+            TextLabel(theme, strings.QUIET, 11, 15, wrap=True, width_px=WIDTH_PX - 2 * _PADDING_PX)
+        )
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 1, 0)
+        outer.setSpacing(1)
+        outer.addWidget(self._area, 1)
+        outer.addWidget(self._foot)
+
+    def _head(self, column: QVBoxLayout, theme: Theme, text: str) -> None:
+        column.addSpacing(14)
+        column.addWidget(TextLabel(theme, text, 13, 17, "text", weight=600))
+        column.addSpacing(4)
+
+
+class _Progress(QWidget):
+    """A bar 4 high."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._share = 0.0
+        self.setFixedHeight(4)
+        theme.changed.connect(self.update)
+
+    def show_share(self, share: float) -> None:
+        """0 to 1."""
+        self._share = share
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        box = QRectF(self.rect())
+        draw_box(painter, box, 2, self._theme.color("fill2"))
+        box.setWidth(box.width() * self._share)
+        if self._share > 0:
+            draw_box(painter, box, 2, self._theme.color("accent_fill"))

@@ -1,0 +1,234 @@
+"""ParityBoard: every drafted answer beside the plain one: a ticked cell is the same, a hollow one with a
+cross is not. A click, or Return on the cell that the arrows chose, opens both texts.
+"""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_box, draw_text
+from app.session.lab.figures import Mark, Parity, equal_of, parity
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+from app.windows.lab import strings
+from app.windows.lab.chart import HEAD_PX
+from core.events.sweep import SweepResults
+
+_CELLS_PX = (14, 11, 8)  # from the largest
+_GAP_PX = 2
+_COLUMNS = 3  # where a few are enough for all
+_TALL_PX = 280
+_NAMES_PX = 76
+_GROUP_GAP_PX = 12
+_HEADS_PX = 20
+_ROW_GAP_PX = 14
+
+
+class Place:
+    """Where one mark is drawn."""
+
+    def __init__(self, row: Parity, mark: Mark, box: QRectF) -> None:
+        self.row = row
+        self.mark = mark
+        self.box = box
+
+    @property
+    def text(self) -> str:
+        """What it is, in words."""
+        name = strings.mark(self.row.kind, self.row.drafter, self.mark.prompt, self.mark.number)
+        pair = self.mark.pair
+        if pair.difference is None:
+            return f"{name}: {strings.SAME}"
+        return f"{name}: {strings.difference(pair.difference, pair.margin, pair.close_call)}"
+
+
+class ParityBoard(QWidget):
+    """Classes are rows, drafters columns; in each group the runs of one prompt follow the other's."""
+
+    mark_opened = Signal(int)  # the number of the differing answer, from 0
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._rows: list[Parity] = []
+        self._equal = (0, 0)
+        self._at = -1
+        self.setAccessibleName(strings.PARITY)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._ring = FocusRing(self, theme, 6)
+        theme.changed.connect(self.update)
+
+    def show_results(self, results: SweepResults | None) -> None:
+        """Of these."""
+        self._rows = parity(results) if results else []
+        self._equal = equal_of(results) if results else (0, 0)
+        self._at = -1
+        self._describe()
+        self.updateGeometry()
+        self.update()
+
+    @property
+    def differing(self) -> list[Place]:
+        """The answers that are not the plain ones."""
+        return [place for place in self.places() if not place.mark.pair.equal]
+
+    def places(self) -> list[Place]:
+        """Every mark and where it is."""
+        found = []
+        tops, lefts = self._tops(), self._lefts()
+        cell, columns = self._grid
+        for row in self._rows:
+            for number, mark in enumerate(row.marks):
+                x = lefts[row.drafter] + number % columns * (cell + _GAP_PX)
+                y = tops[row.kind] + number // columns * (cell + _GAP_PX)
+                found.append(Place(row, mark, QRectF(x, y, cell, cell)))
+        return found
+
+    def sizeHint(self) -> QSize:
+        return QSize(int(self._extent()[0]), int(self._extent()[1]))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(240, int(self._extent()[1]))
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent):
+            place = self._place_at(QPointF(event.pos()))
+            QToolTip.showText(event.globalPos(), place.text if place else "", self)
+            return True
+        return super().event(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        place = self._place_at(event.position())
+        if place is not None:
+            self._open(place)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        places, keys = self.places(), Qt.Key
+        steps = {keys.Key_Right: 1, keys.Key_Down: 1, keys.Key_Left: -1, keys.Key_Up: -1}
+        if event.key() in steps and places:
+            self._at = (self._at + steps[keys(event.key())]) % len(places)
+            self._describe(places[self._at].text)
+            self.update()
+        elif event.key() in (keys.Key_Return, keys.Key_Enter, keys.Key_Space) and 0 <= self._at < len(places):
+            self._open(places[self._at])
+        else:
+            super().keyPressEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._at = -1
+        self._describe()
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        color, left = self._theme.color, Qt.AlignmentFlag.AlignLeft
+        width = self.width()
+        draw_text(painter, QRectF(0, 0, width, 18), strings.PARITY, ui_font(13.5, 600), color("text"), left)
+        says = strings.identical(*self._equal)
+        draw_text(painter, QRectF(0, 19, width, 15), says, ui_font(11), color("text2"), left)
+        for drafter, x in self._lefts().items():
+            middle = x + self._group_px() / 2
+            head = QRectF(middle - self._pitch() / 2, HEAD_PX, self._pitch(), 16)
+            draw_text(painter, head, strings.short_drafter_of(drafter), ui_font(11), color("text2"))
+        for kind, y in self._tops().items():
+            middle = y + self._height_of(kind) / 2
+            place = QRectF(0, middle - 9, _NAMES_PX, 18)
+            draw_text(painter, place, strings.kind_of(kind), ui_font(12), color("text"), left)
+        for number, each in enumerate(self.places()):
+            self._paint_mark(painter, each, number == self._at)
+
+    # ---- inside
+
+    def _paint_mark(self, painter: QPainter, place: Place, chosen: bool) -> None:
+        color, box = self._theme.color, place.box
+        if place.mark.pair.equal:
+            draw_box(painter, box, 3, color("accent_tint"))
+            size = max(5, int(box.width()) - 4)
+            tick = icon_pixmap("check", color("accent"), size, self.devicePixelRatioF())
+            painter.drawPixmap(QPointF(box.left() + 2, box.top() + 2), tick)
+        else:
+            ink = color("series_vermilion")
+            draw_box(painter, box, 3, color("window"), ink)
+            painter.setPen(QPen(ink, 1.5))
+            in_px = box.width() * 0.28
+            inner = box.adjusted(in_px, in_px, -in_px, -in_px)
+            painter.drawLine(inner.topLeft(), inner.bottomRight())
+            painter.drawLine(inner.topRight(), inner.bottomLeft())
+        if chosen:
+            painter.setPen(QPen(color("accent"), 1.5))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(box.adjusted(-1.5, -1.5, 1.5, 1.5), 4, 4)
+
+    def _describe(self, chosen: str = "") -> None:
+        failed = "; ".join(place.text for place in self.differing)
+        said = strings.identical(*self._equal)
+        self.setAccessibleDescription(chosen or (f"{said}. {failed}" if failed else said))
+
+    def _open(self, place: Place) -> None:
+        for number, each in enumerate(self.differing):
+            if each.row is place.row and each.mark is place.mark:
+                self.mark_opened.emit(number)
+
+    def _place_at(self, point: QPointF) -> Place | None:
+        return next((place for place in self.places() if place.box.contains(point)), None)
+
+    @property
+    def _grid(self) -> tuple[float, int]:
+        """The cells' size and how many stand beside each other in a group: as large as there is room."""
+        most = max((len(row.marks) for row in self._rows), default=1)
+        names = max(1, len({row.drafter for row in self._rows}))
+        kinds = max(1, len({row.kind for row in self._rows}))
+        room = (self.width() - _NAMES_PX) / names - _GROUP_GAP_PX
+        cell, columns = float(_CELLS_PX[-1]), 1
+        for size in _CELLS_PX:
+            cell, columns = float(size), max(1, min(most, int((room + _GAP_PX) / (size + _GAP_PX))))
+            if math.ceil(most / columns) * kinds * (size + _GAP_PX) <= _TALL_PX:
+                break
+        return cell, min(columns, _COLUMNS) if most <= _COLUMNS * 4 else columns
+
+    def _group_px(self) -> float:
+        cell, columns = self._grid
+        return columns * (cell + _GAP_PX) - _GAP_PX
+
+    def _drafters(self) -> list[str]:
+        return list(dict.fromkeys(row.drafter for row in self._rows))
+
+    def _pitch(self) -> float:
+        """From one drafter's column to the next."""
+        room = (self.width() - _NAMES_PX) / max(1, len(self._drafters()))
+        return max(min(room, 96.0), self._group_px() + _GROUP_GAP_PX)
+
+    def _lefts(self) -> dict[str, float]:
+        names, pitch = self._drafters(), self._pitch()
+        return {
+            name: _NAMES_PX + number * pitch + (pitch - self._group_px()) / 2
+            for number, name in enumerate(names)
+        }
+
+    def _tops(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        y = float(HEAD_PX + _HEADS_PX + 4)
+        for kind in dict.fromkeys(row.kind for row in self._rows):
+            found[kind] = y
+            y += self._height_of(kind) + _ROW_GAP_PX
+        return found
+
+    def _height_of(self, kind: str) -> float:
+        cell, columns = self._grid
+        most = max(len(row.marks) for row in self._rows if row.kind == kind)
+        return math.ceil(most / columns) * (cell + _GAP_PX) - _GAP_PX
+
+    def _extent(self) -> tuple[float, float]:
+        names = len({row.drafter for row in self._rows})
+        places = self.places()
+        bottom = max((place.box.bottom() for place in places), default=HEAD_PX + 40.0)
+        return _NAMES_PX + names * (self._group_px() + _GROUP_GAP_PX), bottom + _ROW_GAP_PX

@@ -1,0 +1,204 @@
+"""LabWindow: choices at the left, what was found at the right. Knows no process and no file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPixmap
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.controls.buttons.button import Button
+from app.controls.popup import Popup
+from app.controls.text_label import TextLabel
+from app.session.lab.figures import places, turns
+from app.session.lab.lab import Lab
+from app.theme.theme import Theme
+from app.windows.lab import strings
+from app.windows.lab.choices import Choices
+from app.windows.lab.difference_window import DifferenceWindow
+from app.windows.lab.keep_chart import KeepChart
+from app.windows.lab.line_chart import places_chart, turns_chart
+from app.windows.lab.parity_board import ParityBoard
+from app.windows.lab.speed_chart import SpeedChart
+from core.events.sweep import SweepResults
+
+START_SIZE = QSize(1440, 900)
+MINIMUM_SIZE = QSize(1040, 660)
+HEADER_PX = 52
+
+
+class LabWindow(QWidget):
+    """`show_lab` brings it up to date; what is wanted is told by signals."""
+
+    past_chosen = Signal(str)  # the file of an earlier sweep
+    open_requested = Signal()
+    export_requested = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._shown: SweepResults | None = None
+        self.setWindowTitle(strings.TITLE)
+        self.setMinimumSize(MINIMUM_SIZE)
+        self.resize(START_SIZE)
+        self.choices = Choices(theme)
+        self.subtitle = TextLabel(theme, strings.SUBTITLE, 11, 14)
+        self.past = Popup(theme, [("", strings.NOW)])
+        self.past.setAccessibleName(strings.PAST)
+        self.past.setFixedWidth(170)
+        self.open_button = Button(theme, strings.OPEN, small=True)
+        self.export_button = Button(theme, strings.EXPORT, small=True, icon_name="export")
+        self.speed = SpeedChart(theme)
+        self.parity = ParityBoard(theme)
+        self.differ = TextLabel(theme, "", 12, 16, "text", wrap=True)
+        self.show_button = Button(theme, strings.SHOW_THEM, "link", small=True)
+        self.places = places_chart(theme)
+        self.turns = turns_chart(theme)
+        self.keeps = KeepChart(theme)
+        self._lay_out()
+        self.past.value_changed.connect(self.past_chosen)
+        self.open_button.clicked.connect(self.open_requested)
+        self.export_button.clicked.connect(self.export_requested)
+        self.parity.mark_opened.connect(self.open_difference)
+        self.show_button.clicked.connect(lambda: self.open_difference(0))
+        theme.changed.connect(self.update)
+        self._show_results(None)
+
+    def show_lab(self, lab: Lab) -> None:
+        """The sweep and its results, as they stand."""
+        self.choices.show_lab(lab)
+        if lab.results is not self._shown:
+            self._shown = lab.results
+            self._show_results(lab.results)
+
+    def show_past(self, files: Sequence[tuple[str, str]], chosen: str) -> None:
+        """Earlier sweeps, as pairs of file and words; empty stands for what is shown now."""
+        self.past.blockSignals(True)
+        self.past.clear()
+        for file, words in files:
+            self.past.addItem(words, file)
+        self.past.set_value(chosen)
+        self.past.blockSignals(False)
+        self.past.update()
+
+    def open_difference(self, number: int) -> None:
+        """Both texts of a differing answer."""
+        places_ = self.parity.differing
+        if number < len(places_):
+            DifferenceWindow(self._theme, places_, number, self).show()
+
+    def picture(self) -> QPixmap:
+        """The charts, without the choices."""
+        return self._body.grab()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        left = self.choices.width()
+        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter.fillRect(left, HEADER_PX - 1, self.width() - left, 1, self._theme.color("hair"))
+
+    def _show_results(self, results: SweepResults | None) -> None:
+        if results is None:
+            self.subtitle.setText(strings.SUBTITLE)
+        else:
+            said = strings.head(
+                results.model, results.answers, results.took_s, results.ended, results.began_s
+            )
+            self.subtitle.setText(said)
+        for chart in (self.speed, self.parity, self.keeps):
+            chart.show_results(results)
+        self.places.show_curves(places(results) if results else [])
+        self.turns.show_curves(turns(results) if results else [])
+        differing = self.parity.differing
+        close = sum(place.mark.pair.close_call for place in differing)
+        any_answers = bool(results and results.cells)
+        self.differ.setText(strings.differ(len(differing), close) if any_answers else "")
+        self._under_board.setVisible(any_answers)
+        self.show_button.setVisible(bool(differing))
+        self.export_button.setEnabled(results is not None)
+
+    def _lay_out(self) -> None:
+        theme = self._theme
+        names = QVBoxLayout()
+        names.setSpacing(0)
+        names.addStretch(1)
+        names.addWidget(TextLabel(theme, strings.TITLE, 13, 17, "text", weight=600))
+        names.addWidget(self.subtitle)
+        names.addStretch(1)
+        header = QHBoxLayout()
+        header.setContentsMargins(24, 0, 12, 1)
+        header.setSpacing(10)
+        header.addLayout(names, 1)
+        header.addWidget(self.past)
+        header.addWidget(self.open_button)
+        header.addWidget(self.export_button)
+        header.addStrut(HEADER_PX)
+        board = QVBoxLayout()
+        board.setSpacing(10)
+        board.addWidget(self.parity)
+        self._under_board = _Rule(theme)
+        board.addWidget(self._under_board)
+        found = QHBoxLayout()
+        found.addWidget(self.differ, 1, Qt.AlignmentFlag.AlignVCenter)
+        found.addWidget(self.show_button)
+        board.addLayout(found)
+        board.addStretch(1)
+        upper = QHBoxLayout()
+        upper.setSpacing(40)
+        upper.addLayout(_widget(self.speed), 66)
+        upper.addLayout(board, 34)
+        lower = QHBoxLayout()
+        lower.setSpacing(28)
+        for chart in (self.places, self.turns, self.keeps):
+            lower.addWidget(chart, 1)
+        self._body = _Page(theme)
+        body = QVBoxLayout(self._body)
+        body.setContentsMargins(24, 20, 28, 16)
+        body.setSpacing(0)
+        body.addLayout(upper, 54)
+        body.addSpacing(14)
+        body.addWidget(_Rule(theme))
+        body.addSpacing(18)
+        body.addLayout(lower, 46)
+        right = QVBoxLayout()
+        right.setSpacing(0)
+        right.addLayout(header)
+        right.addWidget(self._body, 1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.choices)
+        row.addLayout(right, 1)
+
+
+class _Page(QWidget):
+    """The charts' ground, so that a picture of them has it, too."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("window"))
+
+
+class _Rule(QWidget):
+    """A hairline."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.setFixedHeight(1)
+        theme.changed.connect(self.update)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("hair"))
+
+
+def _widget(widget: QWidget) -> QVBoxLayout:
+    column = QVBoxLayout()
+    column.addWidget(widget, 1, Qt.AlignmentFlag(0))
+    return column

@@ -1,0 +1,333 @@
+"""Detail: the chosen model: what it needs of the memory, what drafts for it, what can be done with it.
+
+Removing asks first, in place: the question stands where the buttons were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from app.controls.buttons.button import Button
+from app.controls.buttons.icon_button import IconButton
+from app.controls.scroll_page import ScrollPage
+from app.controls.slider import Slider
+from app.controls.text_label import TextLabel
+from app.session.worker.model_shelf import ModelShelf
+from app.theme.theme import Theme
+from app.windows.models import facts as facts_of
+from app.windows.models import strings
+from app.windows.models.draft_choices import DraftChoices
+from app.windows.models.memory_bar import MemoryBar
+from app.windows.models.painting import chip_width, draw_chip
+from core.events import ModelEntry
+
+WIDTH_PX = 388
+_PADDING_PX = 20
+_STEP_TOKENS = 1024
+_INSIDE_PX = WIDTH_PX - 2 * _PADDING_PX - 1
+
+
+class Detail(QWidget):
+    """`show_model()` brings it up to date; what is wanted is told with the model's reference."""
+
+    load_requested = Signal(str)
+    unload_requested = Signal()
+    default_requested = Signal(str)
+    draft_chosen = Signal(str)  # the draft model's reference, empty for none
+    folder_requested = Signal(str)
+    remove_requested = Signal(str)
+    context_changed = Signal(int)  # tokens to work memory out for
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._entry: ModelEntry | None = None
+        self.setFixedWidth(WIDTH_PX)
+        self.setAccessibleName(strings.DETAIL)
+        self.title = TextLabel(theme, "", 15, 20, "text", weight=600)
+        self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.family = _Chip(theme)
+        self.summary = TextLabel(theme, "", 12, 16, tabular=True, wrap=True, width_px=_INSIDE_PX)
+        self.problem = TextLabel(theme, "", 12, 16, "danger", wrap=True, width_px=_INSIDE_PX)
+        self.sum = TextLabel(theme, "", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
+        self.memory = MemoryBar(theme)
+        self.context = Slider(theme, 0, 1, 1)
+        self.tokens = TextLabel(theme, "", 12, 16, "text", tabular=True, align=Qt.AlignmentFlag.AlignRight)
+        self.choices = DraftChoices(theme)
+        self.note = TextLabel(theme, "", 11, 15, wrap=True, width_px=_INSIDE_PX)
+        self.load = Button(theme, strings.LOAD, "primary")
+        self.unload = Button(theme, strings.UNLOAD)
+        self.at_start = Button(theme, strings.AT_START)
+        self.folder = IconButton(theme, "folder", strings.SHOW_FOLDER)
+        self.remove = IconButton(theme, "trash", strings.REMOVE)
+        self.question = TextLabel(theme, "", 12, 16, "text", wrap=True, width_px=_INSIDE_PX)
+        self.keep = Button(theme, strings.KEEP)
+        self.confirm = Button(theme, strings.ERASE, "primary")
+        self._lay_out()
+        self._wire()
+        theme.changed.connect(self.update)
+        self.show_nothing()
+
+    @property
+    def entry(self) -> ModelEntry | None:
+        """The model shown; None if none is chosen."""
+        return self._entry
+
+    def show_nothing(self) -> None:
+        """No model is chosen."""
+        self._entry = None
+        self._body.hide()
+        self._nothing.show()
+
+    def show_model(
+        self,
+        entry: ModelEntry,
+        shelf: ModelShelf,
+        context_tokens: int,
+        *,
+        draft: str,
+        default: str,
+        can_load: bool,
+    ) -> None:
+        """`draft` and `default` are references, of the chosen draft model and of the one at the start."""
+        if self._entry is None or self._entry.reference != entry.reference:
+            self._ask(False)
+        self._entry = entry
+        self._nothing.hide()
+        self._body.show()
+        loaded = shelf.loaded is entry
+        color = facts_of.family_colors(shelf.models).get(entry.family, facts_of.FAMILY_COLORS[-1])
+        self.title.setText(entry.name)
+        self.family.show_family(entry.family_name, color)
+        self.problem.setText(" ".join(part for part in (entry.problem, entry.hint) if part))
+        self.problem.setVisible(bool(entry.problem))
+        self._show_memory(entry, shelf, context_tokens, draft if loaded else "")
+        self._show_drafts(entry, shelf, context_tokens, draft if loaded else "", loaded)
+        self._show_buttons(entry, shelf, default, can_load, loaded)
+
+    def show_speed(self, entry: ModelEntry, tokens_per_s: float) -> None:
+        """Under the name; 0 for a model that has not answered yet."""
+        self.summary.setText(strings.on_disk(facts_of.precision(entry), entry.disk_bytes, tokens_per_s))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self._asking.isVisible():
+            self._ask(False)
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("panel"))
+        painter.fillRect(QRectF(0, 0, 1, self.height()), self._theme.color("hair"))
+
+    # ---- inside
+
+    def _show_memory(self, entry: ModelEntry, shelf: ModelShelf, context_tokens: int, draft: str) -> None:
+        known = bool(entry.need.weights)
+        self._of_memory.setVisible(known)
+        if not known:
+            return
+        tokens = min(context_tokens, entry.context_tokens)
+        parts = facts_of.memory_parts(entry, tokens, facts_of.draft_of(entry, shelf, draft))
+        need = sum(part.size_bytes for part in parts)
+        self.sum.setText(strings.memory_sum(need, shelf.limit_bytes))
+        self.sum.set_color("danger" if need > shelf.limit_bytes else "text2")
+        self.memory.show_parts(parts, shelf.limit_bytes)
+        self.context.blockSignals(True)
+        least = min(_STEP_TOKENS, entry.context_tokens // 2)
+        self.context.set_bounds(least, entry.context_tokens, min(_STEP_TOKENS, least))
+        self.context.set_value(tokens)
+        self.context.blockSignals(False)
+        self.tokens.setText(f"{tokens:,}")
+
+    def _show_drafts(
+        self, entry: ModelEntry, shelf: ModelShelf, context_tokens: int, draft: str, loaded: bool
+    ) -> None:
+        found = facts_of.drafts(entry, shelf, context_tokens)
+        chosen = facts_of.draft_of(entry, shelf, draft)
+        self.choices.show_choices(found, chosen.reference if chosen else "", loaded)
+        self._of_drafts.setVisible(not entry.problem)
+        if not found:
+            self.note.setText(strings.DRAFTS_NONE)
+        else:
+            self.note.setText(strings.DRAFTS_NOTE if loaded else strings.DRAFTS_LOAD_FIRST)
+
+    def _show_buttons(
+        self, entry: ModelEntry, shelf: ModelShelf, default: str, can_load: bool, loaded: bool
+    ) -> None:
+        self.load.setVisible(not loaded and not entry.problem)
+        self.load.setEnabled(can_load)
+        self.load.setToolTip(strings.WAIT_FOR_ANSWER if shelf.busy else "")
+        self.unload.setVisible(loaded)
+        self.unload.setEnabled(can_load)
+        is_default = (default or "starter") == entry.reference
+        self.at_start.setVisible(not entry.problem)
+        self.at_start.setText(strings.IS_AT_START if is_default else strings.AT_START)
+        self.at_start.setAccessibleName(self.at_start.text())
+        self.at_start.setEnabled(not is_default)
+        self.at_start.updateGeometry()
+        self.remove.setVisible(entry.source != "starter")
+        self.remove.setEnabled(not loaded)
+        words = strings.FORGET if entry.source == "folder" else strings.REMOVE
+        self.remove.setAccessibleName(words)
+        self.remove.setToolTip(words)
+        self.confirm.setText(words if entry.source == "folder" else strings.ERASE)
+        self.confirm.setAccessibleName(self.confirm.text())
+        self.confirm.updateGeometry()
+        if entry.source == "folder":
+            self.question.setText(strings.ask_forget(entry.name))
+        elif entry.source == "hub-cache":
+            self.question.setText(strings.ask_erase_shared(entry.name, entry.disk_bytes))
+        else:
+            self.question.setText(strings.ask_erase(entry.name, entry.disk_bytes))
+        if loaded:
+            self._ask(False)
+
+    def _ask(self, asking: bool) -> None:
+        # What has the focus must hand it on before it is hidden, or Qt gives it to a row of the list.
+        shown, hidden = (self._asking, self._buttons) if asking else (self._buttons, self._asking)
+        focused = self.focusWidget()
+        shown.show()
+        if focused is not None and hidden.isAncestorOf(focused):
+            (self.keep if asking else self.remove).setFocus(Qt.FocusReason.OtherFocusReason)
+        hidden.hide()
+
+    def _confirmed(self) -> None:
+        self._tell(self.remove_requested.emit)
+        self._ask(False)
+
+    def _tell(self, tell: Callable[[str], None]) -> None:
+        if self._entry:
+            tell(self._entry.reference)
+
+    def _wire(self) -> None:
+        self.load.clicked.connect(lambda: self._tell(self.load_requested.emit))
+        self.unload.clicked.connect(self.unload_requested)
+        self.at_start.clicked.connect(lambda: self._tell(self.default_requested.emit))
+        self.folder.clicked.connect(lambda: self._tell(self.folder_requested.emit))
+        self.remove.clicked.connect(lambda: self._ask(True))
+        self.keep.clicked.connect(lambda: self._ask(False))
+        self.confirm.clicked.connect(self._confirmed)
+        self.choices.chosen.connect(self.draft_chosen)
+        self.context.value_changed.connect(lambda value: self.context_changed.emit(int(value)))
+
+    def _lay_out(self) -> None:
+        theme = self._theme
+        self._body = QWidget()
+        body = QVBoxLayout(self._body)
+        body.setContentsMargins(_PADDING_PX + 1, 18, _PADDING_PX, 18)
+        body.setSpacing(0)
+        head = _line(self.title, self.family, gap_px=9)
+        head.addStretch(1)
+        body.addLayout(head)
+        body.addSpacing(2)
+        body.addWidget(self.summary)
+        body.addSpacing(4)
+        body.addWidget(self.problem)
+        memory = QWidget()
+        column = QVBoxLayout(memory)
+        column.setContentsMargins(0, 14, 0, 0)
+        column.setSpacing(0)
+        head = _line(TextLabel(theme, strings.MEMORY, 12, 16, "text", weight=600), gap_px=8)
+        head.addWidget(self.sum, 1)
+        column.addLayout(head)
+        column.addSpacing(7)
+        column.addWidget(self.memory)
+        column.addSpacing(8)
+        label = TextLabel(theme, strings.CONTEXT, 12, 24)
+        label.setFixedWidth(60)
+        self.context.setAccessibleName(strings.CONTEXT)
+        self.context.setToolTip(strings.CONTEXT_TIP)
+        self.tokens.setFixedWidth(56)
+        column.addLayout(_line(label, self.context, self.tokens, gap_px=8))
+        body.addWidget(memory)
+        drafts = QWidget()
+        column = QVBoxLayout(drafts)
+        column.setContentsMargins(0, 18, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(TextLabel(theme, strings.DRAFTS_TITLE, 12, 16, "text", weight=600))
+        column.addSpacing(7)
+        column.addWidget(self.choices)
+        column.addWidget(_Hair(theme))
+        column.addSpacing(7)
+        column.addWidget(self.note)
+        body.addWidget(drafts)
+        body.addSpacing(14)
+        self._buttons = QWidget()
+        row = _line(self.load, self.unload, self.at_start, gap_px=8)
+        row.addStretch(1)
+        row.addWidget(self.folder)
+        row.addWidget(self.remove)
+        self._buttons.setLayout(row)
+        self._asking = QWidget()
+        asking = QVBoxLayout(self._asking)
+        asking.setContentsMargins(0, 0, 0, 0)
+        asking.setSpacing(10)
+        asking.addWidget(self.question)
+        row = _line(self.keep, self.confirm, gap_px=8)
+        row.addStretch(1)
+        asking.addLayout(row)
+        self._asking.hide()
+        body.addWidget(self._buttons)
+        body.addWidget(self._asking)
+        body.addStretch(1)
+        self._of_memory, self._of_drafts = memory, drafts
+        area = ScrollPage(theme, self._body)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        self._nothing = QWidget()
+        nothing = QHBoxLayout(self._nothing)
+        nothing.setContentsMargins(_PADDING_PX + 1, 18, _PADDING_PX, 0)
+        nothing.addWidget(TextLabel(theme, strings.NOTHING_CHOSEN, 12, 16, wrap=True))
+        layout.addWidget(self._nothing)
+        layout.addWidget(area, 1)
+
+
+class _Chip(QWidget):
+    """The tokenizer's family."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._text, self._color = "", ""
+        self.setFixedHeight(20)
+        theme.changed.connect(self.update)
+
+    def show_family(self, text: str, color: str) -> None:
+        """Show it; nothing if there is no text."""
+        self._text, self._color = text, color
+        self.setVisible(bool(text))
+        self.setFixedWidth(int(chip_width(text) + 7) if text else 0)
+        self.setAccessibleName(text)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._text:
+            draw_chip(QPainter(self), self._theme, QRectF(self.rect()), self._text, self._color)
+
+
+class _Hair(QWidget):
+    """A hairline."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setFixedHeight(1)
+        theme.changed.connect(self.update)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        QPainter(self).fillRect(self.rect(), self._theme.color("hair"))
+
+
+def _line(*widgets: QWidget, gap_px: int) -> QHBoxLayout:
+    row = QHBoxLayout()
+    row.setContentsMargins(0, 0, 0, 0)
+    row.setSpacing(gap_px)
+    for widget in widgets:
+        row.addWidget(widget)
+    return row

@@ -1,0 +1,242 @@
+"""Facts: what a row and the detail say of a model, in words and shares. Pure; no Qt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.session.worker.model_shelf import ModelShelf
+from app.windows.models import strings
+from core.events import Fit, ModelEntry, fit_of
+
+Standing = Literal["loaded", "loading", "loadable", "unusable", "on-the-hub"]
+# Green and amber are the token classes', vermilion is failure.
+FAMILY_COLORS = ("series_blue", "series_purple", "series_sky", "series_grey")
+DEFAULT_CONTEXT_TOKENS = 32_768
+_SUGGESTED_CONTEXT_TOKENS = 8192
+# A draft model of more than this share of the model's parameters hardly pays.
+_SLOW_SHARE = 0.35
+
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+class FitFacts(Struct, frozen=True):
+    """`share` of the limit, above 1 if it is too large; `text` is what is spare or over."""
+
+    fit: Fit
+    text: str
+    share: float
+
+
+class RowFacts(Struct, frozen=True):
+    """One row. `fit` is None where memory is not known, or cannot be used."""
+
+    reference: str
+    name: str
+    detail: str
+    family: str
+    family_color: str
+    fit: FitFacts | None
+    drafts: str
+    standing: Standing
+    state: str = ""
+    problem: str = ""
+
+    @property
+    def spoken(self) -> str:
+        """All of it in one line, for those who do not see the row."""
+        fit = f"{strings.FIT_WORDS[self.fit.fit]}, {self.fit.text}" if self.fit else ""
+        parts = (self.name, self.detail, self.family, fit, self.drafts, self.state, self.problem)
+        return ", ".join(part for part in parts if part)
+
+
+class DraftFacts(Struct, frozen=True):
+    """One model that might draft. `usable` is False with the reason in `why`."""
+
+    reference: str
+    name: str
+    why: str
+    size: str
+    usable: bool
+
+
+class MemoryPart(Struct, frozen=True):
+    """A piece of the memory bar, with its palette token."""
+
+    label: str
+    color: str
+    size_bytes: int
+
+
+def is_hub_name(text: str) -> bool:
+    """Whether `text` has the form owner/name, which can be downloaded without asking for it first."""
+    return _HUB_NAME.fullmatch(text) is not None
+
+
+def family_colors(models: Sequence[ModelEntry]) -> dict[str, str]:
+    """A colour for each tokenizer family, in the order of the list."""
+    families = list(dict.fromkeys(entry.family for entry in models if entry.family))
+    return {family: FAMILY_COLORS[at % len(FAMILY_COLORS)] for at, family in enumerate(families)}
+
+
+def rows(shelf: ModelShelf, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
+    """The models whose names contain `wanted`, each for that context or its own if that is shorter."""
+    colors = family_colors(shelf.models)
+    word = wanted.strip().lower()
+    return tuple(
+        _row(entry, shelf, context_tokens, colors.get(entry.family, FAMILY_COLORS[-1]))
+        for entry in shelf.models
+        if word in entry.name.lower() or word in entry.reference.lower()
+    )
+
+
+def suggestions(shelf: ModelShelf, context_tokens: int) -> tuple[RowFacts, ...]:
+    """Of what is neither here nor coming: the largest two that fit, and the smallest, which drafts."""
+    taken = {entry.reference for entry in shelf.models} | {each.model for each in shelf.downloads}
+    fitting = [
+        entry
+        for entry in shelf.suggested
+        if entry.reference not in taken
+        and (fit := fit_facts(entry, min(context_tokens, _SUGGESTED_CONTEXT_TOKENS), shelf.limit_bytes))
+        and fit.fit != "too-large"
+    ]
+    chosen = dict.fromkeys((*fitting[-2:], *fitting[:1]))
+    colors = family_colors(shelf.models)
+    known = {entry.family_name: colors[entry.family] for entry in shelf.models if entry.family}
+    return tuple(
+        replace(
+            _row(entry, shelf, _SUGGESTED_CONTEXT_TOKENS, known.get(entry.family_name, FAMILY_COLORS[-1])),
+            standing="on-the-hub",
+            drafts=strings.NONE_YET,
+        )
+        for entry in chosen
+    )
+
+
+def fit_facts(entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: int = 0) -> FitFacts | None:
+    """Whether it fits with `beside` bytes of something else; None if nothing is known of it."""
+    if not entry.need.weights or not limit_bytes:
+        return None
+    need = entry.need.total_at(min(context_tokens, entry.context_tokens)) + beside
+    return FitFacts(fit_of(need, limit_bytes), strings.spare(limit_bytes - need), need / limit_bytes)
+
+
+def drafts(entry: ModelEntry, shelf: ModelShelf, context_tokens: int) -> tuple[DraftFacts, ...]:
+    """Every other model, those first that can draft for `entry`, the smallest of them before others."""
+    found = [_draft(each, entry, shelf, context_tokens) for each in shelf.models if each is not entry]
+    sizes = {each.reference: each.parameters for each in shelf.models}
+    coming = [
+        DraftFacts(
+            each.model,
+            each.model.rpartition("/")[2],
+            strings.STILL_COMING,
+            strings.size(each.total_bytes),
+            False,
+        )
+        for each in shelf.downloads
+    ]
+    return tuple(sorted(found, key=lambda each: (not each.usable, sizes[each.reference]))) + tuple(coming)
+
+
+def draft_of(entry: ModelEntry, shelf: ModelShelf, chosen: str) -> ModelEntry | None:
+    """The listed model that `chosen` names, by reference, name or folder, if it can draft for `entry`."""
+    return next(
+        (
+            each
+            for each in shelf.models
+            if chosen
+            and chosen in (each.reference, each.path)
+            and each.family == entry.family
+            and each is not entry
+        ),
+        None,
+    )
+
+
+def memory_parts(
+    entry: ModelEntry, context_tokens: int, draft: ModelEntry | None = None
+) -> tuple[MemoryPart, ...]:
+    """What the memory goes into."""
+    tokens = min(context_tokens, entry.context_tokens)
+    parts = [
+        MemoryPart(strings.WEIGHTS, "series_blue", entry.need.weights),
+        MemoryPart(strings.cache_at(tokens), "series_sky", entry.need.cache_at(tokens)),
+    ]
+    if draft:
+        size = draft.need.weights + draft.need.cache_at(tokens)
+        parts.append(MemoryPart(strings.DRAFT_MODEL, "series_purple", size))
+    return (*parts, MemoryPart(strings.WORKING, "series_grey", entry.need.working_at(tokens)))
+
+
+def precision(entry: ModelEntry) -> str:
+    """How the weights are stored."""
+    return strings.bits(entry.bits, entry.dtype)
+
+
+def _row(entry: ModelEntry, shelf: ModelShelf, context_tokens: int, color: str) -> RowFacts:
+    origin = {"starter": strings.STARTER, "hub-cache": strings.HUB_CACHE}.get(entry.source, "")
+    last = origin or (strings.context(entry.context_tokens) if entry.context_tokens else "")
+    standing = _standing(entry, shelf)
+    state = {
+        "loaded": strings.LOADED,
+        "loading": strings.loading(shelf.fraction),
+        "unusable": strings.UNUSABLE,
+    }.get(standing, "")
+    return RowFacts(
+        entry.reference,
+        entry.name,
+        strings.joined((precision(entry), strings.size(entry.disk_bytes), last)),
+        entry.family_name,
+        color,
+        fit_facts(entry, context_tokens, shelf.limit_bytes),
+        _draft_words(entry, shelf),
+        standing,
+        state,
+        entry.problem,
+    )
+
+
+def _standing(entry: ModelEntry, shelf: ModelShelf) -> Standing:
+    if shelf.loading and shelf.loading in (entry.reference, entry.path):
+        return "loading"
+    if shelf.loaded is entry:
+        return "loaded"
+    return "unusable" if entry.problem else "loadable"
+
+
+def _draft_words(entry: ModelEntry, shelf: ModelShelf) -> str:
+    kin = [
+        each
+        for each in shelf.models
+        if each is not entry and entry.family and each.family == entry.family and not each.problem
+    ]
+    smaller = sorted((each for each in kin if each.parameters < entry.parameters), key=lambda e: e.parameters)
+    if smaller:
+        return ", ".join(each.name for each in smaller[:2])
+    larger = sorted((each for each in kin if each.parameters > entry.parameters), key=lambda e: -e.parameters)
+    return strings.drafts_for([each.name for each in larger[:1]]) if larger else strings.NO_DRAFTS
+
+
+def _draft(other: ModelEntry, entry: ModelEntry, shelf: ModelShelf, context_tokens: int) -> DraftFacts:
+    usable, why = True, strings.SAME_TOKENIZER
+    tokens = min(context_tokens, entry.context_tokens)
+    beside = other.need.weights + other.need.cache_at(tokens)
+    fit = fit_facts(entry, context_tokens, shelf.limit_bytes, beside)
+    if other.problem:
+        usable, why = False, other.problem
+    elif not other.family or not entry.family:
+        usable, why = False, strings.NOT_KNOWN
+    elif other.family != entry.family:
+        usable, why = False, strings.DIFFERENT
+    elif fit is not None and fit.fit == "too-large":
+        usable, why = False, strings.TOO_LARGE_BESIDE
+    elif other.parameters >= entry.parameters:
+        why = strings.LARGER
+    elif other.parameters > _SLOW_SHARE * entry.parameters:
+        why = strings.SLOW
+    return DraftFacts(other.reference, other.name, why, strings.size(other.disk_bytes), usable)

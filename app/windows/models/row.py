@@ -1,0 +1,284 @@
+"""Rows of the models' list: a model, a download, something on the hub; each 52 high, with its buttons.
+
+A row takes the focus, so that all of it can be reached and heard by key. Up and Down go to its
+neighbours and choose them, Return and Space choose it; the focus alone chooses nothing.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.controls.buttons.button import Button
+from app.controls.buttons.icon_button import IconButton
+from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_box, draw_text
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+from app.windows.models import strings
+from app.windows.models.columns import INSET_PX, PADDING_PX, ROW_PX, columns
+from app.windows.models.facts import RowFacts
+from app.windows.models.painting import LEFT, draw_chip, draw_fit
+from core.events import DownloadProgress, HubModel
+
+_RIGHT = Qt.AlignmentFlag.AlignRight
+_DOT_PX = 8
+_BAR_PX = 5
+
+
+class Row(QWidget):
+    """`key` names it among its kind. `ruled` draws the hairline above it."""
+
+    chosen = Signal(str)  # the row's key
+    moved = Signal(str, int)  # the row's key, one step up or down
+
+    def __init__(self, theme: Theme, key: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.key = key
+        self.ruled = False
+        self.selected = False
+        self.setFixedHeight(ROW_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._ring = FocusRing(self, theme, 7, inset_px=INSET_PX)
+        theme.changed.connect(self.update)
+
+    def set_look(self, *, selected: bool, ruled: bool) -> None:
+        """Whether it is the chosen one, and whether a hairline lies above it."""
+        if (selected, ruled) != (self.selected, self.ruled):
+            self.selected, self.ruled = selected, ruled
+            self.update()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.chosen.emit(self.key)
+        super().mousePressEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
+        if steps:
+            self.moved.emit(self.key, steps)
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
+            self.chosen.emit(self.key)
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        if self.selected:
+            inside = QRectF(self.rect()).adjusted(INSET_PX, 0, -INSET_PX, 0)
+            draw_box(painter, inside, 7, self._theme.color("sel"))
+        elif self.ruled:
+            left = INSET_PX + PADDING_PX
+            painter.fillRect(QRectF(left, 0, self.width() - 2 * left, 1), self._theme.color("hair"))
+        self._paint(painter)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()
+
+    def _place(self) -> None:
+        """Put the buttons where they belong."""
+
+    def _paint(self, painter: QPainter) -> None:
+        raise NotImplementedError
+
+    def _two_lines(self, painter: QPainter, box: QRectF, title: str, detail: str) -> None:
+        color = self._theme.color
+        upper = QRectF(box.left(), box.center().y() - 17, box.width() - 12, 18)
+        lower = QRectF(box.left(), upper.bottom(), box.width() - 12, 15)
+        draw_text(painter, upper, title, ui_font(13, 500), color("text"), LEFT)
+        draw_text(painter, lower, detail, ui_font(11, tabular=True), color("text2"), LEFT)
+
+
+class ModelRow(Row):
+    """A model, with a button that loads or gets it, or the word for why there is none."""
+
+    load_requested = Signal(str)  # the model's reference: load it, or get it if it is on the hub
+
+    def __init__(self, theme: Theme, facts: RowFacts, parent: QWidget | None = None) -> None:
+        super().__init__(theme, facts.reference, parent)
+        self._facts = facts
+        on_the_hub = facts.standing == "on-the-hub"
+        words, icon = (strings.GET, "download") if on_the_hub else (strings.LOAD, "")
+        self.button = Button(theme, words, small=True, parent=self, icon_name=icon)
+        self.button.clicked.connect(lambda: self.load_requested.emit(self.key))
+        self.show_facts(facts, True)
+
+    @property
+    def facts(self) -> RowFacts:
+        """What it shows."""
+        return self._facts
+
+    def show_facts(self, facts: RowFacts, can_load: bool) -> None:
+        """Show `facts`; the button works only if a model can be loaded now."""
+        self._facts = facts
+        on_the_hub = facts.standing == "on-the-hub"
+        self.button.setVisible(on_the_hub or facts.standing == "loadable")
+        self.button.setEnabled(can_load)
+        self.button.setAccessibleName((strings.get_of if on_the_hub else strings.load_of)(facts.name))
+        self.button.setToolTip("" if can_load or on_the_hub else strings.WAIT_FOR_ANSWER)
+        self.setAccessibleName(facts.name)
+        self.setAccessibleDescription(facts.spoken)
+        self.setToolTip(facts.problem)
+        self.update()
+
+    def _place(self) -> None:
+        action = columns(self.width())[4]
+        size = self.button.sizeHint()
+        self.button.move(int(action.right() - size.width()), (ROW_PX - size.height()) // 2)
+
+    def _paint(self, painter: QPainter) -> None:
+        facts, color = self._facts, self._theme.color
+        name, family, fit, drafts, action = columns(self.width())
+        self._two_lines(painter, name, facts.name, facts.detail)
+        if facts.family:
+            fill = "window" if self.selected else "fill1"
+            draw_chip(painter, self._theme, family, facts.family, facts.family_color, fill)
+        if facts.problem and not (facts.fit and facts.fit.fit == "too-large"):
+            words = QRectF(fit.left(), 0, drafts.right() - fit.left() - 12, ROW_PX)
+            draw_text(painter, words, facts.problem, ui_font(12), color("danger"), LEFT)
+        elif facts.fit:
+            draw_fit(painter, self._theme, fit, facts.fit)
+            draw_text(painter, drafts.adjusted(0, 0, -12, 0), facts.drafts, ui_font(12), color("text2"), LEFT)
+        else:
+            words = QRectF(fit.left(), 0, drafts.right() - fit.left() - 12, ROW_PX)
+            draw_text(painter, words, strings.UNKNOWN_FIT, ui_font(12), color("text2"), LEFT)
+        if facts.state:
+            ink = color("danger" if facts.standing == "unusable" else "text")
+            draw_text(painter, action, facts.state, ui_font(12), ink, _RIGHT)
+            if facts.standing == "loaded":
+                width = painter.fontMetrics().horizontalAdvance(facts.state)
+                left = action.right() - width - 6 - _DOT_PX
+                dot = QRectF(left, action.center().y() - _DOT_PX / 2, _DOT_PX, _DOT_PX)
+                draw_box(painter, dot, _DOT_PX / 2, color("series_blue"))
+
+
+class DownloadRow(Row):
+    """A download under way, paused or failed: how far it is, and its buttons."""
+
+    pause_requested = Signal(str)  # hub name
+    resume_requested = Signal(str)  # hub name
+    cancel_requested = Signal(str)  # hub name
+
+    def __init__(self, theme: Theme, progress: DownloadProgress, parent: QWidget | None = None) -> None:
+        super().__init__(theme, progress.model, parent)
+        self._progress = progress
+        name = progress.model.rpartition("/")[2]
+        self.pause = IconButton(theme, "pause", strings.pause_of(name), parent=self)
+        self.resume = IconButton(theme, "play", strings.resume_of(name), parent=self)
+        self.cancel = IconButton(theme, "x", strings.cancel_of(name), parent=self)
+        self.pause.clicked.connect(lambda: self.pause_requested.emit(self.key))
+        self.resume.clicked.connect(lambda: self.resume_requested.emit(self.key))
+        self.cancel.clicked.connect(lambda: self.cancel_requested.emit(self.key))
+        self.show_progress(progress, True)
+
+    @property
+    def progress(self) -> DownloadProgress:
+        """What it shows."""
+        return self._progress
+
+    @property
+    def figures(self) -> tuple[str, str]:
+        """Under the bar: what arrived at the left, the pace or the state at the right; a reason needs all
+        of the room."""
+        told = self._progress
+        left = strings.arrived(told.done_bytes, told.total_bytes) if told.total_bytes else ""
+        if told.state == "paused":
+            return left, strings.PAUSED
+        if told.state == "failed":
+            return "", told.problem
+        if not told.bytes_per_s:
+            return left, strings.STARTING
+        return left, strings.pace(told.bytes_per_s, told.seconds_left)
+
+    def show_progress(self, progress: DownloadProgress, alive: bool) -> None:
+        """Show it; the buttons work only while there is a worker to ask."""
+        had_focus = self.pause.hasFocus() or self.resume.hasFocus()
+        self._progress = progress
+        runs = progress.state == "running"
+        self.pause.setVisible(runs)
+        self.resume.setVisible(not runs)
+        if had_focus:
+            (self.pause if runs else self.resume).setFocus()
+        for button in (self.pause, self.resume, self.cancel):
+            button.setEnabled(alive)
+        self.setAccessibleName(progress.model)
+        self.setAccessibleDescription(", ".join(part for part in self.figures if part))
+        self.setToolTip(" ".join(part for part in (progress.problem, progress.hint) if part))
+        self.update()
+
+    def _place(self) -> None:
+        right = int(columns(self.width())[4].right())
+        top = (ROW_PX - self.cancel.sizeHint().height()) // 2
+        self.cancel.move(right - 28, top)
+        for button in (self.pause, self.resume):
+            button.move(right - 58, top)
+
+    def _paint(self, painter: QPainter) -> None:
+        told, color = self._progress, self._theme.color
+        name, _, fit, drafts, _ = columns(self.width())
+        owner, _, model = told.model.rpartition("/")
+        size = strings.size(told.total_bytes) if told.total_bytes else ""
+        if told.state == "failed" and size:
+            size = strings.arrived(told.done_bytes, told.total_bytes)
+        detail = strings.joined((size, owner))
+        self._two_lines(painter, name.adjusted(0, 0, 80, 0), model, detail)
+        track = QRectF(fit.left(), ROW_PX / 2 - 12, drafts.right() - fit.left() - 20, _BAR_PX)
+        draw_box(painter, track, _BAR_PX / 2, color("fill2"))
+        share = told.done_bytes / told.total_bytes if told.total_bytes else 0.0
+        if share:
+            done = QRectF(track)
+            done.setWidth(max(_BAR_PX, track.width() * min(1.0, share)))
+            draw_box(painter, done, _BAR_PX / 2, color("accent_fill" if told.state == "running" else "text3"))
+        left, right = self.figures
+        line = QRectF(track.left(), track.bottom() + 5, track.width(), 15)
+        font = ui_font(11, tabular=True)
+        if told.state == "failed":
+            draw_text(painter, line, right, font, color("danger"), LEFT)
+            return
+        draw_text(painter, line, left, font, color("text2"), LEFT)
+        room = line.adjusted(painter.fontMetrics().horizontalAdvance(left) + 16, 0, 0, 0)
+        draw_text(painter, room, right, font, color("text2"), _RIGHT)
+
+
+class HubRow(Row):
+    """Something that can be downloaded, or the question whether to ask for it."""
+
+    wanted = Signal(str)  # the row's key: a hub name, or the text to look for
+
+    def __init__(
+        self, theme: Theme, key: str, title: str, detail: str, button: str, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(theme, key, parent)
+        self._title, self._detail = title, detail
+        self.button = Button(
+            theme, button, small=True, parent=self, icon_name="download" if key == title else "search"
+        )
+        self.button.setAccessibleName(strings.get_of(title) if key == title else title)
+        self.button.clicked.connect(lambda: self.wanted.emit(self.key))
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(detail)
+
+    @classmethod
+    def of_model(cls, theme: Theme, model: HubModel) -> HubRow:
+        """A model that the hub has."""
+        detail = strings.joined((strings.downloads(model.downloads), strings.GATED if model.gated else ""))
+        return cls(theme, model.model, model.model, detail, strings.GET)
+
+    @property
+    def title(self) -> str:
+        """Its first line."""
+        return self._title
+
+    def _place(self) -> None:
+        action = columns(self.width())[4]
+        size = self.button.sizeHint()
+        self.button.move(int(action.right() - size.width()), (ROW_PX - size.height()) // 2)
+
+    def _paint(self, painter: QPainter) -> None:
+        name, _, _, drafts, _ = columns(self.width())
+        box = QRectF(name.left(), 0, drafts.right() - name.left(), ROW_PX)
+        self._two_lines(painter, box, self._title, self._detail)

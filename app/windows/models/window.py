@@ -1,0 +1,220 @@
+"""ModelsWindow: the models on this machine and the chosen one, with downloads and what the hub has.
+
+It shows what the models' room at the desk knows and asks the room for everything; it does no work.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.controllers.model_room import ModelRoom
+from app.controls.buttons.button import Button
+from app.controls.search_field import SearchField
+from app.controls.text_label import TextLabel
+from app.theme.theme import Theme
+from app.windows.models import facts, strings
+from app.windows.models.detail import Detail
+from app.windows.models.model_list import ModelList
+from app.windows.models.problem_bar import ProblemBar
+from app.windows.models.row import HubRow
+
+START_SIZE = QSize(1220, 756)
+MINIMUM_SIZE = QSize(980, 480)
+_BAR_PX = 52
+_SEARCH_PX = 250
+
+
+class ModelsWindow(QWidget):
+    """Its own window; asks for the list whenever it comes to the screen."""
+
+    def __init__(self, theme: Theme, room: ModelRoom, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._room = room
+        self._chosen = ""
+        self._context_tokens = facts.DEFAULT_CONTEXT_TOKENS
+        self._hub_shown: tuple[object, ...] = ()
+        self.setWindowTitle(strings.TITLE)
+        self.resize(START_SIZE)
+        self.setMinimumSize(MINIMUM_SIZE)
+        self.subtitle = TextLabel(theme, "", 11, 14, tabular=True)
+        self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
+        self.search.setFixedWidth(_SEARCH_PX)
+        self.add = Button(theme, strings.ADD, icon_name="folder")
+        self.problem = ProblemBar(theme)
+        self.list = ModelList(theme)
+        self.detail = Detail(theme)
+        self._lay_out()
+        self._wire()
+        room.watch()
+        self._show()
+
+    @property
+    def chosen(self) -> str:
+        """The reference of the model that the detail shows; empty if there is none."""
+        return self._chosen
+
+    def choose(self, reference: str) -> None:
+        """Show this model in the detail."""
+        self._chosen = reference
+        self._show()
+        self.list.choose(reference)
+
+    def add_folder(self, path: str) -> None:
+        """Import the model folder at `path`; nothing for an empty one."""
+        if path:
+            self._room.take_folder(path)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.close()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter.fillRect(QRectF(0, _BAR_PX - 1, self.width(), 1), self._theme.color("hair"))
+
+    # ---- showing
+
+    def _show(self) -> None:
+        room, shelf = self._room, self._room.shelf
+        if shelf.entry(self._chosen) is None and shelf.models:
+            self._chosen = (shelf.loaded or shelf.models[0]).reference
+        limit = strings.limit_note(shelf.limit_bytes) if shelf.limit_bytes else ""
+        rows = facts.rows(shelf, self._context_tokens, self.search.text())
+        self.subtitle.setText(
+            strings.subtitle(len(shelf.models), shelf.disk_bytes, shelf.free_bytes) if shelf.listed else ""
+        )
+        self.list.show_models(rows, self._chosen, can_load=room.can_load, limit_note=limit)
+        self.list.show_downloads(shelf.downloads, room.alive)
+        self.list.say("" if shelf.listed else strings.LISTING if room.alive else strings.NO_WORKER)
+        worth = () if self.search.text().strip() else facts.suggestions(shelf, self._context_tokens)
+        self.list.show_suggested(worth, strings.suggested_for(shelf.limit_bytes), room.alive)
+        self._show_hub()
+        self.problem.show_problem(shelf.problem, shelf.hint)
+        entry = shelf.entry(self._chosen)
+        if entry is None:
+            self.detail.show_nothing()
+            return
+        self.detail.show_model(
+            entry, shelf, self._context_tokens, draft=room.draft, default=room.default, can_load=room.can_load
+        )
+        told = room.last_stats
+        self.detail.show_speed(entry, told[1].tokens_per_s if told and told[0] == entry.path else 0.0)
+
+    def _show_hub(self) -> None:
+        """What can be had for the text in the search field; rows are made anew only if they are others."""
+        shelf, text = self._room.shelf, self.search.text().strip()
+        coming = tuple(each.model for each in shelf.downloads)
+        here = tuple(each.reference for each in shelf.models)
+        shown = (text, shelf.asked, shelf.finding, shelf.found, coming, here)
+        if shown == self._hub_shown:
+            return
+        self._hub_shown = shown
+        rows: list[HubRow] = []
+        note = ""
+        taken = {*here, *coming}
+        if text and text != shelf.asked:
+            if facts.is_hub_name(text):
+                rows = [] if text in taken else [HubRow(self._theme, text, text, "", strings.GET)]
+            else:
+                title = strings.ask_for(text)
+                rows = [HubRow(self._theme, text, title, strings.NOT_ASKED, strings.ASK_HUB)]
+        elif text:
+            rows = [HubRow.of_model(self._theme, each) for each in shelf.found if each.model not in taken]
+            if shelf.finding:
+                note = strings.ASKING
+            elif not shelf.found and not shelf.problem:
+                note = strings.not_found(text)
+        self.list.show_hub(rows, note)
+
+    # ---- wanting
+
+    def _search_changed(self) -> None:
+        if self._room.shelf.asked:
+            self._room.look_up("")
+        self._show()
+
+    def _search_entered(self) -> None:
+        """Return: a full name is what is wanted, anything else is asked for."""
+        text = self.search.text().strip()
+        if text:
+            self._hub_wanted(text)
+
+    def _hub_wanted(self, key: str) -> None:
+        if facts.is_hub_name(key):
+            self._room.download(key)
+        else:
+            self._room.look_up(key)
+
+    def _ask_folder(self) -> None:
+        dialog = QFileDialog(self, strings.ADD_TITLE)
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(self.add_folder)
+        dialog.open()
+
+    def _open_folder(self, reference: str) -> None:
+        if entry := self._room.shelf.entry(reference):
+            QDesktopServices.openUrl(QUrl.fromLocalFile(entry.path))
+
+    def _set_context(self, tokens: int) -> None:
+        self._context_tokens = tokens
+        self._show()
+
+    def _wire(self) -> None:
+        room, rows, detail = self._room, self.list, self.detail
+        room.changed.connect(self._show)
+        room.imported.connect(self.choose)
+        self.search.textChanged.connect(lambda text: self._search_changed())
+        self.search.results_wanted.connect(self._search_entered)
+        self.add.clicked.connect(self._ask_folder)
+        self.problem.dismissed.connect(room.dismiss)
+        rows.selected.connect(self.choose)
+        rows.load_requested.connect(room.load)
+        rows.pause_requested.connect(room.pause)
+        rows.resume_requested.connect(room.download)
+        rows.cancel_requested.connect(room.cancel)
+        rows.hub_wanted.connect(self._hub_wanted)
+        detail.load_requested.connect(room.load)
+        detail.unload_requested.connect(room.unload)
+        detail.default_requested.connect(room.make_default)
+        detail.draft_chosen.connect(room.choose_draft)
+        detail.remove_requested.connect(room.remove)
+        detail.context_changed.connect(self._set_context)
+        detail.folder_requested.connect(self._open_folder)
+        self._theme.changed.connect(self.update)
+
+    def _lay_out(self) -> None:
+        theme = self._theme
+        bar = QWidget()
+        bar.setFixedHeight(_BAR_PX)
+        titles = QVBoxLayout()
+        titles.setSpacing(0)
+        titles.addStretch(1)
+        titles.addWidget(TextLabel(theme, strings.TITLE, 13, 17, "text", weight=600))
+        titles.addWidget(self.subtitle)
+        titles.addStretch(1)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(20, 0, 14, 1)
+        row.setSpacing(8)
+        row.addLayout(titles, 1)
+        row.addWidget(self.search)
+        row.addWidget(self.add)
+        left = QVBoxLayout()
+        left.setSpacing(0)
+        left.addWidget(self.problem)
+        left.addWidget(self.list, 1)
+        content = QHBoxLayout()
+        content.setSpacing(0)
+        content.addLayout(left, 1)
+        content.addWidget(self.detail)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(bar)
+        layout.addLayout(content, 1)

@@ -1,0 +1,222 @@
+"""RaceSide: one of the two answers: its clock, how far it is, its text, its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from app.chat.answer.stats_label import LINE_PX, StatsLabel
+from app.chat.answer.stats_line import Part, finished_parts
+from app.controls.shapes import draw_box, draw_text
+from app.controls.text_label import TextLabel
+from app.gauges.figures import percent, seconds, speed
+from app.session.race.race import Recording
+from app.session.race.replay import Sight
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+from app.windows.race import strings
+from app.windows.race.text import RaceText
+from core.events import Token
+
+_BAR_PX = 6
+_CLOCK_PX = 100
+_ICON_PX = 14
+
+
+class RaceSide(QWidget):
+    """`lead` is the side that is raced for: its bar is blue."""
+
+    def __init__(
+        self, theme: Theme, title: str, name: str, lead: bool, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._title = title
+        self._recording = Recording()
+        self.subtitle = TextLabel(theme, "", 11, 14, "text2")
+        self.status = _Status(theme)
+        self.clock = _Clock(theme, "text" if lead else "text2")
+        self.bar = _Bar(theme, "accent_fill" if lead else "text2")
+        self.count = TextLabel(theme, "", 11, 15, tabular=True)
+        self.share = TextLabel(theme, "", 11, 15, tabular=True)
+        self.text = RaceText(theme, name)
+        self.stats = StatsLabel(theme)
+        self.stats.setFixedHeight(2 * LINE_PX)
+        self._lay_out(TextLabel(theme, title, 13, 17, "text", weight=600))
+
+    def show_waiting(self, status: str) -> None:
+        """Nothing is recorded of it yet."""
+        self._recording = Recording()
+        self._show(status, "", 0.0, 0.0)
+        self.count.setText("")
+        self.share.setText("")
+        self._show_text((), 0, False)
+        self.stats.set_parts(())
+
+    def show_recording(self, recording: Recording, *, done: bool = False) -> None:
+        """It is being recorded, or waits for the other: figures only."""
+        tokens = recording.tokens
+        reading = not tokens and recording.prompt_tokens > 0
+        status = strings.RECORDED if done else strings.READING if reading else strings.RECORDING
+        self._show(status, "", tokens[-1].time_s if tokens else 0.0, 0.0)
+        said = strings.recorded(len(tokens))
+        if reading:
+            said = strings.read(recording.read_tokens, recording.prompt_tokens)
+        self.count.setText(said)
+        self.share.setText("")
+
+    def show_sight(self, recording: Recording, sight: Sight) -> None:
+        """It is replayed."""
+        self._recording = recording
+        finished = strings.FINISHED if sight.done else ""
+        writing = strings.WRITING if sight.tokens else strings.READING
+        self._show(finished or writing, "flag" if sight.done else "", sight.clock_s, sight.share)
+        self.count.setText(strings.progress(sight.tokens, sight.total))
+        self.share.setText(percent(sight.share))
+        self._show_text(recording.tokens, sight.tokens, sight.done)
+        self.stats.set_parts(self._parts(sight))
+        self.setAccessibleName(
+            strings.side_described(
+                self._title, self.status.text, sight.clock_s, self.count.text(), sight.tokens_per_s
+            )
+        )
+
+    def _show_text(self, tokens: Sequence[Token], count: int, done: bool) -> None:
+        self.text.show_tokens(tokens, count, done)
+
+    def _show(self, status: str, icon: str, clock_s: float, share: float) -> None:
+        self.status.show_status(status, icon)
+        self.clock.show_seconds(clock_s)
+        self.bar.show_share(share)
+
+    def _parts(self, sight: Sight) -> tuple[Part, ...]:
+        if sight.done and self._recording.finished:
+            return finished_parts(self._recording.finished)
+        parts = [Part(f"{speed(sight.tokens_per_s)} tok/s", "strong")] if sight.tokens_per_s else []
+        return (*parts, Part(strings.recorded(sight.tokens))) if sight.tokens else ()
+
+    def _lay_out(self, title: TextLabel) -> None:
+        names = QVBoxLayout()
+        names.setSpacing(0)
+        names.addStretch(1)
+        names.addWidget(title)
+        names.addWidget(self.subtitle)
+        head = QHBoxLayout()
+        head.setSpacing(14)
+        head.addLayout(names, 1)
+        head.addWidget(self.status, 0, Qt.AlignmentFlag.AlignBottom)
+        head.addWidget(self.clock, 0, Qt.AlignmentFlag.AlignBottom)
+        figures = QHBoxLayout()
+        figures.addWidget(self.count, 1)
+        figures.addWidget(self.share)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addSpacing(10)
+        column.addWidget(self.bar)
+        column.addSpacing(5)
+        column.addLayout(figures)
+        column.addSpacing(12)
+        column.addWidget(self.text, 1)
+        column.addSpacing(8)
+        column.addWidget(self.stats)
+
+
+class _Clock(QWidget):
+    """26/30 semibold, with a small unit; both stand still while the digits change."""
+
+    def __init__(self, theme: Theme, ink: str) -> None:
+        super().__init__()
+        self._theme = theme
+        self._ink = ink
+        self.text = seconds(0.0)
+        self.setFixedSize(_CLOCK_PX, 30)
+        theme.changed.connect(self.update)
+
+    def show_seconds(self, clock_s: float) -> None:
+        """The time on it."""
+        self.text = seconds(clock_s)
+        self.setAccessibleName(f"{self.text} {strings.SECONDS}")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        unit = ui_font(12)
+        unit_px = QFontMetricsF(unit).horizontalAdvance(strings.SECONDS) + 3
+        box = QRectF(self.rect())
+        right = Qt.AlignmentFlag.AlignRight
+        font = ui_font(26, 600, tabular=True)
+        draw_text(
+            painter, box.adjusted(0, 0, -unit_px, 0), self.text, font, self._theme.color(self._ink), right
+        )
+        color = self._theme.color("text2")
+        draw_text(painter, box.adjusted(0, 8, 0, 0), strings.SECONDS, unit, color, right)
+
+
+class _Bar(QWidget):
+    """How much of the answer is written, 6 high."""
+
+    def __init__(self, theme: Theme, ink: str) -> None:
+        super().__init__()
+        self._theme = theme
+        self._ink = ink
+        self._share = 0.0
+        self.setFixedHeight(_BAR_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    def show_share(self, share: float) -> None:
+        """0 to 1."""
+        self._share = share
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        box = QRectF(self.rect())
+        draw_box(painter, box, _BAR_PX / 2, self._theme.color("fill2"))
+        if self._share > 0:
+            box.setWidth(max(_BAR_PX, box.width() * self._share))
+            draw_box(painter, box, _BAR_PX / 2, self._theme.color(self._ink))
+
+
+class _Status(QWidget):
+    """What the side is at; a finished one has a flag and is blue."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._icon = ""
+        self.text = ""
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    def show_status(self, text: str, icon: str) -> None:
+        """`icon` may be empty."""
+        if (text, icon) != (self.text, self._icon):
+            self.text, self._icon = text, icon
+            self.setAccessibleName(text)
+            self.updateGeometry()
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        text_px = QFontMetricsF(ui_font(12, 500)).horizontalAdvance(self.text)
+        return QSize(int(text_px + (_ICON_PX + 5 if self._icon else 0) + 1.999), 22)
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        ink = self._theme.color("accent" if self._icon else "text2")
+        box = QRectF(self.rect())
+        if self._icon:
+            flag = icon_pixmap(self._icon, ink, _ICON_PX, self.devicePixelRatioF())
+            painter.drawPixmap(0, (self.height() - _ICON_PX) // 2, flag)
+            box.setLeft(_ICON_PX + 5)
+        draw_text(
+            painter, box, self.text, ui_font(12, 500 if self._icon else 400), ink, Qt.AlignmentFlag.AlignLeft
+        )

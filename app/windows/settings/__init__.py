@@ -1,0 +1,1 @@
+"""The settings of the app as a whole."""

@@ -1,0 +1,135 @@
+"""SettingsWindow: the settings of the app as a whole, made from their declarations.
+
+Changes are in force at once. What answers are made with is not here but in the panel beside each
+chat; the last section says so, and takes back what was made the default there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QRectF, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.controls.buttons.button import Button
+from app.controls.scroll_page import ScrollPage
+from app.controls.text_label import TextLabel
+from app.fields.setting_field import SettingField
+from app.panels.inspector.groups import groups
+from app.theme.theme import Theme
+from app.windows.settings import strings
+from core.errors import SettingError
+from core.settings import WindowSettings, declared, read
+
+_SIZE_PX = (520, 752)
+_PAD_PX = 24
+_LABEL_PX = 148
+_CONTENT_PX = _SIZE_PX[0] - 2 * _PAD_PX
+_GAP_PX = 10
+_FOOTER_PX = 52
+
+
+class SettingsWindow(QWidget):
+    """`changed` tells a person's wish; whoever takes it shows what came of it with `show_settings`."""
+
+    changed = Signal(str, object)  # key, value
+    reset_requested = Signal()
+    defaults_reset_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._fields: dict[str, SettingField] = {}
+        self._held: Mapping[str, str] = {}
+        self.setWindowTitle(strings.APP_SETTINGS)
+        self.setAccessibleName(strings.APP_SETTINGS)
+        self.resize(*_SIZE_PX)
+        self.setMinimumWidth(_SIZE_PX[0])
+        self.reset_button = Button(theme, strings.RESET_APP_SETTINGS)
+        self.defaults_button = Button(theme, strings.RESET_DEFAULTS)
+        self._defaults_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
+        self._build()
+        self.reset_button.clicked.connect(self.reset_requested)
+        self.defaults_button.clicked.connect(self.defaults_reset_requested)
+        theme.changed.connect(self.update)
+        self.show_settings(WindowSettings())
+        self.show_defaults(0)
+
+    def field(self, key: str) -> SettingField:
+        """The field of the setting `key`. An unknown key is our bug (KeyError)."""
+        return self._fields[key]
+
+    def show_settings(self, settings: WindowSettings) -> None:
+        """These are in force."""
+        for key, field in self._fields.items():
+            field.show_value(read(settings, key))
+            field.hold(self._held.get(key, ""))
+        self.reset_button.setEnabled(settings != WindowSettings())
+
+    def hold(self, reasons: Mapping[str, str]) -> None:
+        """These cannot be changed in this build, and why."""
+        self._held = reasons
+        for key, field in self._fields.items():
+            field.hold(reasons.get(key, ""))
+
+    def show_error(self, key: str, error: SettingError) -> None:
+        """What was wished for is not allowed."""
+        self._fields[key].show_error(error.message, error.hint)
+
+    def show_defaults(self, own: int) -> None:
+        """`own` settings of answers start otherwise than Draftlight's own in new chats."""
+        self._defaults_note.setText(strings.defaults_note(own))
+        self.defaults_button.setEnabled(own > 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("window"))
+        top = self.height() - _FOOTER_PX
+        painter.fillRect(QRectF(0, top, self.width(), 1), self._theme.color("hair"))
+        painter.end()
+
+    # ---- building
+
+    def _build(self) -> None:
+        page = QWidget()
+        page.setAutoFillBackground(False)
+        column = QVBoxLayout(page)
+        column.setContentsMargins(_PAD_PX, 20, _PAD_PX, 20)
+        column.setSpacing(_GAP_PX)
+        for group in groups(declared(WindowSettings)):
+            self._add_title(column, group.title)
+            for setting in group.settings:
+                field = SettingField(self._theme, setting, label_px=_LABEL_PX, content_px=_CONTENT_PX)
+                field.edited.connect(self._tell)
+                self._fields[setting.key] = field
+                column.addWidget(field)
+        self._add_title(column, strings.NEW_CHATS)
+        column.addWidget(self._defaults_note)
+        row = QHBoxLayout()
+        row.addWidget(self.defaults_button)
+        row.addStretch(1)
+        column.addLayout(row)
+        column.addStretch(1)
+        area = ScrollPage(self._theme, page)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(_PAD_PX, 0, _PAD_PX, 0)
+        foot.addWidget(TextLabel(self._theme, strings.AT_ONCE, 11, 15), 1)
+        foot.addWidget(self.reset_button)
+        bar = QWidget()
+        bar.setFixedHeight(_FOOTER_PX)
+        bar.setLayout(foot)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addWidget(area, 1)
+        whole.addWidget(bar)
+
+    def _add_title(self, column: QVBoxLayout, title: str) -> None:
+        if column.count():
+            column.addSpacing(14)
+        column.addWidget(TextLabel(self._theme, title, 13, 18, "text", weight=600))
+
+    def _tell(self, key: str, value: Any) -> None:
+        self.changed.emit(key, value)

@@ -1,0 +1,119 @@
+"""Learning: what all chats do about the tables, what a table holds, and the loaded model's rehearsal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.controls.buttons.button import Button
+from app.controls.scroll_page import ScrollPage
+from app.controls.text_label import TextLabel
+from app.fields.setting_control import SettingControl, control_for
+from app.theme.theme import Theme
+from app.windows.tables import strings
+from app.windows.tables.rehearsal_box import RehearsalBox
+from core.settings import Settings, read
+from core.settings.declaration import find
+
+WIDTH_PX = 416
+_PADDING_PX = 20
+_LABEL_PX = 120
+_INNER_PX = WIDTH_PX - 2 * _PADDING_PX - 1
+_KEYS = {"tables.learn": strings.LEARN, "tables.autosave_s": "", "tables.decay_at": ""}
+
+
+class Learning(QWidget):
+    """The panel at the right. `default_changed` tells a person's change; `show_defaults` is silent."""
+
+    default_changed = Signal(str, object)  # the setting's key, the new value
+    folder_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.controls: dict[str, SettingControl] = {}
+        self.rehearsal = RehearsalBox(theme, _INNER_PX)
+        self.tables = TextLabel(theme, "", 12, 16, tabular=True)
+        self.disk = TextLabel(theme, "", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
+        self.folder = Button(theme, strings.SHOW_FOLDER, "link", small=True)
+        self.folder.clicked.connect(self.folder_requested)
+        self.setFixedWidth(WIDTH_PX)
+        self.setAccessibleName(strings.LEARNING)
+        self._lay_out()
+        theme.changed.connect(self.update)
+
+    def show_defaults(self, defaults: Settings) -> None:
+        """What chats do unless they say otherwise."""
+        for key, control in self.controls.items():
+            control.show_value(read(defaults, key))
+
+    def show_sum(self, tables: int, disk: str) -> None:
+        """How many tables there are and what they take on disk."""
+        self.tables.setText(strings.tables(tables))
+        self.disk.setText(strings.on_disk(disk))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("panel"))
+        painter.fillRect(QRectF(0, 0, 1, self.height()), self._theme.color("hair"))
+
+    def _lay_out(self) -> None:
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(_PADDING_PX, 12, _PADDING_PX, 8)
+        column.setSpacing(5)
+        column.addWidget(TextLabel(self._theme, strings.LEARNING, 13, 20, "text", weight=600))
+        for key, title in _KEYS.items():
+            column.addLayout(self._row(key, title))
+        column.addWidget(TextLabel(self._theme, strings.PRIVACY, 11, 15, wrap=True, width_px=_INNER_PX))
+        column.addWidget(_Hairline(self._theme))
+        column.addWidget(self.rehearsal)
+        column.addStretch(1)
+        column.addWidget(_Hairline(self._theme))
+        foot = QHBoxLayout()
+        foot.setSpacing(8)
+        foot.addWidget(self.tables)
+        foot.addWidget(self.folder)
+        foot.addWidget(self.disk, 1)
+        column.addLayout(foot)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(1, 0, 0, 0)
+        layout.addWidget(ScrollPage(self._theme, page))
+
+    def _row(self, key: str, title: str) -> QHBoxLayout:
+        setting = find(key)
+        control = control_for(self._theme, setting)
+        self.controls[key] = control
+        control.edited.connect(lambda value, key=key: self._tell(key, value))
+        label = TextLabel(self._theme, title or setting.title, 12, 24)
+        label.setFixedWidth(_LABEL_PX)
+        label.setBuddy(control.editor)
+        if title:
+            control.editor.setAccessibleName(title)
+            for widget in (control.editor, label):
+                widget.setToolTip(strings.LEARN_HELP)
+            control.editor.setAccessibleDescription(strings.LEARN_HELP)
+        else:
+            label.setToolTip(setting.help)
+        row = QHBoxLayout()
+        row.setSpacing(10)
+        row.addWidget(label)
+        row.addWidget(control, 1)
+        return row
+
+    def _tell(self, key: str, value: Any) -> None:
+        self.default_changed.emit(key, value)
+
+
+class _Hairline(QWidget):
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.setFixedHeight(9)
+        theme.changed.connect(self.update)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        QPainter(self).fillRect(QRectF(0, 4, self.width(), 1), self._theme.color("hair"))

@@ -1,0 +1,177 @@
+"""TablesWindow: every table there is, what can be done with it, and how tables learn.
+
+Shows what it is given and says what is wanted; knows no worker. It lies beside the chat window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from PySide6.QtCore import QRectF, QSize, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.controls.buttons.button import Button, Kind
+from app.controls.question import Question
+from app.controls.text_label import TextLabel
+from app.session.worker.families import recognised
+from app.session.worker.tables import Tables
+from app.theme.theme import Theme
+from app.windows.tables import strings
+from app.windows.tables.abilities import Abilities, abilities_of
+from app.windows.tables.detail import Detail
+from app.windows.tables.learning import Learning
+from app.windows.tables.notices import Notices
+from app.windows.tables.rows import learned_id, rows_of, size_text, table_id
+from app.windows.tables.table_list import TableList
+from core.events import LearnedTable, TableInfo
+
+SIZE = QSize(1180, 732)
+_MINIMUM = QSize(1020, 620)
+_HEADER_PX = 52
+_FOOT_PX = 366
+
+
+class TablesWindow(QWidget):
+    """`show_tables` after each change. The buttons' wishes are about the selected table."""
+
+    shown = Signal()  # it came to the screen: what is shown may be old
+    save_requested = Signal()
+    load_requested = Signal()
+    import_requested = Signal()
+    export_requested = Signal()
+    reset_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._tables = Tables()
+        self.setWindowTitle(strings.TITLE)
+        self.setAccessibleName(strings.TITLE)
+        self.setMinimumSize(_MINIMUM)
+        self.resize(SIZE)
+        self.save = Button(theme, strings.SAVE, small=True, icon_name="save")
+        self.load = Button(theme, strings.LOAD, small=True, icon_name="bolt")
+        self.import_ = Button(theme, strings.IMPORT, small=True, icon_name="import")
+        self.export = Button(theme, strings.EXPORT, small=True, icon_name="export")
+        self.reset = Button(theme, strings.RESET, "danger", small=True, icon_name="reset")
+        self.notices = Notices(theme)
+        self.list = TableList(theme)
+        self.detail = Detail(theme)
+        self.learning = Learning(theme)
+        self._lay_out()
+        self.save.clicked.connect(self.save_requested)
+        self.load.clicked.connect(self.load_requested)
+        self.import_.clicked.connect(self.import_requested)
+        self.export.clicked.connect(self.export_requested)
+        self.reset.clicked.connect(self.reset_requested)
+        self.list.row_selected.connect(lambda row_id: self._show_selected())
+        theme.changed.connect(self.update)
+        self.show_tables(Tables(), alive=False)
+
+    @property
+    def selected(self) -> TableInfo | LearnedTable | None:
+        """The table that is selected."""
+        chosen = self.list.selected
+        for info in self._tables.tables:
+            if table_id(info) == chosen:
+                return info
+        for table in self._tables.learned:
+            if learned_id(table) == chosen:
+                return table
+        return None
+
+    def show_tables(self, tables: Tables, *, alive: bool) -> None:
+        """Show what is known. `alive`: there is a worker to do something."""
+        self._tables, self._alive = tables, alive
+        now = datetime.now()
+        self.list.show_rows(rows_of(tables.tables, tables.learned, now))
+        reasons = {info.family: info for info in tables.tables if info.why_not_saved}
+        self.notices.show_read_only(
+            [strings.read_only(recognised(info.family_name), info.why_not_saved) for info in reasons.values()]
+        )
+        self.notices.show_set_aside(tables.set_aside)
+        self.learning.show_sum(len(tables.tables) + len(tables.learned), size_text(tables.disk_bytes))
+        self.learning.rehearsal.show_rehearsal(tables.rehearsal)
+        self._show_selected()
+
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """How a command goes or went; empty for nothing."""
+        self.notices.tell(text, bad=bad)
+
+    def ask(self, title: str, detail: str, answers: Sequence[tuple[str, str, Kind]]) -> Question:
+        """Ask before something is done."""
+        question = Question(self._theme, title, detail, strings.CANCEL, answers, self)
+        question.open()
+        return question
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.shown.emit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter.fillRect(QRectF(0, _HEADER_PX - 1, self.width(), 1), self._theme.color("hair"))
+        top = self.height() - _FOOT_PX
+        painter.fillRect(QRectF(0, top, self.width(), 1), self._theme.color("hair"))
+
+    # ---- inside
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._make_header())
+        column.addWidget(self.notices)
+        column.addWidget(self.list, 1)
+        foot = QWidget()
+        foot.setFixedHeight(_FOOT_PX)
+        row = QHBoxLayout(foot)
+        row.setContentsMargins(0, 1, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.detail, 1)
+        row.addWidget(self.learning)
+        column.addWidget(foot)
+
+    def _make_header(self) -> QWidget:
+        header = QWidget()
+        header.setFixedHeight(_HEADER_PX)
+        titles = QVBoxLayout()
+        titles.setSpacing(0)
+        titles.addStretch(1)
+        titles.addWidget(TextLabel(self._theme, strings.TITLE, 13, 17, "text", weight=600))
+        titles.addWidget(TextLabel(self._theme, strings.SUBTITLE, 11, 15))
+        titles.addStretch(1)
+        row = QHBoxLayout(header)
+        row.setContentsMargins(26, 0, 14, 0)
+        row.setSpacing(8)
+        row.addLayout(titles, 1)
+        for group in ((self.save, self.load), (self.import_, self.export), (self.reset,)):
+            for button in group:
+                row.addWidget(button)
+            row.addSpacing(8)
+        return header
+
+    def _show_selected(self) -> None:
+        chosen = self.selected
+        if isinstance(chosen, TableInfo):
+            self.detail.show_table(chosen, datetime.now())
+        elif isinstance(chosen, LearnedTable):
+            self.detail.show_learned(chosen)
+        else:
+            self.detail.show_nothing(listed=self._tables.listed)
+        self._enable(abilities_of(self._tables, chosen, alive=self._alive))
+
+    def _enable(self, abilities: Abilities) -> None:
+        for button, why_not, help_text in (
+            (self.save, abilities.save, strings.SAVE_HELP),
+            (self.load, abilities.load, strings.LOAD_HELP),
+            (self.import_, abilities.import_, strings.IMPORT_HELP),
+            (self.export, abilities.export, strings.EXPORT_HELP),
+            (self.reset, abilities.reset, strings.RESET_HELP),
+        ):
+            button.setEnabled(not why_not)
+            button.setToolTip(why_not or help_text)
+            button.setAccessibleDescription(why_not or help_text)

@@ -1,0 +1,1 @@
+"""Benches of decoding: speed, parity, first tokens, busy neighbours."""

@@ -1,0 +1,1 @@
+"""The bench of what sparse prefill costs in answers."""

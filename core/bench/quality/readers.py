@@ -1,0 +1,177 @@
+"""Readers: the ways a prompt is read for `bench quality`: densely, by each scorer, and by no scorer.
+
+The three that do not score are what a scorer has to beat at the same keep: `random` passages, the
+`head-and-tail` of the prompt, and its `end`. `hindsight-N` is what no scorer can be expected to beat:
+it is shown the next N tokens of the text that follows, and keeps what all of the model's layers look
+for while they are read behind the whole prompt. These go through the product's own selection and
+reading with scores that know nothing or too much; the product itself has no such scorers. Scorers
+run as in an answer, through `core.prefill.reading`; one that did not skip is an error here, never a
+quiet dense run.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.bench.quality.reader_names import DENSE, SCORELESS, SCORERS, hindsight
+from core.bench.quality.session import Session
+from core.errors import RequestError
+from core.kv.ledger import Ledger
+from core.models.loader import LoadedModel
+from core.models.prompt import Prompt, offsets
+from core.models.rope import rotations
+from core.prefill.layout import Layout, layout, unknown_layout
+from core.prefill.read import read_kept, read_prompt
+from core.prefill.reading import Means, Reading, ScoringDraft, Text
+from core.prefill.scorers.carried import carried_tokens
+from core.prefill.select import select
+from core.prefill.trial import why_no_gaps
+from core.settings.prefill import Prefill
+
+Scores = np.ndarray[Any, Any]
+
+
+class Ahead(Struct, frozen=True):
+    """What is known only afterwards: the prompt read densely, and the `tokens` that follow it."""
+
+    full: Session
+    tokens: list[int]
+
+
+class Reader(ABC):
+    """Reads prompts in one way. Owned by the thread that loaded the model."""
+
+    def __init__(self, name: str, loaded: LoadedModel, settings: Prefill) -> None:
+        self.name = name
+        self._loaded = loaded
+        self._settings = settings
+
+    def read(self, prompt: Prompt, ahead: Ahead | None = None) -> Session:
+        """`prompt` in a ledger of its own. Raises `RequestError` if it was not read this way.
+
+        `ahead` is for the readers by hindsight, which need it; the others do not look at it.
+        """
+        ledger = Ledger(self._loaded.new_cache)
+        if not ledger.keeps_all:
+            raise RequestError(
+                f"{self._loaded.info.name} cannot go back to a prefix, which this bench needs.",
+                "Choose a model with plain full attention.",
+            )
+        self._fill(ledger, prompt, ahead)
+        return Session(self._loaded, ledger, prompt.ids)
+
+    @abstractmethod
+    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
+        """Bring the empty `ledger` to all of `prompt` but its last token."""
+
+    def _layout(self, prompt: Prompt) -> Layout:
+        if not prompt.regions:
+            return unknown_layout(len(prompt.ids))
+        return layout(prompt, offsets(self._loaded.tokenizer, prompt))
+
+
+class _Dense(Reader):
+    """Everything."""
+
+    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
+        steps = read_prompt(self._loaded.model, ledger, prompt.ids, chunk_tokens=self._settings.chunk_tokens)
+        for _ in steps:
+            pass
+
+
+class _Scored(Reader):
+    """By one of the product's scorers."""
+
+    def __init__(self, name: str, loaded: LoadedModel, settings: Prefill, draft: LoadedModel | None) -> None:
+        super().__init__(name, loaded, settings)
+        self._draft = ScoringDraft(draft, Ledger(draft.new_cache)) if draft else None
+
+    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
+        if self._draft:
+            self._draft.ledger.clear()
+        means = Means(lambda tokens: "", lambda required: self._draft)
+        text = Text(prompt.ids, prompt.asked, lambda: self._layout(prompt))
+        reading = Reading("bench", self._loaded, ledger, text, self._settings, means)
+        reading.plan()
+        for _ in reading.events():
+            pass
+        if not reading.outcome.sparse:
+            raise RequestError(
+                f"{self.name} read all of {len(prompt.ids):,} tokens: {reading.outcome.reason}.",
+                "Choose a longer --context or --document-context.",
+            )
+
+
+class _Chosen(Reader):
+    """Passages chosen by scores that no scorer of the product gives."""
+
+    @abstractmethod
+    def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
+        """float32, one for each of `ids`."""
+
+    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
+        known = self._layout(prompt)
+        chosen = select(
+            self._scores(prompt.ids, ahead),
+            known.protected | known.question,
+            start=0,
+            keep_pct=self._settings.keep_pct,
+            passage_tokens=self._settings.passage_tokens,
+        )
+        model, found = self._loaded.model, rotations(self._loaded.model)
+        chunk = self._settings.chunk_tokens
+        for _ in read_kept(model, ledger, prompt.ids, chosen.positions, found, chunk_tokens=chunk):
+            pass
+
+
+class _Scoreless(_Chosen):
+    """Random passages, those nearest to both ends, or those nearest to the end."""
+
+    def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
+        tokens = len(ids)
+        if self.name == "head-and-tail":
+            return np.asarray(np.abs(np.arange(tokens, dtype=np.float32) - tokens / 2))
+        if self.name == "end":
+            return np.arange(tokens, dtype=np.float32)
+        passage = self._settings.passage_tokens
+        drawn = np.random.default_rng(list(ids)).random(-(-tokens // passage), dtype=np.float32)
+        return np.repeat(drawn, passage)[:tokens]
+
+
+class _Hindsight(_Chosen):
+    """What the tokens that follow attend to, put together as the product's scorers do."""
+
+    def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
+        if ahead is None:
+            raise RequestError(f"{self.name} needs to be shown what follows.", "Give it what follows.")
+        attended = ahead.full.attended_by(ahead.tokens[: hindsight(self.name)])
+        return carried_tokens(attended, self._settings.passage_tokens)
+
+
+def readers(
+    names: Sequence[str], loaded: LoadedModel, settings: Prefill, draft: LoadedModel | None
+) -> list[Reader]:
+    """Dense first, then those named, each at the keep of `settings`. Raises `RequestError`."""
+    if why_not := why_no_gaps(loaded.model, loaded.new_cache, loaded.info.context_tokens // 2):
+        raise RequestError(f"{loaded.info.name} cannot skip: {why_not}.", "Choose another model.")
+    made: list[Reader] = [_Dense(DENSE, loaded, settings)]
+    for name in names:
+        if name in SCORELESS:
+            made.append(_Scoreless(name, loaded, settings))
+        elif hindsight(name):
+            made.append(_Hindsight(name, loaded, settings))
+        elif name in SCORERS:
+            own = replace(settings, mode="on", scorer=name)
+            made.append(_Scored(name, loaded, own, draft if name == "draft-model" else None))
+        else:
+            raise RequestError(
+                f"There is no reader called “{name}”.",
+                f"Choose from {', '.join((*SCORERS, *SCORELESS))} and hindsight-N, N tokens.",
+            )
+    return made

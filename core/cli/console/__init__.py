@@ -1,0 +1,1 @@
+"""What every command shares: arguments, configuration, output and progress."""

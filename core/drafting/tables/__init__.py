@@ -1,0 +1,1 @@
+"""Tables in memory that drafters look tokens up in. No mlx."""

@@ -1,0 +1,1 @@
+"""The engine: composes models, KV caches, prefill, drafting and decoding into answers."""

@@ -1,0 +1,403 @@
+"""Engine: composes models, kv, prefill, drafting and decoding into answers.
+
+One request's way: render → plan → reuse the longest prefix → read the rest in chunks → decode
+with the drafter → one Finished. The engine owns the model, the draft model, the conversation's
+ledger and the tables that requests share; it lives on one thread (MLX streams are thread-local),
+the worker's main thread. It knows no process and no wire.
+
+After any end of an answer (stop token, length, cancel, error) the ledger holds a prefix of the
+prompt and the shown tokens, so the next turn reuses it and gives what a cold start gives.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import mlx.core as mx
+from msgspec.structs import replace
+
+from core.decoding.probes.exactness import Profile, exactness
+from core.decoding.probes.verdict import Verdict
+from core.decoding.probes.width_cost import CostProfile
+from core.decoding.proposer import ModelProposer
+from core.drafting.evidence.calibration import Calibration
+from core.drafting.registry import DrafterSpec, Resources, drafter_spec
+from core.drafting.tables.ngram_table import NgramTables
+from core.engine.answer import Answer, Plan
+from core.engine.resident import Resident
+from core.errors import EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
+from core.events import Change, Event, Generate, ModelInfo, Rehearsing
+from core.events.text import well_formed
+from core.kv.ledger import Ledger
+from core.models.loader import LoadedModel, Progress, load
+from core.models.prompt import check_begun, offsets, render
+from core.models.runtime import memory
+from core.models.runtime.blas_threads import BlasThreads
+from core.models.runtime.memory import is_exhausted
+from core.models.runtime.runtime import check_prepared
+from core.models.size import check_fits, count_tokens
+from core.prefill.layout import Layout, layout, unknown_layout
+from core.prefill.plan import why_whole
+from core.prefill.reading import Means, ScoringDraft, Text
+from core.prefill.rest import read_rest
+from core.rehearsal.idle import IdleRehearsal
+from core.settings import Settings, assign
+from core.settings.declaration import check
+from core.tables.memory import Done, TableMemory
+
+
+def never() -> bool:
+    """The cancel check of a caller that never cancels."""
+    return False
+
+
+class Engine:
+    """Load once, generate often. Every method belongs to the thread that made the engine.
+
+    `memory` keeps what drafters learn; without one it lasts as long as the engine. `say` hears how
+    a rehearsal stands. `clock` gives the seconds that answers are timed by. `threads` may adapt to
+    what else the machine does; without it all are used, so that figures can be compared.
+    Raises `NotPreparedError` if MLX was imported before `core.models.runtime.runtime.prepare()` was called.
+    """
+
+    def __init__(
+        self,
+        memory: TableMemory | None = None,
+        say: Callable[[Rehearsing], None] = lambda rehearsing: None,
+        clock: Callable[[], float] = time.perf_counter,
+        threads: BlasThreads | None = None,
+    ) -> None:
+        check_prepared()
+        self._threads = threads or BlasThreads("held still")
+        self._resident: Resident | None = None
+        self._memory = memory or TableMemory()
+        self._rehearsal = IdleRehearsal(say)
+        self._clock = clock
+
+    # ---- the model
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a model is loaded."""
+        return self._resident is not None
+
+    @property
+    def _here(self) -> Resident:
+        if self._resident is None:
+            raise NoModelError("No model is loaded.", "Load one first.")
+        return self._resident
+
+    @property
+    def loaded(self) -> LoadedModel:
+        """The loaded model. Raises `NoModelError`."""
+        return self._here.model
+
+    @property
+    def ledger(self) -> Ledger:
+        """The conversation's cache and the tokens it holds. Raises `NoModelError`."""
+        return self._here.shelf.current
+
+    @property
+    def proposer(self) -> ModelProposer | None:
+        """The draft model, if one was loaded."""
+        return self._resident.drafts.proposer if self._resident else None
+
+    @property
+    def model_folders(self) -> tuple[str, ...]:
+        """Of the loaded model and of the draft model, if one is held."""
+        return self._resident.folders if self._resident else ()
+
+    @property
+    def memory(self) -> TableMemory:
+        """The tables that requests share; they outlive models, and on disk the process."""
+        return self._memory
+
+    def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
+        """Load `reference`; the model in use stays if that fails with `ModelError`.
+
+        It goes before the weights of the new one are read if there is no room for both.
+        """
+        self.use(load(reference, progress, self._make_room))
+        return self.loaded.info
+
+    def _make_room(self, size_bytes: int) -> None:
+        if self._resident and memory.used_bytes() + size_bytes > memory.limit_bytes():
+            self.unload()
+
+    def use(self, loaded: LoadedModel) -> None:
+        """Take a model that is already in memory."""
+        self.unload()
+        self._resident = Resident(loaded)
+        info = loaded.info
+        self._memory.open(info.family, info.family_name, info.vocabulary, info.name)
+
+    def close(self) -> None:
+        """The end: free the model, save the tables."""
+        self.unload()
+        self._memory.close()
+
+    def unload(self) -> None:
+        """Free the model, the draft model and their caches."""
+        self._rehearsal.forget_model()
+        self._resident = None
+        mx.clear_cache()
+
+    def forget(self, *, tables: bool = False) -> None:
+        """Drop the reusable prefixes, so that the next answer starts cold.
+
+        With `tables` what the shared tables learned since they were last saved goes, too.
+        """
+        if tables:
+            self._memory.forget()
+        if self._resident:
+            self._resident.forget_contexts()
+
+    def erase_learned(self, family: str) -> Done:
+        """Erase all that was learned for `family`, a fingerprint; what is loaded of it is used no more.
+
+        A rehearsal of a model of that family stops. Raises `TableError`.
+        """
+        here = self._resident
+        of_this = here is not None and here.model.info.family == family
+        if of_this:
+            self._rehearsal.forget_model()
+        done = self._memory.reset(family)
+        if of_this and here is not None:
+            here.beforehand.forget()
+        return done
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of `text`, without any template. Raises `NoModelError`.
+
+        About as many as it has, if it is far longer than the context.
+        """
+        loaded = self.loaded
+        return count_tokens(loaded.tokenizer, well_formed(text), loaded.info.context_tokens)
+
+    def exactness_profile(self) -> Profile:
+        """How this model's logits depend on the block's width here; measured at first use."""
+        return self._here.measured.exactness()
+
+    def measure_cost(self) -> CostProfile:
+        """Measure T(w) now, again if it was measured before (some seconds)."""
+        return self._here.measured.costs_anew()
+
+    def try_out(self) -> Verdict:
+        """Whether trees and drafts are exact for this model, tried now if it never was (some seconds)."""
+        return self._here.measured.try_out()
+
+    def idle_work(self) -> bool:
+        """One piece of what is worth doing while nothing is asked; whether there is more.
+
+        First what an answer skipped is read, if that was asked for; a new request ends it. Then
+        drafts and trees are tried and T(w) is measured, some forwards at a time, where that was
+        never done; then rehearsal, if that is wanted and nobody types.
+        """
+        here = self._resident
+        if here is None:
+            return False
+        self._threads.look()
+        if here.some_rest() or here.measured.some():
+            return True
+        more = self._rehearsal.piece(here.model)
+        if self._rehearsal.made_table:
+            here.beforehand.forget()
+        return more
+
+    def rehearse(self, wanted: bool) -> None:
+        """Whether the loaded model rehearses while idle; no other one will. Raises `NoModelError`."""
+        self._rehearsal.want(self.loaded.info.name, wanted)
+
+    def typing(self) -> None:
+        """Somebody writes a question: rehearsal stands still for some seconds."""
+        self._rehearsal.hold()
+
+    def idle_due_s(self) -> float | None:
+        """Seconds until there may be idle work again, None if time alone will not bring any."""
+        return self._rehearsal.due_s() or None
+
+    # ---- answers
+
+    def generate(self, request: Generate, cancelled: Callable[[], bool] = never) -> Iterator[Event]:
+        """The events of one answer, ending with Finished.
+
+        Raises `RequestError` kinds before the first event, and `OutOfMemoryError`. `cancelled`
+        is asked between steps and prefill chunks; an abandoned iterator counts as cancelled.
+        """
+        settings = request.settings
+        tokenizer = self.loaded.tokenizer
+        model_tokens = self.loaded.info.context_tokens
+        context_tokens = settings.prefill.context_of(model_tokens)
+        check_fits(tokenizer, request.messages, context_tokens - 1, context_tokens < model_tokens)
+        prompt = render(tokenizer, request.messages, settings.chat.system_prompt)
+
+        begun = request.begun
+        check_begun(begun, self.loaded.info)
+
+        def laid_out() -> Layout:
+            return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(begun))
+
+        text = Text([*prompt.ids, *begun], prompt.asked, laid_out, len(begun))
+        yield from self._answer(text, settings, cancelled, request.request, apart=request.apart)
+
+    def generate_ids(
+        self,
+        prompt: Sequence[int],
+        settings: Settings,
+        cancelled: Callable[[], bool] = never,
+        *,
+        request: str = "",
+    ) -> Iterator[Event]:
+        """Like `generate`, from token ids instead of messages; their end is taken for the question."""
+        text = Text(list(prompt), "", lambda: unknown_layout(len(prompt)))
+        yield from self._answer(text, settings, cancelled, request)
+
+    def _answer(
+        self,
+        text: Text,
+        settings: Settings,
+        cancelled: Callable[[], bool],
+        request: str,
+        *,
+        apart: bool = False,
+    ) -> Iterator[Event]:
+        self._rehearsal.drop()
+        try:
+            yield from self._answer_alone(text, settings, cancelled, request, apart)
+        finally:
+            self._rehearsal.resume()
+
+    def _answer_alone(
+        self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str, apart: bool
+    ) -> Iterator[Event]:
+        started, prompt, here = self._clock(), text.ids, self._here
+        if not apart:
+            here.rest = None
+        check(settings)
+        mode = settings.decoding.exactness
+        self._threads.begin(steady="" if mode == "fast" else f"exactness is “{mode}”")
+        model_tokens = here.model.info.context_tokens
+        context_tokens = settings.prefill.context_of(model_tokens)
+        if not prompt:
+            raise EmptyPromptError("There is nothing to answer: the prompt is empty.", "Type a question.")
+        if len(prompt) >= context_tokens:
+            chosen = context_tokens < model_tokens
+            raise PromptTooLongError(len(prompt), context_tokens - 1, chosen)
+        try:
+            plan = self._plan(len(prompt), settings, apart)
+            whole = bool(why_whole(settings.prefill, text.asked))
+            ledger = Ledger(here.model.new_cache) if apart else here.shelf.take(text.ids, whole=whole)
+            plan = self._without_reuse(plan, ledger, text)
+            means = Means(
+                here.measured.why_no_gaps, lambda required: self._scoring(required, plan), self._clock
+            )
+            if apart:
+                here.drafts.forget()
+            answer = Answer(
+                here.model,
+                ledger,
+                text,
+                means,
+                plan,
+                cancelled,
+                request,
+                self._clock,
+                started,
+                self._threads,
+            )
+            try:
+                yield from answer.events()
+            finally:
+                if not apart:
+                    self._memory.learned(plan.settings)
+                    here.shelf.fit(settings.prefill.memory_mib << 20)
+            if not apart and ledger.skipped and settings.prefill.finish_reading:
+                chunk_tokens = settings.prefill.chunk_tokens
+                here.rest = read_rest(here.model.model, here.shelf, ledger, chunk_tokens=chunk_tokens)
+        except (MemoryError, RuntimeError) as error:
+            if is_exhausted(error):
+                self.forget()
+                raise OutOfMemoryError(
+                    f"There was not enough memory for this answer ({error}).",
+                    "Use a shorter prompt or a smaller model.",
+                ) from error
+            raise
+
+    # ---- plans
+
+    def _plan(self, prompt_tokens: int, settings: Settings, apart: bool) -> Plan:
+        """What can be done of `settings`, with a change for each part that cannot."""
+        info = self.loaded.info
+        changes: list[Change] = []
+        room = settings.prefill.context_of(info.context_tokens) - prompt_tokens
+        wanted = settings.sampling.max_tokens
+        if wanted > room:
+            reason = "the context is full after that"
+            changes.append(Change("sampling.max_tokens", str(wanted), str(room), reason))
+            settings = assign(settings, "sampling.max_tokens", room)
+        reach_tokens = prompt_tokens + settings.sampling.max_tokens
+        name, measured = settings.drafting.drafter, self._here.measured
+        why_not = self.ledger.why_no_rollback or measured.why_not_split(reach_tokens)
+        if name != "off" and why_not:
+            reason = f"{info.name} cannot speculate: {why_not}"
+            changes.append(Change("drafting.drafter", name, "off", reason))
+            settings = assign(settings, "drafting.drafter", "off")
+        spec = drafter_spec(settings.drafting.drafter)
+        exact = exactness(settings.decoding.exactness if spec.drafts else "fast", self.exactness_profile)
+        if spec.drafts and exact.width_limit == 1:
+            reason = "no width above one gives the same bits on this machine"
+            changes.append(Change("drafting.drafter", spec.name, "off", reason))
+            settings = assign(settings, "drafting.drafter", "off")
+            spec = drafter_spec("off")
+        resources = self._resources(settings, spec, changes, apart)
+        drafter = spec.build(settings, resources)
+        proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
+        cost = measured.cost(prompt_tokens) if spec.planned(settings) else None
+        return Plan(settings, spec, drafter, exact, cost, proposer, tuple(changes))
+
+    def _without_reuse(self, plan: Plan, ledger: Ledger, text: Text) -> Plan:
+        """Start cold where going on with `ledger` might not give what a cold start gives."""
+        reach_tokens = len(text.ids) + plan.settings.sampling.max_tokens
+        shared = ledger.shared(text.ids)
+        why_not = self._here.measured.why_not_split(reach_tokens) if shared else ""
+        if not why_not:
+            return plan
+        ledger.clear()
+        change = Change("prefix cache", f"{shared:,} tokens", "none", why_not)
+        return replace(plan, changes=(*plan.changes, change))
+
+    def _resources(
+        self, settings: Settings, spec: DrafterSpec, changes: list[Change], apart: bool
+    ) -> Resources:
+        info = self.loaded.info
+        trees = False
+        if spec.trees:
+            why_not = self._trees_refused(settings)
+            trees = not why_not
+            if why_not:
+                changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
+        proposer = self._here.drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
+        beforehand = self._here.beforehand
+        frozen = beforehand.frozen(settings.cacheback, changes) if spec.takes_frozen else None
+        return Resources(
+            info.context_tokens,
+            info.family,
+            NgramTables() if apart else self._memory.tables_for(settings),
+            trees,
+            frozen,
+            beforehand.continuations(settings.auto, changes) if spec.name == "auto" else None,
+            calibration=Calibration() if apart else self._memory.calibration_for(settings),
+            proposer=proposer,
+        )
+
+    def _trees_refused(self, settings: Settings) -> str:
+        """Why trees are not verified, in words; empty if they are."""
+        if settings.decoding.exactness != "fast":
+            return f"exactness “{settings.decoding.exactness}” was measured on chains"
+        return self._here.measured.why_no_trees()
+
+    def _scoring(self, required: bool, plan: Plan) -> ScoringDraft | None:
+        """The draft model that scores passages, if one is loaded or it is `required`."""
+        reference = plan.settings.draft_model.model
+        return self._here.drafts.scoring(reference, required=required, drafts=plan.proposer is not None)

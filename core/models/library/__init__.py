@@ -1,0 +1,1 @@
+"""The models on this machine and on the hub: places, needs, downloads."""

@@ -1,0 +1,1 @@
+"""The process made ready for MLX: BLAS, threads, memory."""

@@ -1,0 +1,40 @@
+"""What the process uses of the machine's memory, and how much it may."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import mlx.core as mx
+
+from core.models.library.need import Machine
+
+
+def used_bytes() -> int:
+    """Metal: what MLX holds. CPU: the process's resident memory."""
+    if mx.default_device() == mx.gpu:
+        return int(mx.get_active_memory() + mx.get_cache_memory())
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(mx.get_active_memory())
+
+
+def limit_bytes() -> int:
+    """Metal: the recommended working set. CPU: the machine's memory."""
+    if mx.default_device() == mx.gpu:
+        size = mx.device_info().get("max_recommended_working_set_size", 0)
+        if size:
+            return int(size)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def machine() -> Machine:
+    """What models have to fit into here."""
+    return Machine(limit_bytes(), mx.default_device() == mx.cpu)
+
+
+def is_exhausted(error: BaseException) -> bool:
+    """Whether this is MLX or Python running out of memory; MLX says so only in its message."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "malloc" in text or "out of memory" in text

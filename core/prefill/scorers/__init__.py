@@ -1,0 +1,1 @@
+"""Scorers: how much each passage of a prompt matters to the question."""

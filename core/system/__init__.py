@@ -1,0 +1,1 @@
+"""The process and its machine: child processes, folders, clock, Ctrl-C."""

@@ -1,0 +1,1 @@
+"""The app's icon in every size and container."""

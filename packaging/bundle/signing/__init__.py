@@ -1,0 +1,1 @@
+"""Mach-O files and their signatures, read and made without Apple's tools."""

@@ -1,0 +1,1 @@
+"""What a build downloads, checked against the lock: wheels, CPython, Briefcase's launcher."""

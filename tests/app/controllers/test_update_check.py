@@ -1,0 +1,84 @@
+"""Looking for newer versions by itself: never unless it is turned on, and then once a day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from app.launch.application import Application
+from app.launch.host import Host
+from app.shell.window import MainWindow
+from app.theme.theme import Theme
+from app.windows.about.strings import NO_ADDRESS
+from app.windows.settings.window import SettingsWindow
+from tests.app.stage import play, ready, until
+from tests.app.windows.about.test_updates import Server
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    found = Server()
+    yield found
+    found.stop()
+
+
+def test_off_nothing_is_ever_asked_and_on_once_a_day(
+    qapp: Application, server: Server, tmp_path: Path
+) -> None:
+    async def first(window: MainWindow) -> None:
+        host = Host(qapp, window, Theme("light"), releases=server.address)
+        await ready(window)
+        assert server.asked == []
+        assert not window.menu_actions["update"].isVisible()
+        about = host.show_about()
+        assert not hasattr(about, "look")
+        about.close()
+        window.app_settings.set("updates.check", True)
+        await until(lambda: window.menu_actions["update"].isVisible())
+        assert window.menu_actions["update"].text() == "Get version 9.9.9…"
+        assert len(server.asked) == 1
+        # Any other change of a setting is no reason to ask again.
+        window.app_settings.set("look.tint", "never")
+        about = host.show_about()
+        assert about.look.isEnabled()
+        about.close()
+        host.stop()
+
+    async def soon_again(window: MainWindow) -> None:
+        host = Host(qapp, window, Theme("light"), releases=server.address)
+        await ready(window)
+        assert host.updates.is_on
+        assert len(server.asked) == 1
+        # A day later, or with a clock that was set back.
+        for then_s in (0.0, 4e9):
+            window.desk.home.preferences.change(looked_for_update_s=then_s)
+            asked = len(server.asked)
+            host.updates.look_if_due()
+            await until(lambda asked=asked: len(server.asked) == asked + 1)
+        window.app_settings.set("updates.check", False)
+        window.desk.home.preferences.change(looked_for_update_s=0.0)
+        host.updates.look_if_due()
+        host.stop()
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, soon_again, folder=tmp_path)
+    assert len(server.asked) == 3
+
+
+def test_a_build_without_an_address_says_so(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        assert isinstance(qapp, Application)
+        host = Host(qapp, window, Theme("light"), releases="")
+        await ready(window)
+        settings = window.windows.show("settings")
+        assert isinstance(settings, SettingsWindow)
+        field = settings.field("updates.check")
+        assert field.note == NO_ADDRESS
+        assert not field.control.isEnabled()
+        assert not host.updates.is_on
+        host.stop()
+
+    play(qapp, scene)

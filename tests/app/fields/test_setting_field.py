@@ -1,0 +1,129 @@
+"""SettingField: each kind of setting gets its control, and reports values of its own type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QTextEdit
+from pytestqt.qtbot import QtBot
+
+from app.controls import Popup, Slider, Spin, Switch, TextArea, TextLabel
+from app.fields.setting_field import SettingField
+from app.theme.theme import Theme
+from core.settings import Setting
+from tests.app.controls.windows import activate
+
+WHOLE = Setting("g.whole", "integer", "Draft length", "How many.", 8, "tokens", 1, 64)
+NUMBER = Setting("g.number", "number", "Top-p", "How likely.", 1.0, "", 0.0, 1.0, True, 0.01)
+CHOICE = Setting(
+    "g.choice",
+    "choice",
+    "Drafter",
+    "Who guesses.",
+    "off",
+    choices=("off", "on-top"),
+    labels={"off": "Off", "on-top": "On top"},
+    notes={"on-top": "Guesses on top."},
+)
+SWITCH = Setting("g.switch", "switch", "Learn", "Keeps tokens.", False)
+TEXT = Setting("g.text", "text", "System prompt", "Told first.", "", maximum=1000)
+
+
+def _field(setting: Setting, theme: Theme, qtbot: QtBot, value: Any) -> tuple[SettingField, list[Any]]:
+    field = SettingField(theme, setting)
+    qtbot.addWidget(field)
+    field.show_value(value)
+    activate(field, qtbot)
+    told: list[Any] = []
+    field.edited.connect(lambda key, new: told.append((key, new)))
+    return field, told
+
+
+def test_whole_numbers_are_stepped(theme: Theme, qtbot: QtBot) -> None:
+    field, told = _field(WHOLE, theme, qtbot, 8)
+    assert isinstance(field.control.editor, Spin)
+    qtbot.keyClick(field.control.editor, Qt.Key.Key_Up)
+    assert told == [("g.whole", 9)]
+    assert type(told[0][1]) is int
+    assert "tokens" in {label.text() for label in field.findChildren(TextLabel)}
+
+
+def test_numbers_slide_and_show_their_value(theme: Theme, qtbot: QtBot) -> None:
+    field, told = _field(NUMBER, theme, qtbot, 0.95)
+    slider = field.control.editor
+    assert isinstance(slider, Slider)
+    qtbot.keyClick(slider, Qt.Key.Key_Left)
+    assert told == [("g.number", pytest.approx(0.94))]
+    assert "0.94" in {label.text() for label in field.findChildren(TextLabel)}
+    qtbot.keyClick(slider, Qt.Key.Key_Home)
+    assert slider.value == pytest.approx(0.01)  # 0 itself is not allowed
+
+
+def test_choices_pop_up_with_their_note(theme: Theme, qtbot: QtBot) -> None:
+    field, told = _field(CHOICE, theme, qtbot, "off")
+    popup = field.control.editor
+    assert isinstance(popup, Popup)
+    assert popup.currentText() == "Off"
+    assert field.note == ""
+    qtbot.keyClick(popup, Qt.Key.Key_Down)
+    assert told == [("g.choice", "on-top")]
+    assert field.note == "Guesses on top."
+
+
+def test_switches_switch(theme: Theme, qtbot: QtBot) -> None:
+    field, told = _field(SWITCH, theme, qtbot, False)
+    assert isinstance(field.control.editor, Switch)
+    qtbot.mouseClick(field.control.editor, Qt.MouseButton.LeftButton, pos=QPoint(16, 9))
+    assert told == [("g.switch", True)]
+
+
+def test_texts_are_typed(theme: Theme, qtbot: QtBot) -> None:
+    field, told = _field(TEXT, theme, qtbot, "")
+    assert isinstance(field.control.editor, TextArea)
+    qtbot.keyClicks(field.findChildren(QTextEdit)[0], "Hi")
+    assert told == [("g.text", "H"), ("g.text", "Hi")]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [(WHOLE, 12), (NUMBER, 0.5), (CHOICE, "on-top"), (SWITCH, True), (TEXT, "You are careful.")],
+    ids=lambda given: given.kind if isinstance(given, Setting) else "",
+)
+def test_showing_a_value_is_silent(setting: Setting, value: Any, theme: Theme, qtbot: QtBot) -> None:
+    field, told = _field(setting, theme, qtbot, setting.default)
+    before = field.grab().toImage()
+    field.show_value(value)
+    assert told == []
+    assert field.grab().toImage() != before
+
+
+def test_help_is_a_tooltip_and_a_description(theme: Theme, qtbot: QtBot) -> None:
+    field, _ = _field(WHOLE, theme, qtbot, 8)
+    editor = field.control.editor
+    assert editor.accessibleName() == "Draft length"
+    assert editor.accessibleDescription() == editor.toolTip() == "How many."
+
+
+def test_an_error_stands_under_the_field_until_it_is_cleared(theme: Theme, qtbot: QtBot) -> None:
+    field, _ = _field(WHOLE, theme, qtbot, 8)
+    height = field.sizeHint().height()
+    field.show_error("Too long.", "Shorten it.")
+    assert field.error == "Too long."
+    assert field.control.editor.accessibleDescription() == "How many. Too long."
+    assert field.sizeHint().height() > height
+    field.clear_error()
+    assert field.error == ""
+    qtbot.waitUntil(lambda: field.sizeHint().height() == height)
+
+
+def test_a_seed_is_written_without_separators(theme: Theme, qtbot: QtBot) -> None:
+    seed = Setting("g.seed", "integer", "Seed", "Any.", 42, "", 0, 2**31 - 1)
+    field, _ = _field(seed, theme, qtbot, 1234567)
+    assert field.control.editor.text() == "1234567"  # type: ignore[attr-defined]
+
+
+def test_a_number_without_bounds_is_our_bug(theme: Theme, qtbot: QtBot) -> None:
+    with pytest.raises(ValueError, match=r"g\.free has no bounds"):
+        SettingField(theme, Setting("g.free", "integer", "Free", "Any.", 0))

@@ -1,0 +1,703 @@
+"""Chats in the real window, kept on disk: closed and opened again, changed, found, deleted, damaged."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
+
+from app.chat.answer.user_message import UserMessage
+from app.launch.scenario import ask
+from app.panels.chats.chat_delegate import dots_rect
+from app.session.chats.conversation import Conversation
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from app.store.library import Library
+from app.store.recovery.backups import Backups
+from core.events import Attachment, Message
+from core.settings import read
+from tests.app.stage import click, last, play, press, ready, shown, until
+from tests.app.store.chats import chat_of
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+NO_KEY = Qt.KeyboardModifier.NoModifier
+
+
+def titles(window: MainWindow) -> list[str]:
+    """What the sidebar's list shows, groups included."""
+    rows = window.views.sidebar.list.model()
+    return [str(rows.index(place, 0).data()) for place in range(rows.rowCount())]
+
+
+def filled(folder: Path, *chats: Conversation) -> None:
+    library = Library(folder)
+    for chat in chats:
+        library.save(chat)
+    library.close()
+
+
+async def asked(window: MainWindow, question: str) -> None:
+    await ready(window)
+    ask(window, question)
+    await ready(window)
+
+
+def test_everything_comes_back(qapp: QApplication, tmp_path: Path) -> None:
+    kept: list[Conversation] = []
+    question = "Please write 40 words"
+
+    async def first(window: MainWindow) -> None:
+        await asked(window, question)
+        await asked(window, "And write 9 more")
+        window.desk.new_chat()
+        await asked(window, "Another: write 5")
+        window.views.composer.set_text("not sent yet")
+        window.views.composer.attach(Attachment("notes.txt", "some notes"))
+        window.desk.select_chat(window.desk.chats.listed()[1].id)
+        window.views.composer.set_text("a follow-up")
+        window.views.header.tint.set_value("hover")
+        window.resize(1300, 800)
+        window.columns.show_inspector(False)
+        kept.append(window.desk.chats.open)
+
+    async def second(window: MainWindow) -> None:
+        chat = window.desk.chats.open
+        assert chat.turns == kept[0].turns
+        assert chat.id == kept[0].id
+        assert window.views.header.title == question
+        assert shown(window) == last(window).text
+        assert {token.origin for token in chat.turns[0].answer.tokens} == {"accepted", "bonus", "normal"}
+        assert titles(window) == ["Today", "Another: write 5", question]
+        assert window.views.composer.text == "a follow-up"
+        assert (window.width(), window.height()) == (1300, 800)
+        assert window.columns.arrangement.inspector_px == 0
+        assert window.views.header.tint.value == "hover"
+        window.desk.select_chat(window.desk.chats.listed()[0].id)
+        assert window.views.composer.text == "not sent yet"
+        assert [each.name for each in window.views.composer.attachments] == ["notes.txt"]
+        await asked(window, "go on and write 3")
+        assert len(window.desk.chats.open.turns) == 2
+        assert window.desk.chats.open.draft.content == ""
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, second, folder=tmp_path)
+
+
+def test_an_answer_is_on_disk_while_it_is_written(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 30)
+        other = Library(tmp_path)
+        assert other.condition.state == "elsewhere"
+
+        def saved() -> int:
+            try:
+                return len(other.load(window.desk.chats.open.id).turns[0].answer.tokens)
+            except KeyError:  # not saved for the first time yet
+                return 0
+
+        await until(lambda: saved() > 20)
+        other.close()
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_a_draft_is_kept_without_leaving_its_chat(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        window.views.composer.set_text("half a thought")
+        await until(lambda: window.desk.chats.open.draft.content == "half a thought")
+
+    async def again(window: MainWindow) -> None:
+        assert window.views.composer.text == "half a thought"
+        assert window.desk.chats.listed() == ()
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def test_searching_by_key_and_opening_what_is_found(qapp: QApplication, tmp_path: Path) -> None:
+    filled(tmp_path, *(chat_of(number, 2, 30, f"About ferry {number}") for number in range(5)))
+    filled(
+        tmp_path,
+        chat_of(9, 1, 8, "How many lamps are there on the northern pier, and who are their keepers?"),
+    )
+
+    async def scene(window: MainWindow) -> None:
+        sidebar = window.views.sidebar
+        await press(window, Qt.Key.Key_K, CTRL)
+        assert sidebar.search.hasFocus()
+        sidebar.search.setText("keepers")
+        await until(lambda: "1 chat found" in titles(window))
+        row = sidebar.list.row("c9")
+        assert row
+        assert [row.passage[begin:end] for begin, end in row.marks] == ["keepers"]
+        await press(window, Qt.Key.Key_Return)
+        assert window.desk.chats.open.id == "c9"
+        assert "1 chat found" in titles(window)
+        sidebar.search.setText("nowhere to be seen")
+        await until(lambda: sidebar.list.isHidden())
+        sidebar.search.setFocus()
+        await press(window, Qt.Key.Key_Escape)
+        assert sidebar.search.text() == ""
+        assert len(titles(window)) == 7
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_a_found_passage_is_gone_to(qapp: QApplication, tmp_path: Path) -> None:
+    chat = chat_of(1, 30, 200)
+    turn = replace(chat.turns[9], user=Message("user", "Where do the herons nest?"))
+    filled(tmp_path, replace(chat, turns=(*chat.turns[:9], turn, *chat.turns[10:])))
+
+    async def scene(window: MainWindow) -> None:
+        transcript = window.views.transcript
+        window.views.sidebar.search.setText("herons")
+        await press(window, Qt.Key.Key_K, CTRL)
+        await press(window, Qt.Key.Key_Return)
+        assert window.desk.chats.open.id == "c1"
+        assert not transcript.is_following
+        seen = [
+            message.body.accessibleDescription()
+            for message in transcript.findChildren(UserMessage)
+            if not message.visibleRegion().isEmpty()
+        ]
+        assert seen[0] == "Where do the herons nest?"
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_renaming_in_place(qapp: QApplication, tmp_path: Path) -> None:
+    filled(tmp_path, chat_of(1), chat_of(2))
+
+    async def scene(window: MainWindow) -> None:
+        window.desk.select_chat("c1")
+        window.views.sidebar.list.setFocus()
+        await press(window, Qt.Key.Key_F2)
+        editor = window.views.sidebar.list.findChild(QLineEdit)
+        assert isinstance(editor, QLineEdit)
+        assert editor.text() == "Question 0 of chat 1"
+        editor.setText("  Harbour   rules ")
+        await press_in(editor, Qt.Key.Key_Return)
+        assert window.views.header.title == "Harbour rules"
+        assert "Harbour rules" in titles(window)
+        window.desk.listing.rename("c1", "")
+        assert window.views.header.title == "Question 0 of chat 1"
+        window.desk.listing.rename("c2", "Second")
+
+    async def again(window: MainWindow) -> None:
+        assert "Second" in titles(window)
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+async def press_in(widget: QLineEdit, key: Qt.Key) -> None:
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+    loop.call_soon(lambda: (QTest.keyClick(widget, key), done.set_result(None)))
+    await done
+
+
+def test_pinned_chats_stand_first(qapp: QApplication, tmp_path: Path) -> None:
+    filled(tmp_path, chat_of(1), chat_of(2))
+
+    async def scene(window: MainWindow) -> None:
+        menu = window.views.sidebar.menu_for("c1")
+        next(action for action in menu.actions() if action.text() == "Pin to the top").trigger()
+        assert titles(window)[:2] == ["Pinned", "Question 0 of chat 1"]
+        menu.deleteLater()
+
+    async def again(window: MainWindow) -> None:
+        assert titles(window)[0] == "Pinned"
+        window.desk.listing.pin("c1", False)
+        assert "Pinned" not in titles(window)
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def test_deleting_and_taking_it_back(qapp: QApplication, tmp_path: Path) -> None:
+    filled(tmp_path, chat_of(1), chat_of(2))
+
+    async def scene(window: MainWindow) -> None:
+        bar = window.views.sidebar.undo_bar
+        window.desk.select_chat("c2")
+        window.views.sidebar.list.setFocus()
+        await press(window, Qt.Key.Key_Delete)
+        assert bar.isVisible()
+        assert bar.text == "“Question 0 of chat 2” deleted"
+        assert window.desk.chats.open.id == "c1"
+        assert len(titles(window)) == 2
+        await click(bar.undo_button)
+        assert bar.isHidden()
+        assert window.desk.chats.open.id == "c2"
+        assert len(titles(window)) == 3
+        window.desk.listing.delete("c1")
+
+    async def after_a_restart(window: MainWindow) -> None:
+        bar = window.views.sidebar.undo_bar
+        assert bar.isVisible()
+        assert bar.text == "“Question 0 of chat 1” deleted"
+        await click(bar.undo_button)
+        assert window.desk.chats.get("c1").turns == chat_of(1).turns
+        bar.set_time_ms(50)
+        window.desk.listing.delete("c1")
+        await until(lambda: bar.isHidden())
+
+    async def gone(window: MainWindow) -> None:
+        assert window.views.sidebar.undo_bar.isHidden()
+        with pytest.raises(KeyError):
+            window.desk.chats.get("c1")
+        window.desk.listing.delete("c2")
+        assert window.desk.chats.open.turns == ()
+        assert window.views.pages.currentWidget() is window.views.first_page
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, after_a_restart, folder=tmp_path)
+    play(qapp, gone, folder=tmp_path)
+
+
+def test_deleting_the_chat_that_is_being_answered_stops_it(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 5)
+        chat_id = window.desk.chats.open.id
+        window.views.sidebar.undo_bar.set_time_ms(20)
+        window.desk.listing.delete(chat_id)
+        await ready(window)
+        await until(lambda: window.views.sidebar.undo_bar.isHidden())
+        with pytest.raises(KeyError):
+            window.desk.chats.get(chat_id)
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_the_dots_of_a_row_open_its_menu_and_not_the_chat(qapp: QApplication, tmp_path: Path) -> None:
+    filled(tmp_path, chat_of(1), chat_of(2))
+
+    async def scene(window: MainWindow) -> None:
+        view = window.views.sidebar.list
+        heard: list[str] = []
+        view.menu_requested.disconnect()
+        view.menu_requested.connect(lambda chat_id, where: heard.append(chat_id))
+        before = window.desk.chats.open.id
+        spot = dots_rect(view.visualRect(view.model().index(2, 0))).center()
+        await click_at(view.viewport(), spot)
+        assert heard == ["c1"]
+        assert window.desk.chats.open.id == before
+
+    play(qapp, scene, folder=tmp_path)
+
+
+async def click_at(widget: object, spot: QPoint) -> None:
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+    left = Qt.MouseButton.LeftButton
+    loop.call_soon(lambda: (QTest.mouseClick(widget, left, NO_KEY, spot), done.set_result(None)))  # type: ignore[call-overload]
+    await done
+
+
+def test_editing_the_last_message_by_key(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await asked(window, "write 3 for a start")
+        await asked(window, "write 5")
+        views.composer.edit.setFocus()
+        await press(window, Qt.Key.Key_Up)
+        assert views.composer.text == "write 5"
+        assert views.editing_bar.isVisible()
+        await press(window, Qt.Key.Key_Escape)
+        assert views.composer.text == ""
+        assert views.editing_bar.isHidden()
+        await press(window, Qt.Key.Key_Up)
+        views.composer.set_text("write 7")
+        await press(window, Qt.Key.Key_Return)
+        await ready(window)
+        turns = window.desk.chats.open.turns
+        assert [turn.user.content for turn in turns] == ["write 3 for a start", "write 7"]
+        assert len(turns[-1].answer.tokens) == 7
+        assert views.composer.text == ""
+        assert views.editing_bar.isHidden()
+        assert len(window.desk.chats.listed()) == 1
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_editing_an_earlier_message_goes_on_in_a_new_chat(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await asked(window, "write 3")
+        await asked(window, "write 4")
+        first = window.desk.chats.open
+        views.composer.set_text("a draft that waits")
+        message = views.transcript.findChildren(UserMessage)[0]
+        await click(message.edit_button)
+        assert views.composer.text == "write 3"
+        assert "new chat" in views.editing_bar.text
+        views.composer.set_text("write 6")
+        await press(window, Qt.Key.Key_Return)
+        await ready(window)
+        assert window.desk.chats.open.id != first.id
+        assert [turn.user.content for turn in window.desk.chats.open.turns] == ["write 6"]
+        assert window.desk.chats.get(first.id).turns == first.turns
+        assert window.desk.chats.get(first.id).draft.content == "a draft that waits"
+        assert [each.title for each in window.desk.chats.listed()] == ["write 3 (2)", "write 3"]
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_an_edited_message_that_is_refused_is_back_in_the_composer(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await asked(window, "write 3")
+        window.desk.edit()
+        window.views.composer.set_text("refuse this one")
+        await press(window, Qt.Key.Key_Return)
+        await ready(window)
+        assert [turn.user.content for turn in window.desk.chats.open.turns] == ["write 3"]
+        assert len(last(window).tokens) == 4
+        assert window.views.composer.text == "refuse this one"
+
+    play(qapp, scene)
+
+
+def test_leaving_a_chat_ends_editing_and_keeps_the_draft(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await asked(window, "write 3")
+        first = window.desk.chats.open.id
+        window.views.composer.set_text("mine")
+        window.desk.edit()
+        window.desk.new_chat()
+        assert window.views.editing_bar.isHidden()
+        assert window.views.composer.text == ""
+        window.desk.select_chat(first)
+        assert window.views.composer.text == "mine"
+
+    play(qapp, scene)
+
+
+def test_branching_from_an_answer(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await asked(window, "write 3")
+        await asked(window, "write 4")
+        first = window.desk.chats.open
+        window.views.inspector.field("sampling.temperature").edited.emit("sampling.temperature", 1.5)
+        window.views.transcript.branch_requested.emit(first.turns[0].id)
+        branch = window.desk.chats.open
+        assert branch.id != first.id
+        assert branch.turns == first.turns[:1]
+        assert branch.title == "write 3 (2)"
+        assert read(window.views.inspector.settings, "sampling.temperature") == 1.5
+        await asked(window, "write 5")
+        assert last(window).text.startswith("ECHO 3:")
+        assert window.desk.chats.get(first.id).turns == first.turns
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_a_chat_holds_its_own_settings(qapp: QApplication, tmp_path: Path) -> None:
+    key = "sampling.temperature"
+
+    async def scene(window: MainWindow) -> None:
+        inspector = window.views.inspector
+        await asked(window, "write 3")
+        own = window.desk.chats.open.id
+        inspector.field(key).edited.emit(key, 1.5)
+        assert inspector.section("sampling").is_own
+        assert not inspector.section("drafting").is_own
+        window.desk.new_chat()
+        assert read(inspector.settings, key) == 0.0
+        assert not inspector.section("sampling").is_own
+        await asked(window, "write 2")
+        window.desk.select_chat(own)
+        assert read(inspector.settings, key) == 1.5
+
+    async def again(window: MainWindow) -> None:
+        inspector = window.views.inspector
+        assert read(inspector.settings, key) == 1.5
+        section = inspector.section("sampling")
+        section.set_open(True)
+        foot = inspector.own_settings("sampling")
+        assert foot.isVisible()
+        await click(foot.default_button)
+        assert foot.isHidden()
+        assert not section.is_own
+        window.desk.new_chat()
+        assert read(inspector.settings, key) == 1.5
+        inspector.field(key).edited.emit(key, 0.5)
+        assert section.is_own
+        await click(foot.reset_button)
+        assert read(inspector.settings, key) == 1.5
+        assert window.desk.chats.open.overrides == ()
+
+    async def at_last(window: MainWindow) -> None:
+        assert read(window.views.inspector.settings, key) == 1.5
+        assert not window.views.inspector.section("sampling").is_own
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+    play(qapp, at_last, folder=tmp_path)
+
+
+def test_a_damaged_database_is_said_read_and_repaired(qapp: QApplication, tmp_path: Path) -> None:
+    filled(tmp_path, *(chat_of(number, 3, 100) for number in range(40)))
+    size = (tmp_path / "chats.db").stat().st_size
+    with (tmp_path / "chats.db").open("r+b") as file:
+        file.seek(size // 2 // 4096 * 4096)
+        file.write(os.urandom(4096 * 4))
+
+    async def scene(window: MainWindow) -> None:
+        banner = window.views.banner
+        await asked(window, "write 3")
+        await until(lambda: banner.trouble is not None and banner.trouble.remedy == "repair")
+        assert banner.trouble
+        assert "damaged" in banner.trouble.title
+        assert "chats-damaged-" in banner.trouble.text
+        assert len(window.desk.chats.listed()) > 20
+        assert shown(window) == last(window).text
+        await asked(window, "write 4")
+        assert banner.trouble  # it stays until it is over
+        await click(banner.remedy_button)
+        assert banner.isHidden()
+        assert [len(turn.answer.tokens) for turn in window.desk.chats.open.turns] == [4, 4]
+        assert window.desk.home.library
+        assert window.desk.home.library.condition.state == "whole"
+
+    async def again(window: MainWindow) -> None:
+        assert window.views.banner.isHidden()
+        assert len(window.desk.chats.open.turns) == 2
+        assert len(window.desk.chats.listed()) > 20
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def emptied(folder: Path, *, backup: bool) -> None:
+    """Three chats were there; a fresh database stands in the place of theirs."""
+    filled(folder, *(chat_of(number) for number in range(3)))
+    if backup:
+        Backups(folder / "chats.db").make()
+    (folder / "chats.db").unlink()
+
+
+def test_missing_chats_are_brought_back_from_a_backup(qapp: QApplication, tmp_path: Path) -> None:
+    emptied(tmp_path, backup=True)
+
+    async def scene(window: MainWindow) -> None:
+        banner = window.views.banner
+        assert banner.trouble
+        assert banner.trouble.title == "Some of your chats are missing."
+        assert "There were 3, and now there are 0. The last backup has 3 of them." in banner.trouble.text
+        assert window.desk.chats.listed() == ()
+        await click(banner.remedy_button)
+        assert banner.isHidden()
+        assert {each.id for each in window.desk.chats.listed()} == {"c0", "c1", "c2"}
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_who_does_not_miss_them_closes_the_note(qapp: QApplication, tmp_path: Path) -> None:
+    emptied(tmp_path, backup=False)
+
+    async def scene(window: MainWindow) -> None:
+        banner = window.views.banner
+        assert banner.trouble
+        assert "No backup has the others." in banner.trouble.text
+        assert banner.remedy_button.isHidden()
+        await click(banner.close_button)
+
+    async def again(window: MainWindow) -> None:
+        assert window.views.banner.isHidden()
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def test_a_full_disk_is_said_and_passes(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        banner = window.views.banner
+        await asked(window, "write 3")
+        library = window.desk.home.library
+        assert library
+        assert library.flush()
+        writer = library.writer
+        assert writer
+        limits = [1]
+        write = writer._write
+
+        def limited(store, batch, *, durable) -> dict[str, Exception]:  # type: ignore[no-untyped-def]
+            # SQLite's own limit gives its real error of a full disk.
+            store.connection.execute(f"PRAGMA max_page_count = {limits[0]}")
+            return write(store, batch, durable=durable)
+
+        writer._write = limited  # type: ignore[method-assign]
+        writer._retry_s = 0.1
+        window.views.composer.set_text("x" * 200_000)
+        await until(lambda: banner.trouble is not None)
+        assert banner.trouble
+        assert banner.trouble.title == "The chats cannot be saved."
+        assert "full" in banner.trouble.text
+        limits[0] = 10**6
+        await until(lambda: banner.isHidden())
+        assert library.flush()
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_a_second_window_says_that_it_saves_nothing(qapp: QApplication, tmp_path: Path) -> None:
+    filled(tmp_path, chat_of(1))
+    other = Library(tmp_path)
+
+    async def scene(window: MainWindow) -> None:
+        assert window.views.banner.trouble
+        assert "another Draftlight" in window.views.banner.trouble.title
+        assert len(titles(window)) == 2
+        await ready(window)
+        assert window.views.banner.trouble  # a model that is ready changes nothing of it
+        await asked(window, "write 3")
+        assert len(window.desk.chats.listed()) == 2
+        assert window.views.banner.trouble
+
+    play(qapp, scene, folder=tmp_path)
+    other.close()
+    library = Library(tmp_path)
+    assert len(library.summaries()) == 1
+    library.close()
+
+
+def test_a_death_does_not_hide_that_nothing_is_saved(qapp: QApplication, tmp_path: Path) -> None:
+    filled(tmp_path, chat_of(1))
+    other = Library(tmp_path)
+
+    async def scene(window: MainWindow) -> None:
+        banner = window.views.banner
+        await ready(window)
+        unsaved = banner.trouble
+        assert unsaved
+        ask(window, "die 5")
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        assert banner.trouble
+        assert banner.trouble.remedy == "restart"
+        assert banner.count_label.text() == "1 of 2"
+        await click(banner.next_button)
+        assert banner.trouble == unsaved
+        assert banner.count_label.text() == "2 of 2"
+        await click(banner.next_button)
+        await click(banner.remedy_button)
+        await ready(window)
+        assert banner.trouble == unsaved  # the worker is back, and still nothing is saved
+        assert banner.count_label.isHidden()
+        await click(banner.close_button)
+        assert banner.isHidden()
+
+    play(qapp, scene, folder=tmp_path)
+    other.close()
+
+
+def test_out_into_files_and_in_again(
+    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, files = tmp_path / "home", tmp_path / "files"
+    files.mkdir()
+    chats = [chat_of(number, 2, 12) for number in range(3)]
+    filled(home, *chats)
+
+    def save(parent: object, title: str, name: str, kinds: str) -> tuple[str, str]:
+        return str(files / name), ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", save)
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: str(files))
+
+    async def out(window: MainWindow) -> None:
+        transfer = window.desk.transfer
+        transfer.export("c1", "json")
+        transfer.export("c1", "markdown")
+        transfer.export("", "json")
+        await until(lambda: not transfer.is_busy)
+        transfer.export("", "markdown")
+        await until(lambda: not transfer.is_busy)
+        names = sorted(path.name for path in files.iterdir())
+        assert names == [
+            "Draftlight chats.json",
+            "Question 0 of chat 0.md",
+            "Question 0 of chat 1 (2).md",
+            "Question 0 of chat 1.json",
+            "Question 0 of chat 1.md",
+            "Question 0 of chat 2.md",
+        ]
+
+    async def back(window: MainWindow) -> None:
+        (files / "holiday.json").write_text('{"photos": []}')
+        chosen = [files / "holiday.json", files / "Draftlight chats.json", files / "Question 0 of chat 1.md"]
+        monkeypatch.setattr(
+            QFileDialog, "getOpenFileNames", lambda *given: ([str(path) for path in chosen], "")
+        )
+        window.desk.transfer.import_files()
+        assert {each.id for each in window.desk.chats.listed()} >= {"c0", "c1", "c2"}
+        assert [window.desk.chats.get(chat.id) for chat in chats] == chats
+        assert len(window.desk.chats.listed()) == 4
+        assert window.desk.chats.open.id == "c2"
+        assert window.views.banner.trouble
+        assert "holiday.json" in window.views.banner.trouble.title
+        words = next(each for each in window.desk.chats.listed() if each.id not in ("c0", "c1", "c2"))
+        window.desk.select_chat(words.id)
+        assert last(window).text == chats[1].turns[-1].answer.text.strip("\n")
+
+    play(qapp, out, folder=home)
+    play(qapp, back, folder=tmp_path / "elsewhere")
+
+
+def _questions(folder: Path) -> list[str]:
+    """What is asked in all chats, as another process reads the file."""
+    library = Library(folder)
+    found = [turn.user.content for each in library.summaries() for turn in library.load(each.id).turns]
+    library.close()
+    return found
+
+
+def test_a_question_is_on_the_disk_before_its_answer_starts(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 1 first")
+        await until(lambda: bool(last(window).tokens))
+        assert _questions(tmp_path) == ["write 1 first"]
+        await ready(window)
+        other = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")  # nothing can be written meanwhile
+        ask(window, "write 1 second")
+        await asyncio.sleep(0.4)
+        assert not last(window).tokens
+        other.execute("ROLLBACK")
+        other.close()
+        await until(lambda: bool(last(window).tokens))
+        assert _questions(tmp_path) == ["write 1 first", "write 1 second"]
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_an_answer_does_not_wait_for_a_disk_that_hangs(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await asked(window, "write 1 first")
+        assert window.desk.home.library
+        assert window.desk.home.library.flush()
+        other = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        ask(window, "write 1 second")
+        await until(lambda: bool(last(window).tokens))
+        trouble = window.views.banner.trouble
+        assert trouble
+        assert trouble.title == "The chats cannot be saved."
+        other.execute("ROLLBACK")
+        other.close()
+        await until(lambda: window.views.banner.isHidden())
+        assert _questions(tmp_path) == ["write 1 first", "write 1 second"]
+
+    play(qapp, scene, folder=tmp_path)

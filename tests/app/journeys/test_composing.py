@@ -1,0 +1,106 @@
+"""Writing a message in the real window: pastes are counted, what does not fit finds a way."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QMimeData
+from PySide6.QtWidgets import QApplication
+
+from app.launch.scenario import ask
+from app.shell.window import MainWindow
+from core.events import Attachment, Message
+from tests.app.stage import click, last, play, ready, until
+
+
+def paste(window: MainWindow, text: str) -> None:
+    mime = QMimeData()
+    mime.setText(text)
+    window.views.composer.edit.insertFromMimeData(mime)
+
+
+def test_the_worker_counts_what_is_pasted(qapp: QApplication) -> None:
+    # The fake worker's tokens are words: the one text is long for it, the other is not.
+    many, few = "a " * 2_500, "antidisestablishmentarianism " * 500
+
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        paste(window, few)
+        await until(lambda: composer.text == few)
+        assert composer.attachments == ()
+        composer.clear()
+        paste(window, many)
+        await until(lambda: composer.attachments == (Attachment("Pasted text", many, 2_500),))
+        assert composer.pill.used_tokens == 2_500
+        ask(window, "write 2")
+        await ready(window)
+        (turn,) = window.desk.chats.open.turns
+        assert turn.user.attachments[0].tokens == 2_500
+
+    play(qapp, scene)
+
+
+def test_what_cannot_fit_is_cut_or_taken_along(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        ask(window, "write 4")
+        await ready(window)
+        composer.attach(Attachment("big.txt", "word " * 9_000))
+        composer.set_text("What is it?")
+        notice = composer._notice
+        await until(notice.isVisible)
+        used = window.desk.chats.open.context_used_tokens
+        assert used > 0
+        over = used + 9_003 - 8_191
+        assert notice.text == f"This is {over:,} tokens more than fit: the model takes 8,192."
+        await click(notice.buttons[0])
+        assert window.desk.chats.open.turns == ()
+        assert composer.text == "What is it?"
+        await until(lambda: notice.text.startswith("This is 812 tokens"))
+        await click(notice.buttons[0])
+        await until(notice.isHidden)
+        assert composer.attachments[0].name == "big.txt (beginning)"
+        await until(lambda: 7_000 < composer.pill.used_tokens < 8_191)
+
+    play(qapp, scene)
+
+
+def test_a_refusal_says_by_how_much_and_offers_ways(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        composer.attach(Attachment("a.txt", "word " * 3_000))
+        await until(lambda: bool(composer.attachments[0].tokens))
+        ask(window, "refuse this")
+        await ready(window)
+        assert composer.text == "refuse this"
+        assert composer._notice.text.startswith("This is 808 tokens more than fit")
+        await until(lambda: "Remove a.txt (3,000 tokens)" in [b.text() for b in composer._notice.buttons])
+        composer.set_text("shorter")
+        assert composer._notice.isHidden()
+
+    play(qapp, scene)
+
+
+def test_a_stop_before_the_first_word_gives_the_question_back(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        message = Message("user", "read 1000 slowly", (Attachment("a.txt", "one two"),))
+        views.composer.set_message(message)
+        window.desk.submit(views.composer.message())
+        await until(lambda: window.desk.link.busy)
+        window.desk.stop()
+        await ready(window)
+        assert window.desk.chats.open.turns == ()
+        assert views.composer.text == "read 1000 slowly"
+        assert views.banner.isHidden()
+        # What is being written meanwhile is not overwritten: then the question stays.
+        ask(window, "read 1000 slowly")
+        views.composer.set_text("something new")
+        window.desk.stop()
+        await ready(window)
+        assert views.composer.text == "something new"
+        assert last(window).status == "stopped"
+
+    play(qapp, scene)

@@ -1,0 +1,179 @@
+"""Going on with an answer that was stopped: in the same answer, with figures of all of it, and kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from app.chat.answer.answer_footer import AnswerFooter
+from app.launch.scenario import ask
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from core.settings import Settings, assign_all
+from core.worker.client import worker_command
+from tests.app.stage import click, last, play, press, ready, shown, until
+
+
+def footer(window: MainWindow) -> AnswerFooter:
+    """Of the last answer."""
+    answer = window.views.transcript.answer(window.desk.chats.open.turns[-1].id)
+    assert answer
+    return answer.footer
+
+
+async def stopped(window: MainWindow) -> None:
+    """An answer that was stopped in the middle."""
+    await ready(window)
+    ask(window, "write 100000 slowly")
+    await until(lambda: len(last(window).tokens) > 4)
+    assert footer(window).more_button.isHidden()
+    await press(window, Qt.Key.Key_Escape)
+    await ready(window)
+    assert last(window).status == "stopped"
+
+
+async def keep_writing(window: MainWindow, tokens: int) -> None:
+    """Click, and wait for so many tokens more."""
+    before = len(last(window).tokens)
+    await click(footer(window).more_button)
+    await until(lambda: len(last(window).tokens) >= before + tokens)
+
+
+def test_a_stopped_answer_goes_on(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await stopped(window)
+        first = last(window)
+        assert first.finished
+        button = footer(window).more_button
+        assert button.isVisible()
+        assert button.text() == "Continue writing"
+        await keep_writing(window, 8)
+        turn = window.desk.chats.open.turns[-1]
+        assert turn.answer.tokens[: len(first.tokens)] == first.tokens
+        assert footer(window).more_button.isHidden()
+        window.desk.stop()
+        await ready(window)
+        (turn,) = window.desk.chats.open.turns
+        tokens = turn.answer.tokens
+        # One answer: its words, its places and its steps are counted through.
+        assert turn.answer.text == "ECHO 1:" + "".join(f" w{n}" for n in range(1, len(tokens)))
+        assert [token.position for token in tokens] == list(range(len(tokens)))
+        assert {token.request for token in tokens} == {turn.id}
+        steps = [token.step for token in tokens]
+        assert steps == sorted(steps)
+        assert set(steps) == set(range(1, steps[-1] + 1))
+        assert shown(window) == turn.answer.text
+        finished = turn.answer.finished
+        assert finished
+        stats = finished.stats
+        assert stats.tokens == len(tokens) == stats.accepted + stats.bonus + stats.normal
+        assert stats.steps == stats.bonus + stats.normal == steps[-1]
+        assert (stats.prompt_tokens, stats.read_tokens) == (10, 10)
+        assert f"{len(tokens):,} tokens" in footer(window).stats.text
+        # The second part is tinted, too.
+        body = window.views.transcript.answer(turn.id)
+        assert body
+        inked = {ink.token for box in body.body.boxes for ink in box.inks.inks if ink.origin != "normal"}
+        assert max(inked) > len(first.tokens)
+        assert footer(window).more_button.isVisible()
+
+    async def again(window: MainWindow) -> None:
+        await ready(window)
+        answer = last(window)
+        assert answer.finished
+        assert answer.finished.stats.tokens == len(answer.tokens)
+        assert f"{len(answer.tokens):,} tokens" in footer(window).stats.text
+        await keep_writing(window, 4)
+        window.desk.stop()
+        await ready(window)
+        assert last(window).tokens[: len(answer.tokens)] == answer.tokens
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def test_it_is_offered_where_it_can_be_done(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await stopped(window)
+        first = window.desk.chats.open.turns[-1].id
+        ask(window, "write 5")
+        await ready(window)
+        # The one before has been answered to; only the last one can be gone on with.
+        older = window.views.transcript.answer(first)
+        assert older
+        assert older.footer.more_button.isHidden()
+        assert footer(window).more_button.isVisible()
+        window.desk.go_on(first)
+        assert window.desk.link.phase is Phase.READY
+        ask(window, "break 3")
+        await ready(window)
+        assert last(window).status == "failed"
+        assert footer(window).more_button.isHidden()
+
+    play(qapp, scene)
+
+
+def test_from_another_chat_and_by_key(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await stopped(window)
+        chat = window.desk.chats.open.id
+        window.desk.new_chat()
+        window.desk.select_chat(chat)
+        button = footer(window).more_button
+        assert button.isVisible()
+        button.setFocus()
+        before = len(last(window).tokens)
+        await press(window, Qt.Key.Key_Return)
+        await until(lambda: len(last(window).tokens) > before)
+        window.desk.stop()
+        await ready(window)
+
+    play(qapp, scene)
+
+
+def test_stopped_or_dead_before_its_first_word_it_is_as_before(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "read 40 slowly write 6")
+        await ready(window)
+        before = last(window)
+        assert before.finished
+        window.desk.go_on(window.desk.chats.open.turns[-1].id)
+        window.desk.stop()
+        await ready(window)
+        assert last(window) == before
+        assert footer(window).more_button.isVisible()
+        window.desk.go_on(window.desk.chats.open.turns[-1].id)
+        window.desk.restart()
+        await ready(window)
+        assert last(window) == before
+        assert "stopped at the token limit" in footer(window).stats.text
+
+    play(qapp, scene)
+
+
+def test_the_starter_model_says_what_it_would_have_said(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 120)
+        words: list[str] = []
+        for tokens in (30, 12):
+            window.desk.new_chat()
+            settings = [("sampling.max_tokens", tokens), ("sampling.temperature", 0.0)]
+            window.views.inspector.set_settings(assign_all(Settings(), settings))
+            ask(window, "Name the days of the week.")
+            await ready(window, 120)
+            assert last(window).finished
+            words.append(last(window).text)
+        assert words[0].startswith(words[1])
+        await click(footer(window).more_button)
+        await ready(window, 120)
+        assert len(last(window).tokens) == 24
+        assert last(window).text == shown(window)
+        assert words[0].startswith(last(window).text)
+        finished = last(window).finished
+        assert finished
+        assert finished.stats.tokens == 24
+
+    play(qapp, scene, command=worker_command())

@@ -1,0 +1,241 @@
+"""Faults of the design's table, driven for real: the worker that people have, damaged as it happens.
+
+Where each row of “What people see when things go wrong” is tried in a window:
+
+    worker killed                   test_real_worker (kill -9), test_window (dies by itself, while loading)
+    worker aborts, worker hangs     here
+    model folder bad, too big       test_real_worker, and with the models
+    prompt longer than the context  test_real_worker, test_composing
+    download cut off                with the models
+    table corrupt or foreign        here (cut, flipped), core/tables/test_memory (each kind of damage)
+    disk full on save               here (tables), test_chats_kept (chats)
+    chat database corrupt           test_chats_kept
+    unknown drafter, bad setting    here
+    bad JSON on the wire            here (to the worker), test_window (from the worker)
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtWidgets import QApplication
+
+from app.launch.scenario import ask
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from app.windows.tables.window import TablesWindow
+from core.settings import Settings, assign_all
+from core.tables.folder import PREVIOUS
+from core.tables.table_file import decode_table
+from core.worker.client import worker_command
+from tests.app.stage import click, gone, last, play, ready, shown, until
+
+_LOAD_S = 60.0
+# Programs that run after this can write files of at most so many bytes: the disk is full for them.
+_FULL_DISK = (
+    "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64));"
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+
+
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the worker keeps its tables in this test."""
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home" / "data" / "tables"
+
+
+def with_settings(window: MainWindow, **values: object) -> None:
+    pairs = [(key.replace("__", "."), value) for key, value in values.items()]
+    window.views.inspector.set_settings(assign_all(Settings(), pairs))
+
+
+async def taught(window: MainWindow) -> None:
+    """A question and an answer from which the n-gram table learns."""
+    with_settings(window, drafting__drafter="ngram-mod", sampling__max_tokens=48, tables__autosave_s=1)
+    ask(window, "the tide waits for nobody and the pilot waits for the tide " * 3)
+    await ready(window, _LOAD_S)
+    assert last(window).status == "finished"
+
+
+@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV])
+def test_a_worker_that_aborts(qapp: QApplication, toy_folder: Path, number: signal.Signals) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        with_settings(window, sampling__max_tokens=2_000)
+        ask(window, "go on")
+        window.views.composer.set_text("typed meanwhile")
+        await until(lambda: len(last(window).tokens) > 5)
+        assert window.worker.pid
+        os.kill(window.worker.pid, number)
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        trouble = window.views.banner.trouble
+        assert trouble
+        assert number.name in trouble.text
+        written = last(window)
+        assert f"{len(written.tokens):,} tokens written so far" in trouble.text
+        assert shown(window) == written.text
+        assert window.views.composer.text == "typed meanwhile"
+        await click(window.views.banner.remedy_button)
+        await ready(window, _LOAD_S)
+
+    play(qapp, scene, command=worker_command(), model=str(toy_folder))
+
+
+def test_a_worker_that_hangs(qapp: QApplication, toy_folder: Path) -> None:
+    """Stopped by the system, as one that waits for a dead disk is: it lives, and says nothing."""
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        with_settings(window, sampling__max_tokens=4_000)
+        ask(window, "go on")
+        await until(lambda: len(last(window).tokens) > 5)
+        pid = window.worker.pid
+        assert pid
+        os.kill(pid, signal.SIGSTOP)
+        await until(lambda: window.views.banner.trouble is not None, timeout_s=20)
+        trouble = window.views.banner.trouble
+        assert trouble
+        assert trouble.title == "The worker does not respond."
+        assert "the chat is kept" in trouble.text
+        written = len(last(window).tokens)
+        assert written > 5
+        await click(window.views.banner.remedy_button)
+        await ready(window, _LOAD_S)
+        assert window.worker.pid != pid
+        await until(lambda: gone(pid))
+        assert len(window.desk.chats.open.turns[0].answer.tokens) >= written
+        assert window.views.banner.isHidden()
+
+    play(qapp, scene, command=worker_command(), model=str(toy_folder), silence_s=3.0)
+
+
+def test_a_full_disk_keeps_the_table_that_was_saved(
+    qapp: QApplication, toy_folder: Path, tables: Path
+) -> None:
+    async def teach(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        await taught(window)
+
+    async def full(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        await taught(window)
+        await until(lambda: window.views.banner.trouble is not None, timeout_s=20)
+        trouble = window.views.banner.trouble
+        assert trouble
+        assert "File too large" in f"{trouble.title} {trouble.text}"
+        # The answer and the session are as before.
+        await taught(window)
+
+    play(qapp, teach, command=worker_command(), model=str(toy_folder))
+    saved = {path.name: path.read_bytes() for path in tables.iterdir() if path.suffix == ".safetensors"}
+    assert saved
+    narrow = [sys.executable, "-c", _FULL_DISK, *worker_command()]
+    play(qapp, full, command=narrow, model=str(toy_folder))
+    assert {name: (tables / name).read_bytes() for name in saved} == saved
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
+    qapp: QApplication, toy_folder: Path, tables: Path, damage: str
+) -> None:
+    async def teach(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        await taught(window)
+
+    async def damaged(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        banner = window.views.banner
+        # Heard while the model was loading, and said when it is ready.
+        trouble = banner.trouble
+        assert trouble
+        assert not banner.isHidden()
+        assert "can be used" in trouble.title
+        assert f"{file.name} is damaged" in trouble.text
+        assert "set aside as" in trouble.text
+        assert "A fresh table takes its place." in trouble.text
+        await click(banner.remedy_button)
+        shown = window.windows.find("tables")
+        assert isinstance(shown, TablesWindow)
+        assert banner.isHidden()
+        await until(lambda: not shown.notices.set_aside.isHidden())
+        await taught(window)
+
+    play(qapp, teach, command=worker_command(), model=str(toy_folder))
+    (file,) = tables.glob("*-n*.safetensors")
+    Path(f"{file}{PREVIOUS}").unlink(missing_ok=True)
+    good = file.read_bytes()
+    middle = len(good) // 2
+    bad = good[:middle] if damage == "cut" else good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :]
+    file.write_bytes(bad)
+    play(qapp, damaged, command=worker_command(), model=str(toy_folder))
+    (aside,) = tables.glob(f"{file.name}.refused-*")
+    assert aside.read_bytes() == bad
+    assert decode_table(file.read_bytes()).header.figures.used > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (
+            lambda s: replace(s, drafting=replace(s.drafting, drafter="telepathy")),
+            ("telepathy", "ngram-simple"),
+        ),
+        (lambda s: replace(s, sampling=replace(s.sampling, temperature=-4.0)), ("temperature", "0")),
+    ],
+    ids=["unknown drafter", "bad setting"],
+)
+def test_what_a_request_may_not_say_is_named(
+    qapp: QApplication, toy_folder: Path, change: object, named: tuple[str, ...]
+) -> None:
+    """The window refuses such values itself, so here they are smuggled past it."""
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        inspector = window.views.inspector
+        inspector._settings = change(Settings())  # type: ignore[operator]
+        ask(window, "Will this be answered?")
+        await until(lambda: window.views.banner.trouble is not None)
+        trouble = window.views.banner.trouble
+        assert trouble
+        said = f"{trouble.title} {trouble.text}"
+        assert all(word in said for word in named), said
+        assert window.views.composer.text == "Will this be answered?"
+        with_settings(window, sampling__max_tokens=4)
+        window.views.composer.clear()
+        ask(window, "And this?")
+        await ready(window, _LOAD_S)
+        assert last(window).status == "finished"
+
+    play(qapp, scene, command=worker_command(), model=str(toy_folder))
+
+
+@pytest.mark.parametrize("line", [b"{not json\n", b'{"type": "make_tea"}\n', b"\xff\xfe\n"])
+def test_bad_lines_to_the_worker_are_named_and_survived(
+    qapp: QApplication, toy_folder: Path, line: bytes
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        pid = window.worker.pid
+        client = window.worker._client
+        assert client
+        assert client._process
+        assert client._process.stdin
+        client._process.stdin.write(line)
+        await until(lambda: window.views.banner.trouble is not None)
+        trouble = window.views.banner.trouble
+        assert trouble
+        assert "command" in trouble.title.lower() + trouble.text.lower()
+        with_settings(window, sampling__max_tokens=4)
+        ask(window, "Are you there?")
+        await ready(window, _LOAD_S)
+        assert last(window).status == "finished"
+        assert window.worker.pid == pid
+
+    play(qapp, scene, command=worker_command(), model=str(toy_folder))

@@ -1,0 +1,381 @@
+"""Every key of the design's table, as the window system delivers it to the real window.
+
+The rest of them are tried where what they do is tested: sending (test_window), the zoom and the
+settings beside their own tests; Tab in test_tab_order.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+
+from app.controls.spin import Spin
+from app.launch.scenario import ask
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from core.events import Attachment, Message
+from tests.app.stage import last, play, press, ready, until
+
+CTRL, SHIFT, ALT, META = (
+    Qt.KeyboardModifier.ControlModifier,
+    Qt.KeyboardModifier.ShiftModifier,
+    Qt.KeyboardModifier.AltModifier,
+    Qt.KeyboardModifier.MetaModifier,
+)
+SIDEBAR = CTRL | META if sys.platform == "darwin" else CTRL | ALT
+KEY = Qt.Key
+
+
+def test_chats(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views, desk = window.views, window.desk
+        await ready(window)
+        ask(window, "write 5 about tides")
+        await ready(window)
+        first = desk.chats.open.id
+        await press(window, KEY.Key_N, CTRL)
+        assert desk.chats.open.id != first
+        await press(window, KEY.Key_K, CTRL)
+        assert QApplication.focusWidget() is views.sidebar.search
+        desk.select_chat(first)
+        await press(window, KEY.Key_F, CTRL)
+        assert views.transcript.finder.is_open
+        assert views.transcript.finder.bar.field.hasFocus()
+        for letter in "w3":
+            await press(window, KEY(ord(letter.upper())))
+        await until(lambda: "of" in views.transcript.finder.bar.count.text())
+        before = views.transcript.finder.bar.count.text()
+        await press(window, KEY.Key_G, CTRL)
+        await press(window, KEY.Key_G, CTRL | SHIFT)
+        assert views.transcript.finder.bar.count.text() == before
+        await press(window, KEY.Key_Escape)
+        assert not views.transcript.finder.is_open
+
+    play(qapp, scene)
+
+
+def test_writing_and_sending(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views, desk = window.views, window.desk
+        await ready(window)
+        for letter in "HI":
+            await press(window, KEY(ord(letter)))
+        await press(window, KEY.Key_Return, SHIFT)
+        await press(window, KEY.Key_3)
+        assert views.composer.text == "hi\n3"
+        await press(window, KEY.Key_Return)
+        assert desk.chats.open.turns[-1].user.content == "hi\n3"
+        await ready(window)
+        await press(window, KEY.Key_Up)
+        assert views.composer.text == "hi\n3"
+        assert views.editing_bar.isVisible()
+        # Escape takes that back; there is no answer to stop.
+        await press(window, KEY.Key_Escape)
+        assert views.composer.text == ""
+        old = desk.chats.open.turns[-1].id
+        await press(window, KEY.Key_R, CTRL)
+        await ready(window)
+        assert desk.chats.open.turns[-1].id != old
+
+    play(qapp, scene)
+
+
+def test_a_raw_paste_from_anywhere(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        QGuiApplication.clipboard().setText("a word " * 3_000)
+        await press(window, KEY.Key_V, CTRL)
+        await until(lambda: len(composer.attachments) == 1)
+        window.views.sidebar.search.setFocus()
+        await press(window, KEY.Key_V, CTRL | SHIFT)
+        assert composer.text.startswith("a word a word")
+        assert composer.edit.hasFocus()
+        assert len(composer.attachments) == 1
+        # The Edit menu's keys mean the text that has the focus.
+        await press(window, KEY.Key_A, CTRL)
+        await press(window, KEY.Key_X, CTRL)
+        assert composer.text == ""
+        window.menu_actions["undo"].trigger()
+        assert composer.text.startswith("a word a word")
+
+    play(qapp, scene)
+
+
+def test_attaching_a_file(qapp: QApplication, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The dialog is the system's own and would stand in the way of every later key."""
+    notes = tmp_path / "notes.txt"
+    notes.write_text("High water at noon.")
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(notes)], ""))
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        await press(window, KEY.Key_O, CTRL)
+        await until(lambda: [each.name for each in window.views.composer.attachments] == ["notes.txt"])
+
+    play(qapp, scene)
+
+
+def _control(window: MainWindow) -> QWidget:
+    """A setting of the inspector, in a field that takes text."""
+    window.columns.show_inspector(True)
+    window.views.side.show_tab("settings")
+    found = (each for each in window.views.inspector.findChildren(Spin) if each.isVisible())
+    return next(found, window.views.race.done_button)  # which stands where the settings stood
+
+
+def _answer(window: MainWindow) -> QWidget:
+    answer = window.views.transcript.answer(window.desk.chats.open.turns[-1].id)
+    assert answer
+    return answer.body
+
+
+WHERE: dict[str, Callable[[MainWindow], QWidget]] = {
+    "composer": lambda window: window.views.composer.edit,
+    "answer": _answer,
+    "chats": lambda window: window.views.sidebar.list,
+    "settings": _control,
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "held"), [(KEY.Key_Escape, Qt.KeyboardModifier.NoModifier), (KEY.Key_Period, CTRL)]
+)
+@pytest.mark.parametrize("where", WHERE)
+def test_stopping_from_anywhere(
+    qapp: QApplication, where: str, key: Qt.Key, held: Qt.KeyboardModifier
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 2)
+        widget = WHERE[where](window)
+        widget.setFocus()
+        assert QApplication.focusWidget() is widget
+        assert window.menu_actions["stop"].isEnabled()
+        await press(window, key, held)
+        await ready(window)
+        assert last(window).status == "stopped"
+        assert not window.menu_actions["stop"].isEnabled()
+
+    play(qapp, scene)
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_the_windows_keys_work_from_anywhere(
+    qapp: QApplication, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No part of the window keeps a key of the table for itself."""
+    asked: list[object] = []
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: (asked.append(_) or [], ""))
+
+    async def scene(window: MainWindow) -> None:
+        views, actions = window.views, window.menu_actions
+        await ready(window)
+        text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
+        window.desk.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        await ready(window)
+        views.composer.set_text("typed")
+        heard: list[str] = []
+        table = [
+            ("attach", KEY.Key_O, CTRL),
+            ("search", KEY.Key_K, CTRL),
+            ("find", KEY.Key_F, CTRL),
+            ("find_next", KEY.Key_G, CTRL),
+            ("find_previous", KEY.Key_G, CTRL | SHIFT),
+            ("inspector", KEY.Key_I, CTRL | ALT),
+            ("inspector", KEY.Key_I, CTRL | ALT),
+            ("sidebar", KEY.Key_S, SIDEBAR),
+            ("sidebar", KEY.Key_S, SIDEBAR),
+            ("tint", KEY.Key_T, CTRL),
+            ("document", KEY.Key_D, CTRL | ALT),
+            ("next_passage", KEY.Key_Down, CTRL | ALT),
+            ("previous_passage", KEY.Key_Up, CTRL | ALT),
+            ("document", KEY.Key_D, CTRL | ALT),
+            ("zoom_in", KEY.Key_Plus, CTRL),
+            ("zoom_out", KEY.Key_Minus, CTRL),
+            ("zoom_reset", KEY.Key_0, CTRL),
+            ("paste_raw", KEY.Key_V, CTRL | SHIFT),
+            ("race", KEY.Key_R, CTRL | SHIFT),
+            ("race", KEY.Key_R, CTRL | SHIFT),
+            ("regenerate", KEY.Key_R, CTRL),
+        ]
+        for name in dict.fromkeys(name for name, _, _ in table):
+            actions[name].triggered.connect(lambda checked, name=name: heard.append(name))
+        QGuiApplication.clipboard().setText("raw")
+        for name, key, held in table:
+            views.transcript.finder.close()
+            widget = WHERE[where](window)
+            widget.setFocus()
+            before = views.composer.text
+            await press(window, key, held)
+            if name == "paste_raw" and where == "composer":
+                # Its own field knows what that means.
+                assert views.composer.text == before + "raw"
+            else:
+                assert heard[-1:] == [name], (name, heard)
+        await ready(window)
+        assert asked
+        assert "typed" in views.composer.text
+
+    play(qapp, scene)
+
+
+def test_from_one_kept_passage_to_the_next(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
+        window.desk.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        await ready(window)
+        views.composer.edit.setFocus()
+        for number in range(3):
+            await press(window, KEY.Key_Down, CTRL | ALT)
+            assert views.document.view.current_stretch == number
+        await press(window, KEY.Key_Up, CTRL | ALT)
+        assert views.document.view.current_stretch == 1
+        # One can go on writing.
+        assert views.composer.edit.hasFocus()
+
+    play(qapp, scene)
+
+
+def test_a_raw_paste_makes_no_chip(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        QGuiApplication.clipboard().setText("a word " * 9_000)
+        await press(window, KEY.Key_V, CTRL | SHIFT)
+        assert len(composer.text) == 63_000
+        assert not composer.attachments
+
+    play(qapp, scene)
+
+
+def test_up_edits_only_where_nothing_is_written(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        await press(window, KEY.Key_Up)
+        assert not window.views.editing_bar.isVisible()  # nothing was asked yet
+        ask(window, "write 3")
+        await ready(window)
+        composer.set_text("next")
+        await press(window, KEY.Key_Up)
+        assert composer.text == "next"
+        composer.set_text("")
+        composer.attach(Attachment("a.txt", "A"))
+        await press(window, KEY.Key_Up)
+        assert composer.text == ""
+        composer.clear()
+        await press(window, KEY.Key_Up)
+        assert composer.text == "write 3"
+        await press(window, KEY.Key_Enter, Qt.KeyboardModifier.KeypadModifier)
+        await ready(window)
+        assert not window.views.editing_bar.isVisible()
+        assert len(window.desk.chats.open.turns) == 1
+
+    play(qapp, scene)
+
+
+def test_panels_tint_and_document(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views, actions = window.views, window.menu_actions
+        await ready(window)
+        await press(window, KEY.Key_T, CTRL)
+        assert views.header.tint.value == "hover"
+        for key, held, panel, name in (
+            (KEY.Key_I, CTRL | ALT, views.side, "inspector"),
+            (KEY.Key_S, SIDEBAR, views.sidebar, "sidebar"),
+        ):
+            assert actions[name].isChecked()
+            await press(window, key, held)
+            assert panel.isHidden()
+            assert not actions[name].isChecked()
+            await press(window, key, held)
+            assert panel.isVisible()
+        assert not actions["next_passage"].isEnabled()
+        text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
+        window.desk.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        await ready(window)
+        assert actions["next_passage"].isEnabled()
+        await press(window, KEY.Key_D, CTRL | ALT)
+        assert views.side.tab == "document"
+        assert actions["document"].isChecked()
+        await press(window, KEY.Key_Down, CTRL | ALT)
+        assert views.document.view.current_stretch == 0
+        await press(window, KEY.Key_Up, CTRL | ALT)
+        # What is looked through is what the person is at.
+        assert views.document.isAncestorOf(QApplication.focusWidget())
+        await press(window, KEY.Key_F, CTRL)
+        assert views.document.finder.bar.field.hasFocus()
+        assert not views.transcript.finder.is_open
+        views.document.finder.bar.field.setText("rule 7")
+        await press(window, KEY.Key_G, CTRL)
+        assert views.document.finder.bar.count.text() == "2 of 11"
+        await press(window, KEY.Key_Escape)
+        await press(window, KEY.Key_D, CTRL | ALT)
+        assert views.side.tab == "settings"
+        assert not actions["document"].isChecked()
+
+    play(qapp, scene)
+
+
+def test_a_side_window_comes_goes_and_comes_back(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        kind = "lab"
+        if not window.menu_actions[kind].isVisible():
+            window.windows.add(kind, QWidget)
+        assert window.windows.find(kind) is None
+        await press(window, KEY.Key_L, CTRL | SHIFT)
+        beside = window.windows.find(kind)
+        assert beside is not None
+        assert beside.isVisible()
+        await until(lambda: QApplication.activeWindow() is beside)
+        # ⌘W means the window in front, and the app's keys work there too.
+        await press(beside, KEY.Key_W, CTRL)
+        assert beside.isHidden()
+        assert window.isVisible()
+        await press(window, KEY.Key_L, CTRL | SHIFT)
+        assert window.windows.find(kind) is beside
+        assert beside.isVisible()
+        window.activateWindow()
+        await until(lambda: QApplication.activeWindow() is window)
+        await press(window, KEY.Key_W, CTRL)
+        assert window.isHidden()
+        assert window.windows.find(kind) is None
+        await window.closed()
+
+    play(qapp, scene)
+
+
+def test_quitting_from_a_side_window(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        if not window.menu_actions["tables"].isVisible():
+            window.windows.add("tables", QWidget)
+        await press(window, KEY.Key_T, CTRL | SHIFT)
+        beside = window.windows.find("tables")
+        assert beside is not None
+        await press(beside, KEY.Key_Q, CTRL)
+        assert window.isHidden()
+        await window.closed()
+        assert window.desk.link.phase is Phase.CLOSED
+
+    play(qapp, scene)
+
+
+def test_every_menu_can_be_reached(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        titles = [menu.text() for menu in window.menuBar().actions() if menu.isVisible()]
+        assert titles[:4] == ["&Chat", "&Edit", "&View", "&Answer"]
+
+    play(qapp, scene)

@@ -1,0 +1,360 @@
+"""The models' window over the real worker: loaded, refused, downloaded, paused, imported, removed.
+
+The hub is the tests' own; models are tiny and random. Everything goes through keys and buttons.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from app.launch.scenario import ask
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from app.windows.models import strings
+from app.windows.models.window import ModelsWindow
+from core.settings import Settings, assign, read
+from core.worker.client import worker_command
+from tests.app.stage import click, last, play, press, ready, until
+from tests.core.toy import write_toy_model
+from tests.hub import Hub, Trouble, serving
+
+NAME = "tests/Toy-1M"
+CONTROL_SHIFT = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`large` and `small` have the same tokenizer, `other` another one, `served` is on the hub."""
+    place = tmp_path_factory.mktemp("models")
+    write_toy_model(place / "large", hidden_size=64)
+    write_toy_model(place / "small", num_hidden_layers=1)
+    write_toy_model(place / "other")
+    write_toy_model(place / "served", hidden_size=256, intermediate_size=1024)
+    tokenizer = json.loads((place / "other" / "tokenizer.json").read_text())
+    ids = tokenizer["model"]["vocab"]
+    ids["a"], ids["b"] = ids["b"], ids["a"]
+    (place / "other" / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return place
+
+
+@pytest.fixture
+def home(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder of its own, in which `large`, `small` and `other` were imported."""
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    for name in ("large", "small", "other"):
+        shutil.copytree(folders / name, tmp_path / name)
+    models = tmp_path / "home" / "data" / "models"
+    models.mkdir(parents=True)
+    paths = [str(tmp_path / name) for name in ("large", "small", "other")]
+    (models / "imported.json").write_text(json.dumps(paths))
+    return tmp_path
+
+
+@pytest.fixture
+def hub(folders: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with serving() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        hub.folders = {NAME: folders / "served"}
+        yield hub
+
+
+async def opened(window: MainWindow) -> ModelsWindow:
+    """The models' window by its key, with its list."""
+    await press(window, Qt.Key.Key_M, CONTROL_SHIFT)
+    models = window.windows.find("models")
+    assert isinstance(models, ModelsWindow)
+    await until(lambda: bool(models.list.models), 30, "no list")
+    return models
+
+
+def row(models: ModelsWindow, reference: object):  # type: ignore[no-untyped-def]
+    return models.list.models[str(reference)]
+
+
+def test_another_model_is_loaded_and_answers(qapp: QApplication, home: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        models = await opened(window)
+        assert list(models.list.models) == ["starter", *(str(home / n) for n in ("large", "other", "small"))]
+        assert models.chosen == str(home / "large")
+        assert row(models, home / "large").facts.standing == "loaded"
+        assert not row(models, home / "large").button.isVisible()
+        fit = row(models, home / "small").facts.fit
+        assert fit
+        assert fit.fit == "fits"
+        assert row(models, home / "large").facts.drafts == "small"
+        assert row(models, home / "other").facts.drafts == strings.NO_DRAFTS
+        await click(row(models, home / "small").button)
+        await until(lambda: row(models, home / "small").facts.standing == "loaded", 30)
+        await ready(window, 30)
+        assert window.desk.link.info
+        assert window.desk.link.info.name == "small"
+        assert row(models, home / "large").button.isVisible()
+        assert "small" in window.views.header.subtitle
+        window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
+        ask(window, "hello")
+        await ready(window, 30)
+        assert last(window).finished
+        models.choose(str(home / "small"))
+        assert "tok/s on your last answer" in models.detail.summary.text()
+
+    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+
+
+def test_draft_models_of_the_family_are_offered_and_draft(qapp: QApplication, home: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        models = await opened(window)
+        by_name = {choice.facts.name: choice for choice in models.detail.choices.choices}
+        assert set(by_name) == {"small", "other", "SmolLM2 135M"}
+        assert by_name["small"].isEnabled()
+        assert not by_name["other"].isEnabled()
+        assert by_name["other"].facts.why == strings.DIFFERENT
+        await click(by_name["other"])
+        assert models.detail.choices.choices[0] is by_name["small"]
+        await click(by_name["small"])
+        inspector = window.views.inspector
+        assert read(inspector.settings, "draft_model.model") == str(home / "small")
+        assert by_name["small"].isChecked()
+        assert strings.DRAFT_MODEL in [part.label for part in models.detail.memory.parts]
+        settings = assign(inspector.settings, "drafting.drafter", "draft-model")
+        settings = assign(settings, "gate.mode", "always")
+        inspector.change_settings(assign(settings, "sampling.max_tokens", 24))
+        ask(window, "hello")
+        await ready(window, 60)
+        finished = last(window).finished
+        assert finished
+        assert finished.effective.drafter == "draft-model"
+        assert finished.stats.draft_us_median > 0
+        await until(lambda: not window.desk.link.busy)
+        models.choose(str(home / "small"))
+        await click(models.detail.remove)
+        await click(models.detail.confirm)
+        await until(lambda: bool(models.problem.text), 10)
+        assert "small is in use" in models.problem.text
+        models.choose(str(home / "large"))
+        await click(models.detail.choices.choices[0])
+        assert read(inspector.settings, "draft_model.model") == ""
+
+    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+
+
+def test_a_model_that_became_incomplete_is_refused_and_the_one_in_use_stays(
+    qapp: QApplication, home: Path
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        models = await opened(window)
+        weights = home / "small" / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:3000])
+        await click(row(models, home / "small").button)
+        await until(lambda: bool(models.problem.text), 30)
+        assert "is cut off: it has 3,000 of" in models.problem.text
+        assert window.views.banner.trouble
+        assert "large stays loaded." in window.views.banner.trouble.text
+        await ready(window, 10)
+        assert row(models, home / "large").facts.standing == "loaded"
+        window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
+        ask(window, "hello")
+        await ready(window, 30)
+        assert last(window).finished
+        await click(models.problem.close_button)
+        assert not models.problem.isVisible()
+        window.desk.models.refresh()
+        await until(lambda: row(models, home / "small").facts.standing == "unusable", 10)
+        assert not row(models, home / "small").button.isVisible()
+        window.desk.restart()
+        await ready(window, 60)
+        assert window.desk.link.info
+        assert window.desk.link.info.name == "large"
+
+    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+
+
+def test_found_on_the_hub_downloaded_paused_continued_and_loaded(
+    qapp: QApplication, home: Path, hub: Hub
+) -> None:
+    hub.trouble = Trouble(bytes_per_s=2_000_000)
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        models = await opened(window)
+        models.search.setText("toy")
+        assert [each.title for each in models.list.hub] == [strings.ask_for("toy")]
+        await click(models.list.hub[0].button)
+        await until(lambda: [each.title for each in models.list.hub] == [NAME], 20, "nothing found")
+        assert not [path for path, _ in hub.asked if "toy" not in path and path != "/api/models"]
+        await click(models.list.hub[0].button)
+        await until(lambda: NAME in models.list.downloads, 10)
+        download = models.list.downloads[NAME]
+        await until(lambda: download.progress.done_bytes > 400_000, 20)
+        assert download.progress.total_bytes > 3_000_000
+        assert "MB/s" in download.figures[1]
+        asked = time.monotonic()
+        await click(download.pause)
+        await until(lambda: download.progress.state == "paused", 5)
+        assert time.monotonic() - asked < 1.0
+        stood = download.progress.done_bytes
+        assert download.figures[1] == strings.PAUSED
+        await until(lambda: download.resume.isVisible())
+        await click(download.resume)
+        await until(lambda: download.progress.done_bytes > stood, 10)
+        await until(lambda: NAME in models.list.models, 30, "never there")
+        assert NAME not in models.list.downloads
+        models.search.clear()
+        await click(row(models, NAME).button)
+        await until(lambda: row(models, NAME).facts.standing == "loaded", 30)
+        assert window.desk.link.info
+        assert window.desk.link.info.name == "Toy 1M"
+
+    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+
+
+def test_a_model_that_is_not_here_is_downloaded_with_progress_and_then_loaded(
+    qapp: QApplication, home: Path, hub: Hub
+) -> None:
+    hub.trouble = Trouble(bytes_per_s=2_000_000)
+
+    async def scene(window: MainWindow) -> None:
+        banner = window.views.banner
+        await until(lambda: window.desk.link.phase is Phase.NO_MODEL, 60, "loading does not end")
+        assert hub.asked == []  # nothing is downloaded that nobody agreed to
+        assert banner.trouble
+        assert banner.trouble.title == f"{NAME} is not on this computer."
+        await click(banner.remedy_button)
+        assert banner.isHidden()
+        models = window.windows.find("models")
+        assert isinstance(models, ModelsWindow)
+        await until(lambda: NAME in models.list.downloads, 30, "no download")
+        download = models.list.downloads[NAME]
+        await until(lambda: download.progress.done_bytes > 400_000, 20)
+        assert download.pause.isVisible()
+        await ready(window, 60)
+        assert window.desk.link.info
+        assert window.desk.link.info.name == "Toy 1M"
+
+    play(qapp, scene, command=worker_command(), model=NAME)
+
+
+def test_a_cancelled_download_leaves_nothing_and_a_failure_is_told(
+    qapp: QApplication, home: Path, hub: Hub
+) -> None:
+    hub.trouble = Trouble(bytes_per_s=1_000_000)
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        models = await opened(window)
+        models.search.setText(NAME)
+        await click(models.list.hub[0].button)
+        await until(lambda: NAME in models.list.downloads, 10)
+        await until(lambda: models.list.downloads[NAME].progress.done_bytes > 200_000, 20)
+        await click(models.list.downloads[NAME].cancel)
+        await until(lambda: NAME not in models.list.downloads, 5)
+        models.search.setText("nobody/nothing")
+        await click(models.list.hub[0].button)
+        await until(
+            lambda: any(each.progress.state == "failed" for each in models.list.downloads.values()), 20
+        )
+        failed = models.list.downloads["nobody/nothing"]
+        assert "no model “nobody/nothing” on the hub" in failed.figures[1]
+        await click(failed.cancel)
+        await until(lambda: not models.list.downloads, 5)
+
+    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+    left = {path.name for path in (home / "home" / "data" / "models").iterdir()}
+    assert left == {"imported.json", ".downloads"}
+
+
+def test_a_killed_worker_leaves_the_download_paused_and_it_goes_on(
+    qapp: QApplication, home: Path, hub: Hub
+) -> None:
+    hub.trouble = Trouble(bytes_per_s=1_500_000)
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        models = await opened(window)
+        window.desk.models.download(NAME)
+        await until(lambda: NAME in models.list.downloads, 10)
+        download = models.list.downloads[NAME]
+        await until(lambda: download.progress.done_bytes > 500_000, 20)
+        pid = window.worker.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        assert download.progress.state == "paused"
+        assert not download.resume.isEnabled()
+        assert not row(models, home / "small").button.isEnabled()
+        window.desk.restart()
+        await ready(window, 60)
+        await until(lambda: download.resume.isEnabled(), 5)
+        hub.trouble = Trouble()
+        await click(download.resume)
+        await until(lambda: NAME in models.list.models, 30)
+
+    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+
+
+def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folders: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        models = await opened(window)
+        models.add_folder(str(home))
+        await until(lambda: bool(models.problem.text), 10)
+        assert "config.json is missing" in models.problem.text
+        models.add_folder(str(folders / "served"))
+        await until(lambda: models.chosen == str(folders / "served"), 10)
+        assert not models.problem.isVisible()
+        detail = models.detail
+        assert detail.title.text() == "served"
+        await click(detail.remove)
+        assert detail.question.isVisible()
+        assert detail.question.text() == strings.ask_forget("served")
+        await click(detail.keep)
+        assert not detail.question.isVisible()
+        # Whatever gets the focus of a hidden button, the model that was asked about is the one.
+        assert models.chosen == str(folders / "served")
+        await click(detail.remove)
+        assert detail.confirm.isVisible()
+        await click(detail.confirm)
+        await until(lambda: str(folders / "served") not in models.list.models, 10)
+        assert (folders / "served" / "config.json").is_file()
+        assert models.chosen == str(home / "large")
+        assert not detail.remove.isEnabled()
+
+    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+
+
+def test_the_model_at_the_start_is_remembered(qapp: QApplication, home: Path) -> None:
+    async def first(window: MainWindow) -> None:
+        await ready(window, 60)
+        models = await opened(window)
+        models.choose(str(home / "small"))
+        await click(models.detail.at_start)
+        assert models.detail.at_start.text() == strings.IS_AT_START
+
+    async def second(window: MainWindow) -> None:
+        await ready(window, 60)
+        assert window.desk.link.info
+        assert window.desk.link.info.name == "small"
+        await click(window.views.sidebar.models_button)
+        models = window.windows.find("models")
+        assert isinstance(models, ModelsWindow)
+        await until(lambda: bool(models.list.models), 30)
+        await click(models.detail.unload)
+        await until(lambda: window.desk.link.phase is Phase.NO_MODEL, 10)
+        await until(lambda: row(models, home / "small").button.isVisible(), 10)
+        assert "No model" in window.views.header.subtitle
+
+    play(qapp, first, command=worker_command(), model=str(home / "large"), folder=home / "kept")
+    play(qapp, second, command=worker_command(), model="", folder=home / "kept")

@@ -1,0 +1,225 @@
+"""The race in the whole window: recorded by a worker, replayed, scrubbed, stopped, and the chat after it."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.launch.scenario import ask
+from app.session.race.race import Stage
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from app.windows.race import strings
+from app.windows.race.chart import beside
+from core.events import Attachment, Message
+from core.settings import assign_all
+from core.worker.client import worker_command
+from tests.app.stage import click, last, play, press, ready, until
+
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+async def opened(window: MainWindow, question: str = "Please write 40 words") -> None:
+    await ready(window)
+    await press(window, Qt.Key.Key_R, CTRL | SHIFT)
+    assert window.views.race.isVisible()
+    window.views.race.prompt.question.set_value(question)
+
+
+async def run(window: MainWindow, timeout_s: float = 10.0) -> None:
+    await until(lambda: window.desk.racing.race.stage is Stage.RUN, timeout_s, "never run")
+
+
+def test_a_race_is_recorded_and_replayed(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await opened(window)
+        page, racing = window.views.race, window.desk.racing
+        assert not window.columns.arrangement.inspector_px
+        await click(page.start_button)
+        assert racing.race.stage is Stage.PLAIN
+        assert page.stop_button.isVisible()
+        assert not page.start_button.isVisible()
+        await run(window)
+        assert racing.race.plain.ids == racing.race.drafted.ids
+        assert "All 40 tokens are identical." in page.verdict.text()
+        assert page.replay.playing
+        page.chart.setValue(page.chart.maximum() // 2)
+        assert not page.replay.playing
+        assert 0 < page.drafted.text.body.table.length < page.chart.maximum()
+        half = page.drafted.text.body.table.text
+        page.chart.setValue(page.chart.maximum())
+        whole = page.drafted.text.body.table.text
+        assert whole == "".join(token.text for token in racing.race.drafted.tokens)
+        assert whole.startswith(half)
+        assert len(half) < len(whole)
+        page.chart.setValue(page.chart.maximum() // 2)
+        assert page.drafted.text.body.table.text == half
+        assert page.drafted.status.text == strings.WRITING
+        page.chart.setFocus()
+        QTest.keyClick(page.chart, Qt.Key.Key_End)
+        assert page.drafted.status.text == page.plain.status.text == strings.FINISHED
+        assert "40 of 40 tokens" in page.drafted.accessibleName()
+        assert "drafted 40" in page.chart.accessibleDescription()
+        await click(page.done_button)
+        assert window.views.composer.isVisible()
+        assert window.columns.arrangement.inspector_px
+
+    play(qapp, scene)
+
+
+def test_the_replay_moves_by_itself_and_ends(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await opened(window)
+        page = window.views.race
+        await click(page.start_button)
+        await run(window)
+        await until(lambda: 0 < page.replay.at_s < page.replay.end_s, what="does not move")
+        page.rate.set_value("2")
+        await until(lambda: page.replay.over, what="does not end")
+        assert not page.replay.playing
+        QTest.keyClick(page, Qt.Key.Key_Space)
+        assert page.replay.playing
+        await click(page.done_button)
+        assert not page.replay.playing
+
+    play(qapp, scene)
+
+
+def test_the_chat_does_not_notice(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "Please write 12 words")
+        await ready(window)
+        before = window.desk.chats.open
+        await press(window, Qt.Key.Key_R, CTRL | SHIFT)
+        page = window.views.race
+        assert page.prompt.message.content == "Please write 12 words"
+        await click(page.start_button)
+        await run(window)
+        assert window.desk.chats.open == before
+        assert [m.content for m in window.desk.racing.race.course.messages] == ["Please write 12 words"]  # type: ignore[union-attr]
+        assert window.views.composer.text == ""
+        await click(page.done_button)
+        ask(window, "Please write 6 words")
+        await ready(window)
+        # The fake counts what it was asked with: question, answer, question.
+        assert last(window).text.startswith("ECHO 3:")
+
+    play(qapp, scene)
+
+
+def test_a_follow_up_is_raced_with_what_went_before_it_and_its_document(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "Please write 6 words")
+        await ready(window)
+        document = Attachment("ledger.txt", "one two three")
+        window.desk.submit(Message("user", "Please write 9 words", (document,)))
+        await ready(window)
+        window.desk.racing.show()
+        assert window.views.race.prompt.message == Message("user", "Please write 9 words", (document,))
+        window.desk.racing.start()
+        await run(window)
+        course = window.desk.racing.race.course
+        assert course
+        assert [message.role for message in course.messages] == ["user", "assistant", "user"]
+        assert course.messages[-1].attachments == (document,)
+
+    play(qapp, scene)
+
+
+def test_stop_ends_it_and_leaves_the_chat_usable(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await opened(window, "Please write 400 words slowly")
+        page = window.views.race
+        await click(page.start_button)
+        await until(lambda: len(window.desk.racing.race.plain.tokens) > 3)
+        assert window.views.composer.state == "blocked"
+        await click(page.stop_button)
+        await ready(window)
+        assert window.desk.racing.race.stage is Stage.IDLE
+        assert page.start_button.isVisible()
+        assert page.start_button.isEnabled()
+        window.desk.racing.close()
+        ask(window, "Please write 6 words")
+        await ready(window)
+        assert last(window).status == "finished"
+
+    play(qapp, scene)
+
+
+def test_leaving_it_stops_it(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await opened(window, "Please write 400 words slowly")
+        await click(window.views.race.start_button)
+        await until(lambda: len(window.desk.racing.race.plain.tokens) > 3)
+        window.desk.new_chat()
+        assert not window.views.race.isVisible()
+        await ready(window)
+        assert window.desk.racing.race.stage is Stage.IDLE
+
+    play(qapp, scene)
+
+
+def test_what_goes_wrong_is_said(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await opened(window, "Please refuse this")
+        page = window.views.race
+        await click(page.start_button)
+        await until(lambda: bool(window.desk.racing.race.trouble))
+        assert "808 more than" in page.verdict.text()
+        page.prompt.question.set_value("Please write 400 words slowly")
+        await click(page.start_button)
+        await until(lambda: len(window.desk.racing.race.plain.tokens) > 3)
+        pid = window.worker.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        assert page.verdict.text() == strings.WORKER_GONE
+        assert not page.start_button.isEnabled()
+        window.desk.restart()
+        await ready(window)
+        assert page.start_button.isEnabled()
+
+    play(qapp, scene)
+
+
+def test_a_real_race(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 120)
+        values = [("sampling.max_tokens", 32), ("gate.mode", "always")]
+        window.views.inspector.set_settings(assign_all(window.views.inspector.settings, values))
+        window.desk.racing.show()
+        page, racing = window.views.race, window.desk.racing
+        page.prompt.drafter.set_value("ngram-simple")
+        racing.start()
+        await run(window, 120)
+        race = racing.race
+        assert race.plain.finished
+        assert race.drafted.finished
+        assert race.plain.finished.effective.drafter == "off"
+        assert race.drafted.finished.effective.drafter == "ngram-simple"
+        assert {token.origin for token in race.plain.tokens} == {"normal"}
+        assert race.drafted.finished.stats.accepted > 0
+        assert race.plain.ids == race.drafted.ids
+        # Neither profits from the other: both read all of the prompt.
+        for side in (race.plain, race.drafted):
+            assert side.finished
+            assert side.finished.stats.reused_tokens == 0
+        assert page.chart.maximum() > 0
+        page.chart.setValue(page.chart.maximum())
+        assert page.drafted.text.body.table.text == "".join(token.text for token in race.drafted.tokens)
+
+    play(qapp, scene, command=worker_command())
+
+
+def test_a_label_steps_aside_for_the_moment() -> None:
+    assert beside(100, 50, 20) == 100
+    assert beside(100, 50, 160) == 100
+    assert beside(100, 50, 140) + 50 < 140  # most of it is before the line
+    assert beside(100, 50, 110) > 110
+    assert beside(50, 60, 100) > 100  # no room before it

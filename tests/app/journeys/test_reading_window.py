@@ -1,0 +1,179 @@
+"""A long document in the real window: scored, chosen, read; its map, its tab, and reading it all."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from app.chat.answer.message_chip import MessageChip
+from app.shell.window import MainWindow
+from core.events import Attachment, Message
+from tests.app.stage import click, last, play, press, ready, until
+
+HANDBOOK = "\n\n".join(f"{n} Section\n\nA vessel shall not leave in fog number {n}." * 2 for n in range(60))
+COMMAND = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+
+
+def submit(window: MainWindow, question: str, *attachments: Attachment) -> str:
+    window.views.composer.set_message(Message("user", question, attachments))
+    window.desk.submit(window.views.composer.message())
+    return window.desk.chats.open.turns[-1].id
+
+
+def chip_of(window: MainWindow) -> MessageChip:
+    return window.views.transcript.findChildren(MessageChip)[-1]
+
+
+def test_a_sparse_reading_is_seen_from_beginning_to_end(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        turn_id = submit(window, "skim slowly write 4", Attachment("handbook.md", HANDBOOK, 900))
+
+        def card() -> object:
+            answer = views.transcript.answer(turn_id)
+            return answer.card if answer else None
+
+        await until(lambda: card() is not None)
+        answer = views.transcript.answer(turn_id)
+        assert answer
+        shown = answer.card
+        assert shown
+        assert shown.facts
+        assert [phase.title for phase in shown.facts.phases] == ["Scoring", "Chosen", "Reading"]
+        await until(lambda: bool(shown.facts and shown.facts.phases[0].title == "Scored"))
+        reading = last(window).reading
+        assert reading
+        assert views.composer.pill.used_tokens == reading.prompt_tokens
+        assert chip_of(window).note == "900 tokens"
+        # The map leads to its place in the document while it is read.
+        shown.place_chosen.emit(reading.passages[20])
+        assert views.side.tab == "document"
+        assert window.columns.arrangement.inspector_px == 400
+        first, end = views.document.view.visible_characters()
+        assert first <= reading.passages[20].first_char < end
+        await ready(window)
+        assert "read" in chip_of(window).note
+        finished = last(window).finished
+        assert finished
+        assert finished.effective.reading == "sparse"
+        assert answer.footer.everything_button.isVisible()
+        assert last(window).reading == reading
+
+    play(qapp, scene)
+
+
+def test_reading_everything_answers_again_densely(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        turn_id = submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK))
+        await ready(window)
+        answer = views.transcript.answer(turn_id)
+        assert answer
+        button = answer.footer.everything_button
+        assert button.accessibleDescription().startswith("All ")
+        await click(button)
+        await until(lambda: window.desk.link.busy)
+        await ready(window)
+        (turn,) = window.desk.chats.open.turns
+        assert turn.id != turn_id
+        assert turn.answer.reading is None
+        assert turn.answer.finished
+        assert turn.answer.finished.effective.settings.prefill.mode == "off"
+        newer = views.transcript.answer(turn.id)
+        assert newer
+        assert newer.footer.everything_button.isHidden()
+        assert chip_of(window).note.startswith("about ")
+        # Only this answer: what is set stays as it was.
+        assert views.inspector.settings.prefill.mode == "auto"
+
+    play(qapp, scene)
+
+
+def test_reading_everything_can_be_asked_for_while_it_is_read(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        turn_id = submit(window, "skim slowly write 4", Attachment("handbook.md", HANDBOOK))
+        await until(lambda: last(window).reading is not None)
+        views.composer.set_text("And then?")
+        answer = views.transcript.answer(turn_id)
+        assert answer
+        assert answer.card
+        await click(answer.card.everything_button)
+        await until(lambda: last(window).status == "finished")
+        (turn,) = window.desk.chats.open.turns
+        assert turn.answer.finished
+        assert turn.answer.finished.effective.reading == "dense"
+        assert views.composer.text == "And then?"
+
+    play(qapp, scene)
+
+
+def test_cancelling_the_reading_gives_the_prompt_back(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        turn_id = submit(window, "skim slowly write 4", Attachment("handbook.md", HANDBOOK))
+        await until(lambda: last(window).reading is not None)
+        answer = views.transcript.answer(turn_id)
+        assert answer
+        assert answer.card
+        await click(answer.card.cancel_button)
+        await ready(window)
+        assert window.desk.chats.open.turns == ()
+        assert views.composer.text == "skim slowly write 4"
+        assert views.composer.attachments[0].name == "handbook.md"
+        assert views.composer.pill.used_tokens < 2_000
+        assert views.document.shown is None
+
+    play(qapp, scene)
+
+
+def test_keys_of_the_document(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK))
+        await ready(window)
+        await press(window, Qt.Key.Key_D, COMMAND)
+        assert views.side.tab == "document"
+        assert window.columns.arrangement.inspector_px == 400
+        assert QApplication.focusWidget() is views.document.view
+        await press(window, Qt.Key.Key_Down, COMMAND)
+        await press(window, Qt.Key.Key_Down, COMMAND)
+        assert views.document.view.current_stretch == 1
+        await press(window, Qt.Key.Key_Up, COMMAND)
+        assert views.document.view.current_stretch == 0
+        await press(window, Qt.Key.Key_D, COMMAND)
+        assert views.side.tab == "settings"
+        assert window.columns.arrangement.inspector_px == 304
+        assert QApplication.focusWidget() is views.composer.edit
+        # From a hidden panel too, and by a click on the attachment.
+        await press(window, Qt.Key.Key_I, COMMAND)
+        assert window.columns.arrangement.inspector_px == 0
+        await click(chip_of(window))
+        assert window.columns.arrangement.inspector_px == 400
+        assert views.document.shown
+        window.desk.new_chat()
+        assert views.document.shown is None
+
+    play(qapp, scene)
+
+
+def test_a_map_is_shown_again_with_its_chat(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK, 900))
+        await ready(window)
+        note, chat_id = chip_of(window).note, window.desk.chats.open.id
+        assert "read" in note
+        window.desk.new_chat()
+        window.desk.select_chat(chat_id)
+        assert chip_of(window).note == note
+        assert views.document.shown
+        assert views.document.shown.reading is not None
+
+    play(qapp, scene)

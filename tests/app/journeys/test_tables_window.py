@@ -1,0 +1,331 @@
+"""The Tables window over the real worker: what it lists is so, and what is pressed happens on disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import asdict
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QFileDialog
+
+from app.controls.question import Question
+from app.launch.scenario import ask
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from app.windows.tables import strings
+from app.windows.tables.window import TablesWindow
+from core.events import LearnedTable, TableInfo
+from core.settings import assign_all
+from core.system.paths import tables_dir
+from core.tables.folder import PREVIOUS, TableFolder
+from core.tables.table_file import decode_table
+from core.worker.client import worker_command
+from tests.app.stage import Scene, click, play, press, ready, until
+
+Play = Callable[[Scene], None]
+KEYS = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Tables of this test alone; the worker inherits it."""
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def on(qapp: QApplication, toy_folder: Path, home: Path) -> Play:
+    """Play a scene with the toy model in the real worker; preferences are kept in the test's folder."""
+
+    def run(scene: Scene) -> None:
+        play(qapp, scene, command=worker_command(), model=str(toy_folder), folder=home / "chats")
+
+    return run
+
+
+async def open_tables(window: MainWindow) -> TablesWindow:
+    """By its key, with a list in it."""
+    await ready(window, 120)
+    await press(window, Qt.Key.Key_T, KEYS)
+    shown = window.windows.find("tables")
+    assert isinstance(shown, TablesWindow)
+    await until(lambda: bool(shown.list.rows), what="no list came")
+    return shown
+
+
+async def teach(window: MainWindow, **values: object) -> None:
+    """An answer by the n-gram memory drafter."""
+    wanted = {"drafting.drafter": "ngram-mod", "gate.mode": "always", "sampling.max_tokens": 60, **values}
+    inspector = window.views.inspector
+    inspector.set_settings(assign_all(inspector.settings, list(wanted.items())))
+    ask(window, "Say the same thing again and again, please.")
+    await until(lambda: window.desk.link.phase is not Phase.READY)
+    await ready(window, 60)
+
+
+def taught(tables: TablesWindow) -> TableInfo:
+    """The only table that chats teach."""
+    (info,) = [one for one in tables._tables.tables if one.loaded]
+    return info
+
+
+def files(suffix: str = ".safetensors") -> list[Path]:
+    """Tables of chats on disk."""
+    return [path for path in sorted(tables_dir().glob(f"*{suffix}")) if "-n" in path.name]
+
+
+async def answer(tables: TablesWindow, value: str) -> Question:
+    """Press one of the answers of the question that is asked; empty is Cancel."""
+    (question,) = tables.findChildren(Question)
+    await click(question.buttons[value] if value else question.cancel)
+    return question
+
+
+async def told(tables: TablesWindow, words: str) -> None:
+    await until(lambda: words in tables.notices.told.text, what=f"not told: {tables.notices.told.text}")
+
+
+def test_what_is_taught_is_listed_saved_taken_along_and_reset(
+    on: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "copy.safetensors"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (str(out), ""))
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *given: (str(out), ""))
+
+    async def scene(window: MainWindow) -> None:
+        tables = await open_tables(window)
+        assert {row.subtitle for row in tables.list.rows} == {strings.SHIPPED}
+        assert isinstance(tables.selected, LearnedTable)
+        assert not tables.reset.isEnabled()
+        await teach(window)
+        await until(lambda: len(tables.list.rows) == 3, what="the new table is not listed")
+        tables.list.select(tables.list.rows[0].id)
+        info = taught(tables)
+        assert tables.selected == info
+        row = tables.list.rows[0]
+        assert row.title == "toy"
+        assert row.entries == f"{info.figures.used:,}"
+        assert info.figures.used > 20
+        assert info.figures.lookups > 0
+        assert files() == []
+
+        await click(tables.save)
+        await told(tables, f"Saved {info.figures.used:,} entries of toy.")
+        (file,) = files()
+        saved = decode_table(file.read_bytes())
+        assert asdict(saved.header.figures) == asdict(taught(tables).figures)
+        await until(lambda: tables.list.rows[0].size != "–")
+        assert taught(tables).size_bytes == file.stat().st_size
+        assert "saved just now" in tables.detail.state.text()
+        await teach(window)
+        await until(lambda: "since" in tables.detail.state.text(), what="what is not saved is not said")
+
+        await click(tables.export)
+        await told(tables, f"to {out}")
+        exported = decode_table(out.read_bytes()).header.figures.used
+        assert exported == taught(tables).figures.used > saved.header.figures.used
+
+        await click(tables.reset)
+        await answer(tables, "")
+        assert taught(tables).figures.used == exported
+        assert files() == [file]
+        await click(tables.reset)
+        (question,) = tables.findChildren(Question)
+        assert f"{exported:,} entries will be removed" in question.detail.text()
+        assert "No backup is kept" in question.detail.text()
+        await answer(tables, "reset")
+        await told(tables, f"Reset toy: {exported:,} entries removed.")
+        await until(lambda: not [one for one in tables._tables.tables if one.figures.used])
+        assert files() == files(PREVIOUS) == []
+
+        await click(tables.import_)
+        await told(tables, f"Imported {exported:,} entries of toy.")
+        await until(lambda: tables.list.rows[0].entries == f"{exported:,}")
+        assert len(files()) == 1
+
+    on(scene)
+
+
+def test_loading_again_drops_what_was_not_saved_and_can_go_back(on: Play) -> None:
+    async def scene(window: MainWindow) -> None:
+        tables = await open_tables(window)
+        await teach(window)
+        await until(lambda: len(tables.list.rows) == 3)
+        tables.list.select(tables.list.rows[0].id)
+        assert not tables.load.isEnabled()
+        assert tables.load.toolTip() == strings.NOTHING_SAVED
+        await click(tables.save)
+        await told(tables, "Saved")
+        first = taught(tables).figures.used
+        await teach(window, **{"sampling.temperature": 1.5, "sampling.seed": 7})
+        await until(lambda: taught(tables).figures.used > first)
+        await click(tables.load)
+        await answer(tables, "saved")
+        await told(tables, f"Loaded {first:,} entries of toy.")
+        await until(lambda: taught(tables).figures.used == first)
+        await teach(window, **{"sampling.temperature": 1.5, "sampling.seed": 8})
+        await click(tables.save)
+        await told(tables, "Saved")
+        await until(lambda: taught(tables).has_previous and not taught(tables).unsaved)
+        await click(tables.load)
+        await answer(tables, "previous")
+        await told(tables, f"Loaded {first:,} entries of toy.")
+        assert decode_table(files()[0].read_bytes()).header.figures.used == first
+
+    on(scene)
+
+
+def test_another_draftlight_and_files_that_cannot_be_used(on: Play, home: Path) -> None:
+    tables_dir().mkdir(parents=True)
+    (tables_dir() / f"{'ab' * 8}-n16-4096.safetensors").write_bytes(b"no table at all")
+    other = TableFolder(tables_dir())
+
+    async def scene(window: MainWindow) -> None:
+        tables = await open_tables(window)
+        assert "1 file could not be used" in tables.notices.set_aside.text
+        assert "damaged" in tables.notices.set_aside.text
+        assert tables.notices.set_aside.is_bad
+        await teach(window)
+        await until(lambda: len(tables.list.rows) == 3)
+        tables.list.select(tables.list.rows[0].id)
+        assert not tables.notices.read_only.text
+        assert tables.reset.isEnabled()
+        family = taught(tables).family
+        window.desk.restart()
+        await until(lambda: window.desk.link.phase is Phase.STARTING)
+        await until(lambda: other.lock(family) == "", 30)
+        await ready(window, 120)
+        await teach(window)
+        await until(lambda: "another Draftlight" in tables.notices.read_only.text)
+        tables.list.select(tables.list.rows[0].id)
+        for button in (tables.save, tables.reset):
+            assert not button.isEnabled()
+            assert "another Draftlight" in button.toolTip()
+        assert tables.export.isEnabled()
+        other.unlock(family)
+
+    on(scene)
+
+
+def test_a_bad_file_is_refused_in_words(on: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = tmp_path / "bad.safetensors"
+    bad.write_bytes(b"\0" * 100)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *given: (str(bad), ""))
+
+    async def scene(window: MainWindow) -> None:
+        tables = await open_tables(window)
+        await click(tables.import_)
+        await told(tables, "bad.safetensors")
+        assert tables.notices.told.is_bad
+        assert bad.exists()
+        close = tables.notices.told.close_button
+        assert close
+        await click(close)
+        assert not tables.notices.told.isVisible()
+
+    on(scene)
+
+
+def test_rehearsal_runs_stops_for_typing_and_goes_on_after_a_restart(on: Play) -> None:
+    async def scene(window: MainWindow) -> None:
+        tables = await open_tables(window)
+        box = tables.learning.rehearsal
+        assert box.model.text() == "toy"
+        assert not box.switch.isChecked()
+        assert not box.state.isVisible()
+        await click(box.switch)
+        await until(lambda: "Rehearsing" in box.state.text(), 30, "it never began")
+        await until(lambda: "Rehearsing · " in box.state.text(), 30)
+        assert "of 1,450 prompts" in box.state.text()
+        assert window.desk.home.preferences.now.rehearse == ("toy",)
+        window.activateWindow()
+        QTest.keyClicks(window.views.composer.edit, "H")
+        await until(lambda: strings.REHEARSAL_QUIET in box.state.text(), 3, "typing did not stop it")
+        stood = window.desk.tables.tables.rehearsal
+        assert stood
+        window.desk.restart()
+        await until(lambda: window.desk.link.phase is Phase.STARTING)
+        await ready(window, 120)
+        await until(lambda: "Rehearsing · " in box.state.text(), 30, "the preference is forgotten")
+        again = window.desk.tables.tables.rehearsal
+        assert again
+        assert again.answered >= stood.answered
+        assert box.switch.isChecked()
+        await click(box.switch)
+        await until(lambda: not box.state.isVisible())
+        assert window.desk.home.preferences.now.rehearse == ()
+
+    on(scene)
+
+
+def test_learning_is_switched_off_for_all_chats_but_those_that_say_otherwise(on: Play) -> None:
+    async def scene(window: MainWindow) -> None:
+        tables = await open_tables(window)
+        switch = tables.learning.controls["tables.learn"].editor
+        await click(switch)
+        assert not window.desk.home.preferences.defaults.tables.learn
+        assert not window.views.inspector.settings.tables.learn
+        await teach(window)
+        await click(tables.save)
+        await told(tables, "was saved already")
+        assert not [info for info in tables._tables.tables if info.figures.used]
+        inspector = window.views.inspector
+        inspector.field("tables.learn").control.edited.emit(True)
+        assert inspector.settings.tables.learn
+        assert not window.desk.home.preferences.defaults.tables.learn
+        await teach(window)
+        await until(lambda: bool([info for info in tables._tables.tables if info.figures.used]))
+
+    on(scene)
+
+
+def test_a_dead_worker_and_a_new_one(on: Play) -> None:
+    async def scene(window: MainWindow) -> None:
+        tables = await open_tables(window)
+        pid = window.worker.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        assert not tables.import_.isEnabled()
+        assert tables.import_.toolTip() == strings.WORKER_GONE
+        assert tables.learning.rehearsal.model.text() == strings.NO_MODEL
+        window.desk.restart()
+        await ready(window, 120)
+        await until(lambda: tables.import_.isEnabled() and len(tables.list.rows) == 2)
+
+    on(scene)
+
+
+def test_the_folder_is_shown_and_every_control_has_a_name(on: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()) is None)
+
+    async def scene(window: MainWindow) -> None:
+        tables = await open_tables(window)
+        await click(tables.learning.folder)
+        assert opened == [str(tables_dir())]
+        reached = []
+        tables.activateWindow()
+        tables.list.view.setFocus()
+        for _ in range(20):
+            widget = tables.focusWidget()
+            if widget in reached:
+                break
+            reached.append(widget)
+            assert widget.accessibleName(), widget
+            QTest.keyClick(widget, Qt.Key.Key_Tab)
+        assert {tables.list.view, tables.import_, tables.learning.folder} <= set(reached)
+        assert tables.learning.rehearsal.switch in reached
+        tables.close()
+        assert not tables.isVisible()
+        await press(window, Qt.Key.Key_T, KEYS)
+        assert window.windows.find("tables") is tables
+        assert tables.isVisible()
+
+    on(scene)

@@ -1,0 +1,42 @@
+"""What the doctor finds of the window, each in a process of its own, as a person would call it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+SHOW = (
+    "from app.launch.doctor import look\nfor f in look(): print(f.subject, f.health, f.text, f.hint, sep='|')"
+)
+
+
+def findings(code: str = SHOW, **environment: str) -> list[list[str]]:
+    clean = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**clean, **environment}, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return [line.split("|") for line in done.stdout.splitlines()]
+
+
+def test_off_screen_it_finds_qt_and_fonts() -> None:
+    window, fonts = findings(QT_QPA_PLATFORM="offscreen")
+    assert window[:2] == ["Window", "ok"]
+    assert "on offscreen" in window[2]
+    assert fonts[:2] == ["Fonts", "ok"]
+    assert "for text" in fonts[2]
+
+
+def test_without_a_display_it_says_so_and_looks_off_screen() -> None:
+    code = f"import os; os.environ.pop('QT_QPA_PLATFORM', None)\n{SHOW}"
+    note, window, _ = findings(code)
+    assert note[:2] == ["Window", "note"]
+    assert "No display" in note[2]
+    assert window[1] == "ok"
+
+
+def test_a_missing_library_is_broken_and_ends_the_look() -> None:
+    code = f"import app.launch.doctor\napp.doctor.display_problem = lambda *a: 'It misses libX.\\nInstall it.'\n{SHOW}"
+    (found,) = findings(code, QT_QPA_PLATFORM="offscreen")
+    assert found == ["Window", "broken", "It misses libX.", "Install it."]

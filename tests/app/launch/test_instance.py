@@ -1,0 +1,148 @@
+"""One Draftlight a data directory: as objects, and as processes that people start and that crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PySide6.QtNetwork import QLocalSocket
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.launch.instance import Instance
+from core.errors import RequestError
+
+WINDOW = """
+import asyncio, sys
+from pathlib import Path
+from app.launch.opening import open_window
+from tests.app.stage import FAKE, ready
+
+async def scenario(window):
+    await ready(window)
+    print("ready", file=sys.stderr, flush=True)
+    composer = window.views.composer
+    while not composer.attachments:
+        await asyncio.sleep(0.02)
+    (got,) = composer.attachments
+    print("got", got.name, got.text.strip(), file=sys.stderr, flush=True)
+    await window.closed()
+    return 0
+
+files = [Path(name) for name in sys.argv[2:]]
+sys.exit(open_window("starter", scenario, command=FAKE, folder=Path(sys.argv[1]), files=files))
+"""
+
+
+def start(folder: Path, *files: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WINDOW, str(folder), *map(str, files)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def until_says(process: subprocess.Popen[str], word: str) -> str:
+    """The line of stderr that begins with `word`."""
+    assert process.stderr
+    for line in process.stderr:
+        if line.startswith(word):
+            return line
+    raise AssertionError(f"the window never said {word}")
+
+
+def test_the_second_is_heard_by_the_first(qtbot: QtBot, tmp_path: Path) -> None:
+    first, heard = Instance(tmp_path), list[list[Path]]()
+    assert first.claim()
+    first.hear(heard.append)
+    script = (
+        "import sys; from pathlib import Path; from PySide6.QtCore import QCoreApplication;"
+        "from app.launch.instance import Instance; app = QCoreApplication([]);"
+        "other = Instance(Path(sys.argv[1])); assert not other.claim(); other.hand_over([Path('a.txt')])"
+    )
+    second = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)])
+    qtbot.waitUntil(lambda: bool(heard), timeout=10_000)
+    assert heard == [[Path.cwd() / "a.txt"]]
+    assert second.wait(10) == 0
+    first.release()
+    again = Instance(tmp_path)
+    assert again.claim()
+    again.release()
+
+
+def test_who_is_not_heard_says_so(qapp: QApplication, tmp_path: Path) -> None:
+    """The lock is held and nobody is at the socket: it is shut before the lock is let go."""
+    first = Instance(tmp_path)
+    assert first.claim()
+    first._server.close()
+    with pytest.raises(RequestError, match="does not answer") as caught:
+        Instance(tmp_path).hand_over([])
+    assert str(tmp_path) in caught.value.hint
+    first.release()
+
+
+def test_what_is_no_request_changes_nothing(qtbot: QtBot, tmp_path: Path) -> None:
+    first, heard = Instance(tmp_path), list[list[Path]]()
+    assert first.claim()
+    first.hear(heard.append)
+    stranger = QLocalSocket()
+    stranger.connectToServer(first.address)
+    assert stranger.waitForConnected(1_000)
+    stranger.write(b"GET / HTTP/1.0\r\n")
+    stranger.flush()
+    qtbot.waitUntil(lambda: stranger.state() == QLocalSocket.LocalSocketState.UnconnectedState)
+    assert heard == []
+    first.release()
+
+
+def test_two_data_directories_do_not_meet(qapp: QApplication, tmp_path: Path) -> None:
+    one, two = Instance(tmp_path / "one"), Instance(tmp_path / "two")
+    assert one.claim()
+    assert two.claim()
+    assert one.address != two.address
+    one.release()
+    two.release()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+def test_a_second_start_and_a_start_after_a_crash(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("High water at noon.")
+    folder = tmp_path / "data"
+    first = start(folder)
+    try:
+        until_says(first, "ready")
+        second = start(folder, notes)
+        _, said = second.communicate(timeout=30)
+        assert second.returncode == 0, said
+        assert "ready" not in said
+        assert until_says(first, "got") == "got notes.txt High water at noon.\n"
+    finally:
+        first.send_signal(signal.SIGKILL)
+        first.communicate(timeout=30)
+    # Its lock and its socket are left, and stop nobody; files come along at the start, too.
+    assert (folder / "window.lock").exists()
+    third = start(folder, notes)
+    try:
+        until_says(third, "ready")
+        assert until_says(third, "got").startswith("got notes.txt")
+        third.send_signal(signal.SIGTERM)
+        third.communicate(timeout=30)
+        assert third.returncode == 0
+    finally:
+        if third.poll() is None:
+            third.kill()
+            third.communicate(timeout=30)
+    assert not (folder / "window.lock").exists()
+
+
+def test_a_lock_of_a_process_that_is_gone_is_no_lock(qapp: QApplication, tmp_path: Path) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    child.wait(10)
+    time.sleep(0.01)
+    (tmp_path / "window.lock").write_text(f"{child.pid}\npython\n{os.uname().nodename}\n")
+    instance = Instance(tmp_path)
+    assert instance.claim()
+    instance.release()

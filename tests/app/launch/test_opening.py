@@ -1,0 +1,171 @@
+"""Opening and closing as a process of its own: signals, exit status, nothing on stdout."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.app.stage import gone
+
+WAIT = """
+import sys
+from app.launch.opening import open_window, until_closed
+from app.session.turn.link_state import Phase
+from tests.app.stage import FAKE, ready
+
+async def scenario(window):
+    await ready(window)
+    print(window.worker.pid, file=sys.stderr, flush=True)
+    return await until_closed(window)
+
+sys.exit(open_window("starter", scenario, command=FAKE))
+"""
+FAIL = """
+import sys
+from app.launch.opening import open_window
+from tests.app.stage import FAKE, ready
+
+async def scenario(window):
+    await ready(window)
+    print(window.worker.pid, file=sys.stderr, flush=True)
+    raise RuntimeError("a scenario that fails")
+
+open_window("starter", scenario, command=FAKE)
+"""
+
+BEGUN = """
+import sys
+from app.launch.opening import open_window
+from core.worker.client import WorkerClient
+
+start, FAKE = WorkerClient.start, [sys.executable, "-m", "tests.app.fake_worker"]
+
+async def told(client):
+    had_window = bool({"app.shell.window", "app.theme.theme"} & set(sys.modules))
+    await start(client)
+    print(had_window, client.pid, flush=True)
+
+WorkerClient.start = told
+"""
+FIRST = """
+import asyncio
+
+async def scenario(window):
+    while window.worker.pid is None:
+        await asyncio.sleep(0.01)
+    print(window.worker.pid)
+    return 0
+
+open_window("starter", scenario, command=FAKE)
+"""
+LATE = """
+import asyncio
+import sys
+from app.launch.opening import open_window
+from app.fields.setting_field import SettingField
+from core.settings import declared
+
+LATER = (
+    "app.windows.about.updates", "app.chat.attach_html", "app.chat.attach_pdf", "app.windows.lab.window",
+    "app.windows.models.window", "app.windows.settings.window", "app.windows.tables.window",
+    "importlib.metadata",
+)
+
+async def scenario(window):
+    window.repaint()
+    print([name for name in LATER if name in sys.modules])
+    fields = len(window.views.inspector.findChildren(SettingField))
+    for _ in range(300):
+        await asyncio.sleep(0.01)
+    print(fields < len(declared()) == len(window.views.inspector.findChildren(SettingField)))
+    for name in ("lab", "models", "settings", "tables"):
+        window.windows.show(name)
+    print([name for name in LATER if name in sys.modules])
+    return 0
+
+open_window("starter", scenario, command=[sys.executable, "-c", "input()"])
+"""
+NO_WINDOW = """
+import app.shell.window
+
+def fails(*given, **named):
+    raise RuntimeError("a window that cannot be made")
+
+app.shell.window.MainWindow = fails
+open_window("starter", None, command=FAKE)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_closes_the_window_in_order(number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", WAIT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr
+    line = ""
+    while not line.strip().isdigit():  # Qt may say something first
+        line = process.stderr.readline()
+        assert line, "the window never was ready"
+    worker = int(line)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert out == ""
+    assert "Traceback" not in err
+    assert "Warning" not in err
+    _until_gone(worker)
+
+
+def test_a_scenario_that_fails_still_ends_the_worker() -> None:
+    done = subprocess.run([sys.executable, "-c", FAIL], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "a scenario that fails" in done.stderr
+    pid = next(int(line) for line in done.stderr.splitlines() if line.strip().isdigit())
+    _until_gone(pid)
+
+
+def test_the_worker_begins_before_the_window_is_imported() -> None:
+    """And it is the one that the window speaks to."""
+    done = subprocess.run([sys.executable, "-c", BEGUN + FIRST], capture_output=True, text=True, timeout=60)
+    had_window, begun, spoken_to = done.stdout.split()
+    assert (had_window, begun) == ("False", spoken_to), done.stderr
+
+
+def test_what_nobody_opened_is_not_imported_before_the_window_is_there() -> None:
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60)
+    before, fields, after = done.stdout.splitlines()
+    assert before == "[]", done.stderr
+    assert fields == "True", "the rest of the inspector is made when the window is there"
+    assert "app.windows.lab.window" in after
+    assert "app.windows.tables.window" in after
+
+
+def test_a_window_that_cannot_be_made_leaves_no_worker() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BEGUN + NO_WINDOW], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert "a window that cannot be made" in done.stderr
+    assert "Task was destroyed" not in done.stderr
+    _until_gone(int(done.stdout.split()[1]))
+
+
+def _until_gone(pid: int) -> None:
+    end_s = time.monotonic() + 5
+    while not gone(pid):
+        assert time.monotonic() < end_s, f"process {pid} is left"
+        time.sleep(0.01)
+
+
+def test_environment_is_left_alone_by_imports() -> None:
+    code = "import os; before = dict(os.environ)\n"
+    code += "import app.launch.smoke, app.launch.screenshot, app.main, app.launch.opening\n"
+    code += "from PySide6.QtWidgets import QApplication\nassert QApplication.instance() is None\n"
+    code += "assert dict(os.environ) == before"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=dict(os.environ))

@@ -1,0 +1,164 @@
+"""Sidebar: choosing a chat, asking for a new one, and the worker's state."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtWidgets import QAbstractButton
+from pytestqt.qtbot import QtBot
+
+from app.controls import TextLabel
+from app.panels.chats import strings
+from app.panels.chats.chat_list import ChatList
+from app.panels.chats.chat_row import ChatRow
+from app.panels.chats.sidebar import Sidebar
+from app.panels.chats.worker_status import WorkerStatus
+from app.theme.theme import Theme
+from tests.app.controls.painting import PaintCounter, colors, pixel
+from tests.app.controls.windows import activate
+
+TITLES = ("Fog departures", "Merge intervals in Python", "Letter to the council")
+
+
+def _chats(count: int = 3) -> list[ChatRow]:
+    """Newest first; the last of three is of yesterday."""
+    now = datetime.now().replace(hour=12, minute=0)
+    ages = [timedelta(minutes=0), timedelta(minutes=5), timedelta(days=1)]
+    chats = [ChatRow(f"c{i}", TITLES[i], now - age) for i, age in enumerate(ages)]
+    more = [ChatRow(f"c{i}", f"Chat {i}", now - timedelta(days=i)) for i in range(3, count)]
+    return chats + more
+
+
+@pytest.fixture
+def sidebar(theme: Theme, qtbot: QtBot) -> Sidebar:
+    sidebar = Sidebar(theme)
+    qtbot.addWidget(sidebar)
+    sidebar.resize(240, 500)
+    activate(sidebar, qtbot)
+    return sidebar
+
+
+@pytest.fixture
+def chosen(sidebar: Sidebar) -> list[str]:
+    chosen: list[str] = []
+    sidebar.chat_selected.connect(chosen.append)
+    return chosen
+
+
+def _list(sidebar: Sidebar) -> ChatList:
+    return sidebar.findChildren(ChatList)[0]
+
+
+def _index(sidebar: Sidebar, title: str) -> QModelIndex:
+    rows = _list(sidebar).model()
+    found = rows.match(rows.index(0, 0), Qt.ItemDataRole.DisplayRole, title, 1, Qt.MatchFlag.MatchExactly)
+    assert found, title
+    return found[0]
+
+
+def _button(sidebar: Sidebar, name: str) -> QAbstractButton:
+    return next(b for b in sidebar.findChildren(QAbstractButton) if b.accessibleName() == name)
+
+
+def test_setting_chats_is_silent_and_marks_the_selected(sidebar: Sidebar, chosen: list[str]) -> None:
+    sidebar.set_chats(_chats(), "c1")
+    assert _list(sidebar).selected == "c1"
+    sidebar.set_chats(_chats(), "gone")
+    assert _list(sidebar).selected == ""
+    assert chosen == []
+
+
+def test_a_click_selects_a_chat_but_not_a_group(sidebar: Sidebar, chosen: list[str], qtbot: QtBot) -> None:
+    sidebar.set_chats(_chats(), "c0")
+    view = _list(sidebar)
+    for title in (TITLES[2], "Yesterday", TITLES[1]):
+        where = view.visualRect(_index(sidebar, title)).center()
+        qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    assert chosen == ["c2", "c1"]
+    assert view.selected == "c1"
+
+
+def test_arrow_keys_pass_over_group_titles(sidebar: Sidebar, chosen: list[str], qtbot: QtBot) -> None:
+    sidebar.set_chats(_chats(), "c0")
+    view = _list(sidebar)
+    view.setFocus()
+    keys = (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_End, Qt.Key.Key_Home)
+    for key in (*keys, Qt.Key.Key_Up, Qt.Key.Key_PageDown, Qt.Key.Key_PageUp):
+        qtbot.keyClick(view, key)
+    assert chosen == ["c1", "c2", "c1", "c2", "c0", "c2", "c0"]
+
+
+def test_focus_alone_opens_no_chat(sidebar: Sidebar, chosen: list[str], qtbot: QtBot) -> None:
+    sidebar.set_chats(_chats(), "")
+    view = _list(sidebar)
+    view.setFocus(Qt.FocusReason.TabFocusReason)
+    assert chosen == []
+    qtbot.keyClick(view, Qt.Key.Key_Space)
+    assert chosen == ["c0"]
+
+
+def test_the_keyboard_shows_where_it_is(sidebar: Sidebar, theme: Theme, qtbot: QtBot) -> None:
+    sidebar.set_chats(_chats(), "c0")
+    ring = theme.color("accent_mid").name()
+    assert ring not in colors(sidebar)
+    _button(sidebar, strings.NEW_CHAT).setFocus()
+    qtbot.keyClick(_button(sidebar, strings.NEW_CHAT), Qt.Key.Key_Tab)
+    assert sidebar.search.hasFocus()
+    qtbot.keyClick(sidebar.search, Qt.Key.Key_Tab)
+    assert _list(sidebar).hasFocus()
+    assert ring in colors(_list(sidebar))
+
+
+def test_the_header_asks(sidebar: Sidebar, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(sidebar.new_chat_requested):
+        qtbot.mouseClick(_button(sidebar, strings.NEW_CHAT), Qt.MouseButton.LeftButton)
+    with qtbot.waitSignal(sidebar.hide_requested):
+        qtbot.keyClick(_button(sidebar, strings.HIDE_SIDEBAR), Qt.Key.Key_Space)
+
+
+def test_without_chats_it_says_so(sidebar: Sidebar) -> None:
+    label = next(each for each in sidebar.findChildren(TextLabel) if each.text() == strings.NO_CHATS)
+    assert label.isVisible()
+    assert not _list(sidebar).isVisible()
+    sidebar.set_chats(_chats(), "c0")
+    assert not label.isVisible()
+    assert _list(sidebar).isVisible()
+
+
+def test_a_chat_without_a_title_still_has_a_name(sidebar: Sidebar) -> None:
+    sidebar.set_chats([ChatRow("c0", "", datetime.now())], "c0")
+    assert _index(sidebar, strings.UNTITLED).isValid()
+
+
+@pytest.mark.parametrize(
+    ("level", "token"),
+    [("ready", "series_blue"), ("busy", "series_blue"), ("bad", "series_vermilion"), ("idle", "normal_mark")],
+)
+def test_the_foot_tells_how_the_worker_is(sidebar: Sidebar, theme: Theme, level: str, token: str) -> None:
+    sidebar.set_worker("SmolLM2 135M", "Writing · 1.2 of 16.0 GB", level)  # type: ignore[arg-type]
+    foot = sidebar.findChildren(WorkerStatus)[0]
+    assert foot.accessibleDescription() == "SmolLM2 135M, Writing · 1.2 of 16.0 GB"
+    assert foot.level == level
+    assert foot.height() == 52
+    assert pixel(foot, 20, 26) == theme.color(token)
+
+
+def test_many_chats_scroll(sidebar: Sidebar, chosen: list[str], qtbot: QtBot) -> None:
+    sidebar.set_chats(_chats(60), "c0")
+    view = _list(sidebar)
+    view.setFocus()
+    qtbot.keyClick(view, Qt.Key.Key_End)
+    assert chosen == ["c59"]
+    assert view.verticalScrollBar().value() > 0
+    assert view.rect().contains(view.visualRect(_index(sidebar, "Chat 59")).center())
+
+
+def test_it_repaints_in_the_new_theme(sidebar: Sidebar, theme: Theme, qtbot: QtBot) -> None:
+    sidebar.set_chats(_chats(), "c0")
+    qtbot.wait(20)
+    counters = [PaintCounter(sidebar), PaintCounter(_list(sidebar).viewport())]
+    theme.set_scheme("dark")
+    qtbot.waitUntil(lambda: all(counter.count for counter in counters))
+    assert {theme.color(name).name() for name in ("sidebar", "sel", "hair")} <= colors(sidebar)

@@ -1,0 +1,68 @@
+"""The header: what it says in full and what fits."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.panels.header import HEIGHT_PX, Header
+from app.theme.theme import Theme
+
+
+@pytest.fixture
+def header(qtbot: QtBot) -> Header:
+    widget = Header(Theme("light"))
+    qtbot.addWidget(widget)
+    widget.resize(896, HEIGHT_PX)
+    widget.show()
+    return widget
+
+
+def test_a_long_title_is_cut_where_there_is_no_room(header: Header) -> None:
+    title = "Which of the ferries that leave today go to the island"
+    header.set_title(title)
+    assert header._title.text() == title
+    assert header._title.toolTip() == ""
+    header.resize(520, HEIGHT_PX)
+    assert header.title == title
+    assert header._title.text().endswith("…")
+    assert header._title.toolTip() == title
+    assert header._title.accessibleName() == title
+    header.resize(896, HEIGHT_PX)
+    assert header._title.text() == title
+
+
+def test_tint_goes_round(qtbot: QtBot, header: Header) -> None:
+    values: list[str] = []
+    header.tint_changed.connect(values.append)
+    for _ in range(3):
+        header.cycle_tint()
+    assert values == ["hover", "never", "always"]
+
+
+def test_the_sidebars_buttons_are_here_only_while_it_is_hidden(qtbot: QtBot, header: Header) -> None:
+    assert header.sidebar_button.isHidden()
+    header.set_sidebar_shown(False)
+    assert header.sidebar_button.isVisible()
+    with qtbot.waitSignal(header.sidebar_requested, timeout=500):
+        qtbot.mouseClick(header.sidebar_button, Qt.MouseButton.LeftButton)
+    with qtbot.waitSignal(header.new_chat_requested, timeout=500):
+        qtbot.mouseClick(header.new_chat_button, Qt.MouseButton.LeftButton)
+
+
+def test_the_inspectors_switch_says_what_is_wanted(qtbot: QtBot, header: Header) -> None:
+    header.set_inspector_shown(True)
+    with qtbot.waitSignal(header.inspector_toggled, timeout=500) as asked:
+        qtbot.mouseClick(header.inspector_button, Qt.MouseButton.LeftButton)
+    assert asked.args == [False]
+
+
+def test_race_tables_and_lab_are_asked_for_here_while_there_is_room(qtbot: QtBot, header: Header) -> None:
+    asked: list[str] = []
+    header.opened.connect(asked.append)
+    for button in header.openers.values():
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert asked == ["race", "tables", "lab"]
+    header.resize(540, HEIGHT_PX)
+    assert not any(button.isVisible() for button in header.openers.values())

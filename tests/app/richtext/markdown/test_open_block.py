@@ -1,0 +1,206 @@
+"""A block that is still being written: read on from where it is certain, and no more of it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from msgspec.structs import replace
+from pytestqt.qtbot import QtBot
+
+from app.chat.answer.answer_body import AnswerBody
+from app.chat.answer.answer_text import AnswerText
+from app.richtext.canvas import text_canvas
+from app.richtext.markdown.markdown import parse_block, read_open
+from app.richtext.markdown.math_rules import open_formula
+from app.richtext.markdown.piece import Piece
+from app.theme.theme import Theme
+from tests.app.chat.written import token
+
+_FLUSH = 12
+
+LINES = [
+    "- a b\n",
+    "  - c **d**\n",
+    "    1. e\n",
+    "    2. f\n",
+    "> q one\n",
+    "> q *two*\n",
+    ">\n",
+    "> - in\n",
+    ">   more\n",
+    "\n",
+    "  para `x`\n",
+    "    code\n",
+    "1. one\n",
+    "   - deep\n",
+    "   > quote\n",
+    "   >\n",
+    "  ```\n",
+    "  x = 1\n",
+    "  $$\n",
+    "  a + b\n",
+    "\\[\n",
+    "\\]\n",
+    "  | a | b |\n",
+    "  |---|---|\n",
+    "  | 1 | 2 |\n",
+    "***\n",
+    "- - x\n",
+    "  -\n",
+    "-\n",
+    "  ---\n",
+    "lazy words\n",
+    "# head\n",
+    "  ## sub\n",
+    "      wide\n",
+    "-\ttab\n",
+    "-      wide\n",
+    "10. ten\n",
+    "    in ten\n",
+    "  <think>\n",
+    "  2. two\n",
+]
+
+
+def looks(pieces: Sequence[Piece]) -> list[Piece]:
+    """Without the source ranges, which count the lines of a list's marker in another way."""
+    return [replace(piece, source_start=0, source_end=0) for piece in pieces]
+
+
+def whole(source: str, start: int, end: int, before: str = "") -> object:
+    return replace(read_open(source, start, end, before), certain=0, start=start, before=before)
+
+
+def streamed(source: str, size: int) -> Iterator[AnswerText]:
+    """The answer after each flush, and finished."""
+    text = AnswerText()
+    for number, at in enumerate(range(0, len(source), size)):
+        text.append([token(source[at : at + size], position=number)])
+        yield text
+    text.finish()
+    yield text
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.sampled_from(LINES), min_size=2, max_size=9), st.sampled_from([1, 2, 5, 9]))
+def test_read_on_it_is_what_it_is_when_read_as_a_whole(lines: list[str], size: int) -> None:
+    source = "".join(lines)
+    on = [looks(text.pieces) for text in streamed(source, size)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.chat.answer.answer_text.read_open", whole)
+        anew = [looks(text.pieces) for text in streamed(source, size)]
+    for step, (one, other) in enumerate(zip(on, anew, strict=True)):
+        assert one == other, source[: (step + 1) * size]
+
+
+@pytest.mark.parametrize(
+    ("source", "certain", "before", "rest"),
+    [
+        ("- a\n  - b\n  - c\n  - d", ["a", "b"], "- #\n", "  - c\n  - d"),
+        ("- a\n  1. b\n     - c\n     - d\n     - e", ["a", "b", "c"], "- #\n  1. #\n", "     - d\n     - e"),
+        ("> a\n>\n> b\n>\n> c", ["a"], "", "> b\n>\n> c"),
+        ("> - a\n>\n>   b\n>   c", ["a"], "> - #\n", ">   b\n>   c"),
+        ("-\n  a\n\n  b\n  c", ["a"], "- #\n", "  b\n  c"),
+        ("- a\n  b\n  c", [], "", "- a\n  b\n  c"),
+        # The formula may still end, and then its lines are no list.
+        ("- a\n  $$\n  - b\n  - c\n  - d", [], "", "- a\n  $$\n  - b\n  - c\n  - d"),
+        ("- a\n  - b\n  $$\n  - c\n  - d", ["a"], "- #\n", "  - b\n  $$\n  - c\n  - d"),
+    ],
+)
+def test_from_where_it_is_read_on(source: str, certain: list[str], before: str, rest: str) -> None:
+    read = read_open(source, 0, len(source))
+    assert [piece.text for piece in read.pieces[: read.certain]] == certain
+    assert (read.before, source[read.start :]) == (before, rest)
+    after = parse_block(source, read.start, len(source), read.before)
+    assert looks(after) == looks(read.pieces[read.certain :])
+    assert [piece.segments for piece in after] == [piece.segments for piece in read.pieces[read.certain :]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("- a\n  $$\n  b\n  c", 1),
+        ("- $$\n  b\n  $$\n  c", None),
+        ("- $$\n  b\n\n  c", None),
+        ("> \\[\n> b\n> \\]\n> c", None),
+        ("a\n> \\[\n> b", 1),
+        ("plain\nwords", None),
+        # More may follow in the last line, and then it is a paragraph with a formula in it.
+        ("$$\na\n$$", 0),
+    ],
+)
+def test_where_a_formula_may_go_on(text: str, line: int | None) -> None:
+    assert open_formula(text) == line
+
+
+def nested(count: int) -> str:
+    return "- The berths:\n" + "".join(
+        f"  - berth {number:03} of the **north** quay is let\n" for number in range(count)
+    )
+
+
+def numbered(count: int) -> str:
+    return "".join(f"{number:03}. berth of the **north** quay is let\n" for number in range(100, 100 + count))
+
+
+def quoted(count: int) -> str:
+    return "".join(f"> Rule {number:03} of the *harbour* says so.\n>\n" for number in range(count))
+
+
+def in_paragraphs(count: int) -> str:
+    return "1. The rules:\n" + "".join(
+        f"\n   Rule {number:03} of the *harbour* says so.\n" for number in range(count)
+    )
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many characters the parser was given, each time."""
+    given_: list[int] = []
+    parse = MarkdownIt.parse
+
+    def counted(self: MarkdownIt, text: str, env: object = None) -> object:
+        given_.append(len(text))
+        return parse(self, text, env)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MarkdownIt, "parse", counted)
+    return given_
+
+
+@pytest.mark.parametrize("written", [nested, numbered, quoted, in_paragraphs])
+def test_the_two_hundredth_item_costs_what_the_second_did(
+    parsed: list[int],
+    theme: Theme,
+    qtbot: QtBot,
+    monkeypatch: pytest.MonkeyPatch,
+    written: Callable[[int], str],
+) -> None:
+    """In work, not in seconds: characters parsed and boxes laid out, at most in one flush."""
+    laid_out: list[Piece] = []
+    box = text_canvas.PieceBox
+
+    def counted(piece: Piece, *rest: object, **more: object) -> object:
+        laid_out.append(piece)
+        return box(piece, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(text_canvas, "PieceBox", counted)
+    body = AnswerBody(theme)
+    qtbot.addWidget(body)
+    source = written(200)
+    item_length = len(written(101)) - len(written(100))
+    work: list[tuple[int, int, int]] = []
+    for number, at in enumerate(range(0, len(source), _FLUSH)):
+        body.append([token(source[at : at + _FLUSH], position=number)])
+        work.append((at // item_length, sum(parsed), len(laid_out)))
+        parsed.clear()
+        laid_out.clear()
+    early = [each for each in work if 3 <= each[0] < 30]
+    late = [each for each in work if 170 <= each[0] < 197]
+    for what in (1, 2):
+        assert max(each[what] for each in late) <= max(each[what] for each in early) > 0
+    assert max(each[1] for each in work) < 6 * item_length
+    assert len(body.boxes) >= 200

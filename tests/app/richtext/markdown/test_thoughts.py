@@ -1,0 +1,118 @@
+"""Thoughts in an answer: found while it is written, whatever the flushes, and folded on the screen."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from app.chat.answer.answer_text import AnswerText
+from app.chat.answer.thought_head import ThoughtHead
+from app.chat.transcript.transcript import Transcript
+from core.events import Token
+from tests.app.chat.watching import body_of
+from tests.app.chat.written import finished, tokens_of
+
+WRITTEN = "<think>\nThe user asks.\n\nSo **answer** </nothing>.\n</think>\n\nYes, [x] < y."
+PREFILLED = "The user asks.\n\nSo answer.\n</think>\n\nYes."
+
+
+def letters(source: str) -> list[Token]:
+    """A token a character, one a tenth of a second."""
+    return [Token("r", 7, c, "normal", n + 1, n, time_s=n / 10) for n, c in enumerate(source)]
+
+
+def shown(text: AnswerText) -> list[tuple[str, bool]]:
+    return [(piece.text, piece.thought >= 0) for piece in text.pieces if piece.kind != "thought"]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_the_size_of_flushes_leaves_no_trace(size: int) -> None:
+    for source in (WRITTEN, PREFILLED, "```\n<think>\n</think>\n```\nNo thought.", "a <think> b </think>"):
+        whole, parts, tokens = AnswerText(), AnswerText(), letters(source)
+        whole.append(tokens)
+        whole.finish()
+        for at in range(0, len(tokens), size):
+            parts.append(tokens[at : at + size])
+        parts.finish()
+        assert parts.pieces == whole.pieces
+        assert parts.answer_source == whole.answer_source
+
+
+def test_what_is_thought_and_what_is_said() -> None:
+    text = AnswerText()
+    text.append(letters(WRITTEN))
+    text.finish()
+    assert shown(text) == [
+        ("The user asks.", True),
+        ("So answer </nothing>.", True),
+        ("Yes, [x] < y.", False),
+    ]
+    assert text.answer_source == "Yes, [x] < y."
+    assert text.thought_s(text.thoughts[0].start) == (pytest.approx(4.2), True)
+
+
+def test_a_closing_tag_alone_makes_all_before_it_a_thought() -> None:
+    text = AnswerText()
+    change = text.append(letters("The user asks.\n\nSo"))
+    assert not change.again
+    assert shown(text) == [("The user asks.", False), ("So", False)]
+    change = text.append(letters(" answer.\n</think>\n\nYes."))
+    assert change.again
+    assert shown(text) == [("The user asks.", True), ("So answer.", True), ("Yes.", False)]
+    assert text.answer_source == "Yes."
+
+
+def test_tags_that_are_no_tags() -> None:
+    for source in ("```\n<think>\n</think>\n```", "He writes <think> and </think> here."):
+        text = AnswerText()
+        text.append(letters(source))
+        text.finish()
+        assert not text.thoughts
+        assert text.answer_source == source
+
+
+def test_an_empty_thought_shows_nothing() -> None:
+    text = AnswerText()
+    text.append(letters("<think>\n\n</think>\n\nYes."))
+    text.finish()
+    assert [piece.text for piece in text.pieces] == ["Yes."]
+
+
+def test_a_thought_is_folded_until_it_is_opened(transcript: Transcript, qtbot: QtBot) -> None:
+    transcript.begin_answer("t")
+    transcript.append_tokens("t", letters(WRITTEN[:20]))
+    (head,) = transcript.findChildren(ThoughtHead)
+    assert head.text() == "Thinking, 1.2 s"
+    transcript.append_tokens("t", letters(WRITTEN)[20:])
+    transcript.finish_answer("t", finished())
+    assert head.text() == "Thought for 4.2 s"
+    body = body_of(transcript)
+    assert [box.piece.text for box in body.boxes if not box.hidden] == ["", "Yes, [x] < y."]
+    folded = body.height()
+    body.select_all()
+    assert transcript.selected_text() == "Yes, [x] < y."
+    qtbot.mouseClick(head, Qt.MouseButton.LeftButton)
+    assert head.isChecked()
+    assert body.height() > folded + 30
+    body.select_all()
+    assert transcript.selected_text().startswith("The user asks.")
+    qtbot.keyClick(head, Qt.Key.Key_Return)
+    assert body.height() == folded
+    item = transcript.answer("t")
+    assert item is not None
+    qtbot.mouseClick(item.footer.buttons[0], Qt.MouseButton.LeftButton)
+    assert QGuiApplication.clipboard().text() == "Yes, [x] < y."
+
+
+def test_an_unfolded_thought_stays_so_when_its_widget_is_made_anew(transcript: Transcript) -> None:
+    transcript.begin_answer("t")
+    transcript.append_tokens("t", tokens_of(WRITTEN))
+    transcript.finish_answer("t", finished())
+    (head,) = transcript.findChildren(ThoughtHead)
+    head.click()
+    body = body_of(transcript)
+    height = body.height()
+    body.lay_out_again()
+    assert body.height_for(720) == pytest.approx(height, abs=2)

@@ -1,0 +1,169 @@
+"""The chats of one run."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from app.session.chats.chats import Chats
+from app.session.chats.conversation import Conversation
+from app.session.chats.overrides import Override
+from app.session.chats.shelf import MemoryShelf
+from core.events import Message
+from tests.app.session.words import finished
+
+NOON = datetime(2026, 5, 4, 12, 0)
+
+
+def asked(chats: Chats, text: str) -> str:
+    chat = chats.open.ask(chats.new_turn_id(), Message("user", text))
+    chats.keep(chat)
+    return chat.id
+
+
+def test_starts_with_an_empty_chat_that_is_not_listed() -> None:
+    chats = Chats(lambda: NOON)
+    assert chats.open.turns == ()
+    assert chats.open.created == NOON
+    assert chats.listed() == ()
+
+
+def test_newest_first_and_switching_brings_a_chat_back() -> None:
+    chats = Chats(lambda: NOON)
+    first = asked(chats, "One")
+    chats.start()
+    second = asked(chats, "Two")
+    assert [chat.title for chat in chats.listed()] == ["Two", "One"]
+    assert chats.select(first).title == "One"
+    assert chats.get(second).title == "Two"
+    assert chats.open.id == first
+
+
+def test_an_unused_chat_is_used_again() -> None:
+    chats = Chats(lambda: NOON)
+    first = chats.open.id
+    assert chats.start().id == first
+    asked(chats, "One")
+    unused = chats.start().id
+    chats.select(first)
+    assert chats.start().id == unused
+
+
+def test_a_branch_begins_with_turns() -> None:
+    chats = Chats(lambda: NOON)
+    asked(chats, "One")
+    asked(chats, "Two")
+    branch = chats.branch(chats.open.turns[0].id)
+    assert chats.open.id == branch.id
+    assert [turn.user.content for turn in branch.turns] == ["One"]
+    assert len(chats.listed()) == 2
+
+
+def test_turn_ids_are_new() -> None:
+    chats = Chats()
+    ids = [chats.new_turn_id() for _ in range(50)]
+    assert len(set(ids)) == 50
+
+
+def test_an_unknown_chat_is_refused() -> None:
+    with pytest.raises(KeyError):
+        Chats().select("nowhere")
+
+
+def test_a_branch_takes_the_settings_along_and_leaves_drafts() -> None:
+    chats = Chats(lambda: NOON)
+    asked(chats, "One")
+    chats.keep(chats.open.with_overrides((Override("sampling.temperature", 0.5),)))
+    chats.keep(chats.open.with_draft(Message("user", "unsent")))
+    branch = chats.branch(chats.open.turns[0].id, "One (2)")
+    assert branch.overrides == (Override("sampling.temperature", 0.5),)
+    assert branch.draft.content == ""
+    assert branch.title == "One (2)"
+    with pytest.raises(KeyError):
+        chats.branch("nowhere")
+
+
+def test_only_the_latest_conversations_are_held() -> None:
+    shelf = Counting()
+    chats = Chats(lambda: NOON, shelf)
+    ids = []
+    for number in range(12):
+        chats.start()
+        ids.append(asked(chats, f"Question {number}"))
+        chats.keep(chats.open.finish(chats.open.turns[0].id, finished(tokens=1)))
+    shelf.loaded.clear()
+    for chat_id in ids:
+        assert chats.get(chat_id).turns
+    assert len(shelf.loaded) >= 8
+    assert chats.open.id == ids[-1]
+
+
+def test_an_answer_that_is_being_written_is_not_let_go() -> None:
+    shelf = Counting()
+    chats = Chats(lambda: NOON, shelf)
+    running = asked(chats, "Long")
+    for number in range(8):
+        chats.start()
+        asked(chats, f"Question {number}")
+    shelf.loaded.clear()
+    assert not chats.get(running).turns[0].answer.over
+    assert shelf.loaded == []
+
+
+def test_a_chat_from_the_shelf_is_settled() -> None:
+    shelf = MemoryShelf()
+    shelf.save(Conversation("c", NOON).ask("t", Message("user", "One")))
+    chats = Chats(lambda: NOON, shelf, open_id="c")
+    assert chats.open.turns[0].answer.status == "cut_off"
+
+
+def test_the_chat_to_begin_with_is_a_new_one_if_it_is_gone_or_deleted() -> None:
+    shelf = MemoryShelf()
+    shelf.save(Conversation("c", NOON).ask("t", Message("user", "One")).with_deleted(NOON))
+    for open_id in ("c", "nowhere", ""):
+        assert Chats(lambda: NOON, shelf, open_id).open.turns == ()
+
+
+def test_deleted_chats_are_not_listed_or_found_and_come_back() -> None:
+    chats = Chats(lambda: NOON)
+    first = asked(chats, "One about fog")
+    chats.start()
+    chats.keep(chats.get(first).with_deleted(NOON))
+    assert chats.listed() == ()
+    assert [each.id for each in chats.deleted()] == [first]
+    assert chats.search("fog") == []
+    chats.keep(chats.get(first).with_deleted(None))
+    assert [hit.chat_id for hit in chats.search("fog")] == [first]
+    chats.purge(first)
+    with pytest.raises(KeyError):
+        chats.get(first)
+
+
+def test_a_chat_from_elsewhere_keeps_its_id_if_it_is_free() -> None:
+    chats = Chats(lambda: NOON)
+    chat = Conversation("c", NOON).ask("t", Message("user", "One"))
+    assert chats.add(chat).id == "c"
+    second = chats.add(chat)
+    assert second.id != "c"
+    assert second.turns == chat.turns
+
+
+def test_a_blank_chat_is_not_kept() -> None:
+    shelf = MemoryShelf()
+    chats = Chats(lambda: NOON, shelf)
+    assert list(shelf.summaries()) == []
+    chats.keep(chats.open.with_draft(Message("user", "half")))
+    assert len(shelf.summaries()) == 1
+
+
+class Counting(MemoryShelf):
+    """Notes what is asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+
+    def load(self, chat_id: str) -> Conversation:
+        self.loaded.append(chat_id)
+        return super().load(chat_id)

@@ -1,0 +1,145 @@
+"""Chats: titles, answers however they end, and what the model is asked with."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from app.session.chats.conversation import TITLE_CHARACTERS, Conversation
+from core.events import Attachment, Message
+from tests.app.session.words import finished, token
+
+NEW = Conversation("c1", datetime(2026, 5, 4, 12, 0))
+
+
+def user(text: str, *attachments: Attachment) -> Message:
+    return Message("user", text, attachments)
+
+
+def test_title_is_the_first_question() -> None:
+    assert NEW.title == ""
+    chat = NEW.ask("t1", user("  What is\n this?  ")).ask("t2", user("And that?"))
+    assert chat.title == "What is this?"
+
+
+def test_long_title_ends_at_a_word() -> None:
+    title = NEW.ask("t1", user("Which of the ferries that leave today, if any, go to the island?")).title
+    assert title == "Which of the ferries that leave today…"
+    assert len(title) <= TITLE_CHARACTERS + 1
+
+
+def test_title_of_one_endless_word_is_cut_inside() -> None:
+    assert NEW.ask("t1", user("x" * 90)).title == "x" * TITLE_CHARACTERS + "…"
+
+
+def test_title_of_a_bare_document_is_its_name() -> None:
+    assert NEW.ask("t1", user("", Attachment("Pasted text", "abc"))).title == "Pasted text"
+
+
+def test_an_answer_grows_and_finishes() -> None:
+    chat = NEW.ask("t1", user("Why?"))
+    assert chat.turn("t1").answer.status == "waiting"
+    chat = chat.write("t1", (token(0, text="Be"), token(1, text="cause"))).write("t1", (token(2, text="."),))
+    answer = chat.turn("t1").answer
+    assert (answer.text, answer.status, answer.over) == ("Because.", "writing", False)
+    end = finished("t1", 3, context=42)
+    chat = chat.finish("t1", end)
+    answer = chat.turn("t1").answer
+    assert (answer.status, answer.finished, answer.over) == ("finished", end, True)
+    assert len(answer.tokens) == 3
+    assert chat.context_used_tokens == 42
+
+
+def test_a_stopped_answer_is_marked_and_keeps_its_words() -> None:
+    chat = NEW.ask("t1", user("Why?")).write("t1", (token(0, text="Be"),))
+    chat = chat.finish("t1", finished("t1", 1, "cancelled"))
+    assert (chat.turn("t1").answer.status, chat.turn("t1").answer.text) == ("stopped", "Be")
+
+
+@pytest.mark.parametrize("end", ["cut_off", "fail"])
+def test_a_broken_answer_stays_and_is_history(end: str) -> None:
+    chat = NEW.ask("t1", user("Why?")).write("t1", (token(0, text="Beca"),))
+    chat = getattr(chat, end)("t1", "The worker stopped.")
+    answer = chat.turn("t1").answer
+    assert answer.text == "Beca"
+    assert answer.note == "The worker stopped."
+    assert answer.over
+    assert answer.finished is None
+    again = chat.ask("t2", user("Go on"))
+    assert again.messages_for_request() == (user("Why?"), Message("assistant", "Beca"), user("Go on"))
+
+
+def test_a_question_without_any_answer_is_joined_to_the_next() -> None:
+    document, table = Attachment("a.txt", "A"), Attachment("b.csv", "B")
+    chat = NEW.ask("t1", user("First", document)).cut_off("t1", "gone").ask("t2", user("Second", table))
+    assert chat.messages_for_request() == (user("First\n\nSecond", document, table),)
+
+
+def test_request_ends_with_the_open_question_and_its_documents() -> None:
+    document = Attachment("a.txt", "A")
+    chat = NEW.ask("t1", user("Why?")).write("t1", (token(0, text="So."),)).finish("t1", finished("t1", 1))
+    chat = chat.ask("t2", user("And?", document))
+    assert [message.role for message in chat.messages_for_request()] == ["user", "assistant", "user"]
+    assert chat.messages_for_request()[-1].attachments == (document,)
+
+
+def test_asking_again_replaces_the_last_answer_only() -> None:
+    chat = NEW.ask("t1", user("One")).write("t1", (token(0),)).finish("t1", finished("t1", 1))
+    chat = chat.ask("t2", user("Two")).write("t2", (token(0, text="b"),)).ask_again("t3")
+    assert [turn.id for turn in chat.turns] == ["t1", "t3"]
+    assert chat.turn("t3").user == user("Two")
+    assert chat.turn("t3").answer.tokens == ()
+    assert chat.turn("t1").answer.status == "finished"
+
+
+def test_without_and_upto() -> None:
+    chat = NEW.ask("t1", user("One")).ask("t2", user("Two")).ask("t3", user("Three"))
+    assert [turn.id for turn in chat.without("t2").turns] == ["t1", "t3"]
+    assert [turn.id for turn in chat.upto("t2")] == ["t1", "t2"]
+    assert chat.has("t3")
+    assert not chat.has("t4")
+
+
+def test_an_unknown_turn_is_refused_by_name() -> None:
+    with pytest.raises(KeyError, match="t9"):
+        NEW.write("t9", (token(0),))
+
+
+def test_a_given_name_is_the_title_until_it_is_taken_back() -> None:
+    chat = NEW.ask("t1", user("Why?")).renamed("  Two \n words ")
+    assert chat.title == "Two words"
+    assert chat.renamed("").title == "Why?"
+
+
+def test_asking_in_other_words_replaces_the_question() -> None:
+    chat = NEW.ask("t1", user("One")).ask("t2", user("Two")).ask_again("t3", user("Three"))
+    assert [turn.user.content for turn in chat.turns] == ["One", "Three"]
+
+
+def test_a_chat_is_changed_by_its_last_question() -> None:
+    later = NEW.created.replace(year=NEW.created.year + 1)
+    assert NEW.changed == NEW.created
+    assert NEW.ask("t1", user("Why?")).changed == NEW.created
+    assert NEW.ask("t1", user("Why?"), later).changed == later
+
+
+def test_settled_cuts_off_what_nobody_writes_and_leaves_the_rest_as_it_is() -> None:
+    chat = NEW.ask("t1", user("One")).write("t1", (token(0),)).finish("t1", finished("t1", 1))
+    assert chat.settled("closed") is chat
+    settled = chat.ask("t2", user("Two")).write("t2", (token(0),)).settled("closed")
+    assert settled.turns[0] is chat.turns[0]
+    assert (settled.turns[1].answer.status, settled.turns[1].answer.note) == ("cut_off", "closed")
+    assert len(settled.turns[1].answer.tokens) == 1
+
+
+def test_what_does_not_change_stays_the_same_object() -> None:
+    chat = NEW.ask("t1", user("One")).ask("t2", user("Two"))
+    assert chat.write("t2", (token(0),)).turns[0] is chat.turns[0]
+    assert chat.with_draft(user("Three")).turns is chat.turns
+
+
+def test_a_blank_chat_has_nothing_to_lose() -> None:
+    assert NEW.is_blank
+    assert not NEW.with_draft(user("half a")).is_blank
+    assert not NEW.ask("t1", user("One")).is_blank

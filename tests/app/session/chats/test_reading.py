@@ -1,0 +1,57 @@
+"""Which map belongs to which document of a chat."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from app.session.chats.conversation import Conversation
+from app.session.chats.reading import documents
+from core.events import Attachment, Message, Passage, ReadingMap
+from tests.app.session.words import finished
+
+A, B, C = (Attachment(name, name * 20) for name in "abc")
+
+
+def read_map(*sources: int) -> ReadingMap:
+    passages = tuple(
+        Passage(32 * n, 32 * n + 32, n % 2 == 0, 0.5, source) for n, source in enumerate(sources)
+    )
+    return ReadingMap("t", "lexical", 1000, 500, passages)
+
+
+def test_attachments_are_numbered_over_all_turns_and_the_newest_map_counts() -> None:
+    chat = Conversation("c", datetime(2026, 1, 1))
+    chat = chat.ask("t1", Message("user", "One", (A, B))).read("t1", read_map(-1, 0, 1))
+    chat = chat.ask("t2", Message("user", "Two"))
+    newer = read_map(1, 2, -1)
+    chat = chat.ask("t3", Message("user", "Three", (C,))).read("t3", newer)
+    first, second, third = documents(chat)
+    assert (first.turn_id, first.index, first.source, first.attachment) == ("t1", 0, 0, A)
+    assert first.reading == read_map(-1, 0, 1)
+    assert first.answered_by == "t1"
+    assert (second.turn_id, second.index, second.source, second.reading) == ("t1", 1, 1, newer)
+    assert (third.turn_id, third.source, third.answered_by) == ("t3", 2, "t3")
+
+
+def test_a_chat_that_was_read_whole_has_documents_without_maps() -> None:
+    chat = Conversation("c", datetime(2026, 1, 1)).ask("t1", Message("user", "One", (A,)))
+    (document,) = documents(chat)
+    assert document.reading is None
+    assert documents(Conversation("c", datetime(2026, 1, 1))) == ()
+
+
+def test_a_map_stays_with_the_answer_while_it_is_written() -> None:
+    chat = Conversation("c", datetime(2026, 1, 1)).ask("t1", Message("user", "One", (A,)))
+    chat = chat.read("t1", read_map(0)).cut_off("t1", "gone")
+    assert chat.turn("t1").answer.reading == read_map(0)
+
+
+def test_a_map_that_was_given_up_goes() -> None:
+    chat = Conversation("c", datetime(2026, 1, 1)).ask("t1", Message("user", "One", (A,)))
+    chat = chat.read("t1", read_map(0))
+    sparse, dense = finished("t1"), finished("t1")
+    sparse = replace(sparse, effective=replace(sparse.effective, reading="sparse"))
+    assert chat.finish("t1", sparse).turn("t1").answer.reading == read_map(0)
+    assert chat.finish("t1", dense).turn("t1").answer.reading is None

@@ -1,0 +1,403 @@
+"""The machine of link and turn: every transition, and that nothing illegal changes anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from app.session.turn import effects as fx
+from app.session.turn.intents import (
+    INTENTS,
+    AskModels,
+    AskTables,
+    Close,
+    Count,
+    Load,
+    Restart,
+    SpawnFailed,
+    Stop,
+    Submit,
+    Unload,
+)
+from app.session.turn.link_state import Link, Phase
+from app.session.turn.turn import RULES, STUCK_S, Input, advance
+from core.events import (
+    Cancel,
+    CountTokens,
+    DownloadProgress,
+    Failed,
+    Generate,
+    Heartbeat,
+    Hello,
+    ListModels,
+    ListTables,
+    LoadModel,
+    LoadProgress,
+    Message,
+    ModelEntry,
+    ModelImported,
+    ModelList,
+    ModelRemoved,
+    ModelsFound,
+    ModelUnloaded,
+    Rehearsing,
+    TableDone,
+    TableList,
+    TableStatus,
+    TokenCount,
+)
+from core.settings import Settings
+from core.worker.client import BadLine, WorkerExited, WorkerSilent
+from tests.app.session.words import (
+    HEARTBEAT,
+    HELLO,
+    INFO,
+    KILLED,
+    LOADED,
+    failed,
+    finished,
+    gauges,
+    reading,
+    reading_map,
+    token,
+)
+
+SUBMIT = Submit("r1", (Message("user", "Why?"),), Settings())
+START = Link("starter")
+
+
+def run(*inputs: Input, start: Link = START) -> tuple[Link, list[fx.Effect]]:
+    """The state after `inputs`, and all effects on the way."""
+    link, effects = start, []
+    for given in inputs:
+        step = advance(link, given)
+        link = step.link
+        effects += step.effects
+    return link, effects
+
+
+def at(phase: Phase) -> Link:
+    """A link that came to `phase` by legal steps."""
+    ways: dict[Phase, tuple[Input, ...]] = {
+        Phase.STARTING: (),
+        Phase.LOADING: (HELLO,),
+        Phase.NO_MODEL: (HELLO, failed("", "load_model", "bad-model")),
+        Phase.READY: (HELLO, LOADED),
+        Phase.READING: (HELLO, LOADED, SUBMIT),
+        Phase.WRITING: (HELLO, LOADED, SUBMIT, token(0)),
+        Phase.STOPPING: (HELLO, LOADED, SUBMIT, token(0), Stop()),
+        Phase.DEAD: (HELLO, LOADED, KILLED),
+        Phase.CLOSED: (HELLO, LOADED, Close()),
+    }
+    link, effects = run(*ways[phase])
+    assert link.phase is phase
+    assert not [one for one in effects if isinstance(one, fx.WindowMistake | fx.WorkerMistake)]
+    return link
+
+
+# One input of each type, as legal as it can be in the phases that accept it.
+SAMPLES: dict[type, Any] = {
+    type(sample): sample
+    for sample in (
+        HELLO,
+        LoadProgress("starter", "Reading weights", 0.5),
+        LOADED,
+        ModelUnloaded(),
+        reading(),
+        reading_map(),
+        token(1),
+        gauges(),
+        finished(),
+        failed(),
+        TokenCount("c1", 12),
+        TableStatus("warm", "f" * 64, "Fake"),
+        TableList("t1", "tables", ()),
+        TableDone("t2", "save", "f" * 64, "Fake", 12, 1, 0.1),
+        Rehearsing("Fake 1M", "running"),
+        ModelList("m1", "models", ()),
+        ModelsFound("m2", "toy", ()),
+        DownloadProgress("owner/name", "running", 1, 2),
+        ModelImported("m3", ModelEntry("/toy", "toy", "folder", "/toy")),
+        ModelRemoved("m4", "/toy", "toy"),
+        HEARTBEAT,
+        KILLED,
+        WorkerSilent(15.0),
+        BadLine("This line is not an event."),
+        SUBMIT,
+        Stop(),
+        Count("c1", "text"),
+        AskTables(ListTables("t1")),
+        AskModels(ListModels("m1")),
+        Unload(),
+        Restart(),
+        Load("other"),
+        SpawnFailed("The worker could not be started.", "Reinstall Draftlight."),
+        Close(),
+    )
+}
+
+
+def test_every_input_has_a_rule_and_a_sample() -> None:
+    assert set(SAMPLES) == set(RULES)
+
+
+ILLEGAL = [(kind, phase) for kind, (phases, _) in RULES.items() for phase in Phase if phase not in phases]
+
+
+@pytest.mark.parametrize(
+    ("kind", "phase"), ILLEGAL, ids=[f"{kind.__name__}-{phase.value}" for kind, phase in ILLEGAL]
+)
+def test_an_input_out_of_place_changes_nothing_and_says_whose_fault_it_is(kind: type, phase: Phase) -> None:
+    link, given = at(phase), SAMPLES[kind]
+    step = advance(link, given)
+    assert step.link == link
+    if phase is Phase.CLOSED and not isinstance(given, INTENTS):
+        assert step.effects == ()  # late words of a worker that is being stopped
+        return
+    (effect,) = step.effects
+    assert isinstance(effect, fx.WindowMistake if isinstance(given, INTENTS) else fx.WorkerMistake)
+    assert kind.__name__ in effect.message
+    assert phase.value in effect.message
+
+
+def test_a_whole_answer() -> None:
+    heard = (reading(), reading_map(), token(0), token(1), gauges(), finished(tokens=2))
+    link, effects = run(HELLO, LOADED, SUBMIT, *heard)
+    assert link == Link("starter", Phase.READY, INFO)
+    assert [type(effect) for effect in effects] == [
+        fx.LoadStarted,
+        fx.Send,
+        fx.ModelReady,
+        fx.AnswerBegun,
+        fx.Send,
+        fx.ReadingHeard,
+        fx.MapHeard,
+        fx.TokenHeard,
+        fx.TokenHeard,
+        fx.GaugesHeard,
+        fx.AnswerFinished,
+    ]
+    sent = [effect.command for effect in effects if isinstance(effect, fx.Send)]
+    assert sent == [LoadModel("starter"), Generate("r1", SUBMIT.messages, SUBMIT.settings)]
+
+
+def test_loading_progress_is_told() -> None:
+    link, effects = run(LoadProgress("starter", "Reading weights", 0.5), start=at(Phase.LOADING))
+    assert link.phase is Phase.LOADING
+    assert effects == [fx.LoadStarted("starter", "Reading weights", 0.5)]
+
+
+def test_a_load_that_fails_leaves_no_model_and_can_be_repeated() -> None:
+    link, effects = run(failed("", "load_model", "bad-model"), start=at(Phase.LOADING))
+    assert link.phase is Phase.NO_MODEL
+    assert effects == [fx.LoadFailed(failed("", "load_model", "bad-model"), "", link.model)]
+    link, effects = run(Load("starter"), LOADED, start=link)
+    assert link.phase is Phase.READY
+    assert fx.Send(LoadModel("starter")) in effects
+
+
+def test_a_load_that_fails_beside_a_loaded_model_goes_back_to_it() -> None:
+    refused = failed("", "load_model", "bad-model")
+    link, effects = run(Load("other"), refused, start=at(Phase.READY))
+    assert link == at(Phase.READY)
+    assert effects[-1] == fx.LoadFailed(refused, INFO.name, "other")
+    link, effects = run(Load("other"), LOADED, Restart(), start=at(Phase.READY))
+    assert link.model == "other"
+
+
+def test_what_is_about_models_on_the_disk_goes_to_their_room_in_the_middle_of_an_answer() -> None:
+    listed = SAMPLES[ModelList]
+    refused = failed("m1", "remove_model", "bad-model")
+    link, effects = run(AskModels(ListModels("m1")), listed, refused, start=at(Phase.WRITING))
+    assert link == at(Phase.WRITING)
+    assert effects == [fx.Send(ListModels("m1")), fx.ModelsHeard(listed), fx.ModelsFailed(refused)]
+
+
+def test_unloading_leaves_no_model() -> None:
+    link, _ = run(ModelUnloaded(), start=at(Phase.READY))
+    assert (link.phase, link.info) == (Phase.NO_MODEL, None)
+
+
+@pytest.mark.parametrize("phase", [Phase.READING, Phase.WRITING])
+def test_stop_cancels_once_and_late_tokens_still_count(phase: Phase) -> None:
+    link, effects = run(Stop(), Stop(), start=at(phase))
+    assert link.phase is Phase.STOPPING
+    assert effects == [fx.Send(Cancel("r1"))]
+    assert link.running
+    late = token(link.running.tokens)
+    link, effects = run(late, reading(), reading_map(), finished(reason="cancelled"), start=link)
+    assert link.phase is Phase.READY
+    assert [type(effect) for effect in effects] == [fx.TokenHeard, fx.AnswerFinished]
+
+
+def test_a_token_of_another_request_is_the_workers_mistake() -> None:
+    link = at(Phase.WRITING)
+    step = advance(link, token(1, request="r0"))
+    assert step.link == link
+    assert isinstance(step.effects[0], fx.WorkerMistake)
+    assert "r0" in step.effects[0].message
+
+
+@pytest.mark.parametrize("position", [0, 2])
+def test_a_token_that_is_missing_or_comes_twice_is_the_workers_mistake(position: int) -> None:
+    link = at(Phase.WRITING)
+    step = advance(link, token(position))
+    assert step.link == link
+    assert isinstance(step.effects[0], fx.WorkerMistake)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [reading("r0"), reading_map("r0"), gauges("r0"), finished("r0")],
+    ids=["reading", "map", "gauges", "end"],
+)
+def test_figures_of_another_request_are_refused(given: Input) -> None:
+    link = at(Phase.READING)
+    assert advance(link, given).link == link
+
+
+def test_a_failed_request_leaves_the_session_ready_and_tells_how_much_was_written() -> None:
+    for phase, tokens in ((Phase.READING, 0), (Phase.WRITING, 1), (Phase.STOPPING, 1)):
+        link, effects = run(failed(), start=at(phase))
+        assert (link.phase, link.running) == (Phase.READY, None)
+        assert effects == [fx.AnswerFailed(failed(), tokens)]
+
+
+def test_a_generate_that_could_not_be_decoded_fails_the_running_request() -> None:
+    link, effects = run(failed("", "generate", "bad-setting"), start=at(Phase.READING))
+    assert link.phase is Phase.READY
+    assert effects == [fx.AnswerFailed(failed("r1", "generate", "bad-setting"), 0)]
+
+
+def test_a_failure_nobody_waited_for_is_told_and_remembered_as_the_reason_of_a_death() -> None:
+    blas = Failed("", "start", "request", "missing-library", "OpenBLAS is missing.", "Install it.")
+    link, effects = run(blas, replace(KILLED, returncode=1, signal_name=""))
+    assert link.phase is Phase.DEAD
+    died = effects[-1]
+    assert isinstance(effects[0], fx.TroubleHeard)
+    assert isinstance(died, fx.WorkerDied)
+    assert died.message == "OpenBLAS is missing. Install it."
+
+
+def test_a_failure_of_an_unknown_request_is_the_workers_mistake() -> None:
+    assert isinstance(advance(at(Phase.READY), failed("r0")).effects[0], fx.WorkerMistake)
+    assert isinstance(advance(at(Phase.READY), failed("", "load_model")).effects[0], fx.WorkerMistake)
+
+
+def test_counting() -> None:
+    _, effects = run(Count("c1", "text"), TokenCount("c1", 3), start=at(Phase.READY))
+    assert effects == [fx.Send(CountTokens("c1", "text")), fx.Counted("c1", 3)]
+
+
+def test_a_count_may_come_late_and_may_fail_without_harm() -> None:
+    link = at(Phase.READING)
+    assert advance(link, TokenCount("c1", 3)).effects == (fx.Counted("c1", 3),)
+    step = advance(link, failed("c1", "count_tokens", "no-model"))
+    assert step == type(step)(link, (fx.Counted("c1", None),))
+
+
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase not in (Phase.DEAD, Phase.CLOSED)])
+def test_death_is_accepted_everywhere_and_keeps_what_was_written(phase: Phase) -> None:
+    before = at(phase)
+    link, effects = run(KILLED, start=before)
+    assert link == Link("starter", Phase.DEAD, before.info)
+    tokens = before.running.tokens if before.running else None
+    cut = [fx.AnswerCutOff("r1", tokens)] if tokens is not None else []
+    assert effects == [*cut, fx.WorkerDied(KILLED, phase.value, tokens)]
+
+
+def test_restart_after_death_loads_the_model_again_and_answers() -> None:
+    link, effects = run(Restart(), start=at(Phase.DEAD))
+    assert link == Link("starter")
+    assert effects == [fx.RestartWorker()]
+    link, _ = run(HELLO, LOADED, SUBMIT, token(0), start=link)
+    assert link.phase is Phase.WRITING
+
+
+def test_restart_in_mid_answer_cuts_it_off_first() -> None:
+    link, effects = run(Restart(), start=at(Phase.WRITING))
+    assert link.phase is Phase.STARTING
+    assert effects == [fx.AnswerCutOff("r1", 1), fx.RestartWorker()]
+
+
+def test_a_worker_that_cannot_be_started_is_dead() -> None:
+    link, effects = run(SpawnFailed("No such file.", "Reinstall Draftlight."))
+    assert link.phase is Phase.DEAD
+    assert effects == [fx.WorkerDied(None, "starting", None, "No such file. Reinstall Draftlight.")]
+
+
+def test_a_worker_of_another_protocol_is_not_used() -> None:
+    link, effects = run(replace(HELLO, protocol=99))
+    assert link.phase is Phase.DEAD
+    (died,) = effects
+    assert isinstance(died, fx.WorkerDied)
+    assert "99" in died.message
+
+
+def test_silence_is_told_and_any_word_breaks_it() -> None:
+    link, effects = run(WorkerSilent(15.0), start=at(Phase.WRITING))
+    assert link.quiet
+    assert effects == [fx.WorkerStuck(15.0)]
+    link, effects = run(token(1), start=link)
+    assert not link.quiet
+    assert [type(effect) for effect in effects] == [fx.SilenceBroken, fx.TokenHeard]
+
+
+def test_a_stuck_main_thread_is_told_once_although_the_process_breathes() -> None:
+    stuck = Heartbeat("decoding", STUCK_S, 1, 2)
+    link, effects = run(stuck, stuck, start=at(Phase.WRITING))
+    assert link.quiet
+    assert [type(effect) for effect in effects] == [fx.MemoryHeard, fx.WorkerStuck, fx.MemoryHeard]
+    link, effects = run(HEARTBEAT, start=link)
+    assert not link.quiet
+    assert isinstance(effects[0], fx.SilenceBroken)
+
+
+def test_a_long_load_is_not_stuck() -> None:
+    link, effects = run(Heartbeat("loading", 10 * STUCK_S, 1, 2), start=at(Phase.LOADING))
+    assert not link.quiet
+    assert effects == [fx.MemoryHeard(1, 2)]
+
+
+def test_a_bad_line_is_the_workers_mistake_and_the_answer_goes_on() -> None:
+    before = at(Phase.WRITING)
+    link, effects = run(BadLine("not an event"), token(1), start=before)
+    assert effects[0] == fx.WorkerMistake("not an event")
+    assert link.running
+    assert link.running.tokens == 2
+
+
+def test_closing_cuts_off_and_then_nothing_matters() -> None:
+    link, effects = run(Close(), token(1), WorkerExited(0, "", (), True), start=at(Phase.WRITING))
+    assert link.phase is Phase.CLOSED
+    assert effects == [fx.AnswerCutOff("r1", 1)]
+
+
+def test_only_answering_is_busy_and_only_a_process_is_alive() -> None:
+    busy = {phase for phase in Phase if at(phase).busy}
+    assert busy == {Phase.READING, Phase.WRITING, Phase.STOPPING}
+    assert {phase for phase in Phase if not at(phase).alive} == {Phase.DEAD, Phase.CLOSED}
+
+
+def test_hello_type_is_the_only_first_word() -> None:
+    legal = {kind for kind, (phases, _) in RULES.items() if Phase.STARTING in phases}
+    events = legal - set(INTENTS)
+    assert events == {Hello, Failed, Heartbeat, WorkerExited, WorkerSilent, BadLine}
+
+
+def test_what_tables_have_to_say_is_shown() -> None:
+    quiet = TableStatus("warm", "f" * 64, "Fake")
+    assert run(quiet, start=at(Phase.READY))[1] == [fx.TablesHeard(quiet)]
+    loud = TableStatus("failed", "f" * 64, "Fake", notes=("No room.",))
+    _, (known, shown) = run(loud, start=at(Phase.READY))
+    assert known == fx.TablesHeard(loud)
+    assert shown == fx.TablesWarned(loud)
+
+
+def test_a_table_command_that_fails_belongs_to_the_tables_also_while_something_is_answered() -> None:
+    for phase in (Phase.READY, Phase.WRITING):
+        link, effects = run(failed("t1", "reset_table", "bad-table"), start=at(phase))
+        assert link == at(phase)
+        assert effects == [fx.TablesFailed(failed("t1", "reset_table", "bad-table"))]

@@ -1,0 +1,92 @@
+"""Failures in plain words."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from app.session.turn.effects import WorkerDied, WorkerStuck
+from app.session.worker.trouble import Until, of_death, of_failed_load, of_failure, of_silence, of_tables
+from core.events import Failed, TableStatus
+from tests.app.session.words import KILLED, failed
+
+
+def test_death_by_signal_in_mid_answer() -> None:
+    trouble = of_death(WorkerDied(KILLED, "writing", 138))
+    assert trouble.title == "The worker stopped unexpectedly."
+    assert "SIGKILL" in trouble.text
+    assert trouble.text.endswith("The chat is kept, with the 138 tokens written so far.")
+    assert (trouble.remedy, trouble.log) == ("restart", ("last words",))
+
+
+def test_where_memory_may_have_run_out_a_smaller_context_is_offered() -> None:
+    writing = WorkerDied(KILLED, "writing", 138)
+    assert of_death(writing, 8192).smaller_tokens == 4096
+    assert of_death(writing, 40_960).smaller_tokens == 32_768
+    assert of_death(writing, 600).smaller_tokens == 512
+    assert of_death(writing, 512).smaller_tokens == 0  # there is no smaller one worth having
+    assert of_death(writing).smaller_tokens == 0  # no model was loaded yet
+    assert of_death(replace(writing, tokens=None), 8192).smaller_tokens == 0
+    crashed = replace(KILLED, signal_name="SIGSEGV")
+    assert of_death(WorkerDied(crashed, "writing", 138), 8192).smaller_tokens == 0
+    full = Failed("r1", "generate", "worker", "out-of-memory", "No memory.")
+    assert of_failure(full, context_tokens=8192).smaller_tokens == 4096
+    assert of_failure(failed(), context_tokens=8192).smaller_tokens == 0
+
+
+def test_one_token_is_one_token() -> None:
+    assert "with the 1 token written" in of_death(WorkerDied(KILLED, "writing", 1)).text
+
+
+def test_death_with_a_status_while_loading() -> None:
+    died = WorkerDied(replace(KILLED, returncode=1, signal_name="", log=()), "loading", None)
+    trouble = of_death(died)
+    assert trouble.title == "The worker stopped while the model was loading."
+    assert "status 1" in trouble.text
+    assert trouble.log  # even an empty log says so
+
+
+def test_what_the_worker_said_is_the_reason() -> None:
+    trouble = of_death(WorkerDied(KILLED, "starting", None, "OpenBLAS is missing. Install it."))
+    assert trouble.text.startswith("OpenBLAS is missing. Install it.")
+
+
+def test_a_worker_that_never_started() -> None:
+    trouble = of_death(WorkerDied(None, "starting", None, "No such file."))
+    assert (trouble.title, trouble.text) == ("The worker could not be started.", "No such file.")
+
+
+def test_silence_passes() -> None:
+    trouble = of_silence(WorkerStuck(15.0))
+    assert trouble.until is Until.MOVES
+    assert trouble.remedy == "restart"
+    assert "15 s" in trouble.text
+
+
+def test_request_errors_name_no_restart_and_say_where_the_text_is() -> None:
+    trouble = of_failure(failed(), text_is_back=True)
+    assert trouble.title == "Too long."
+    assert trouble.text == "Shorten it. Your text is back below."
+    assert trouble.remedy == ""
+
+
+def test_faults_of_the_worker_offer_a_restart() -> None:
+    assert of_failure(Failed("r1", "generate", "worker", "out-of-memory", "No memory.")).remedy == "restart"
+    assert of_failure(Failed("r1", "generate", "internal", "internal", "A bug.")).remedy == "restart"
+
+
+def test_a_failed_load_can_be_repeated() -> None:
+    trouble = of_failed_load(failed("", "load_model", "bad-model"))
+    assert (trouble.remedy, trouble.text) == ("load", "Too long. Shorten it.")
+
+
+def test_tables_that_cannot_be_used_outlast_the_loading_in_which_they_were_found() -> None:
+    notes = ("x is damaged; it was set aside as y.", "A fresh table takes its place.")
+    trouble = of_tables(TableStatus("cold", "f" * 64, "Qwen3-4B", notes=notes, refused=True))
+    assert trouble.title == "Not all that was learned for Qwen3 can be used."
+    assert trouble.text == " ".join(notes)
+    assert (trouble.remedy, trouble.until) == ("tables", Until.ASKED)
+
+
+def test_tables_that_are_not_saved_say_why_first() -> None:
+    trouble = of_tables(TableStatus("failed", "f" * 64, "Qwen3-4B", notes=("No room.",)))
+    assert (trouble.title, trouble.text, trouble.remedy) == ("No room.", "", "tables")

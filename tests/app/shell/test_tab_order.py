@@ -1,0 +1,96 @@
+"""Tab through the whole window: every control that can be seen, once, in reading order, and back."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.launch.scenario import ask
+from app.shell.window import MainWindow
+from core.events import Attachment
+from tests.app.stage import play, press, ready
+
+TAB = Qt.Key.Key_Tab
+_MOST = 300
+
+
+async def asked(window: MainWindow) -> None:
+    """Two questions, one with a document, and something being written."""
+    await ready(window)
+    window.views.composer.attach(Attachment("rules.md", "The pilot waits for the tide."))
+    ask(window, "write 12")
+    await ready(window)
+    ask(window, "write 9")
+    await ready(window)
+    window.views.composer.set_text("And then?")
+
+
+async def walk(window: MainWindow, back: bool = False) -> list[QWidget]:
+    """Who has the keyboard, key by key, until it is where it began."""
+    held = Qt.KeyboardModifier.ShiftModifier if back else Qt.KeyboardModifier.NoModifier
+    window.views.composer.edit.setFocus()
+    found: list[QWidget] = []
+    for _ in range(_MOST):
+        focus = QApplication.focusWidget()
+        assert focus, found[-1]
+        if found and focus is found[0]:
+            return found
+        found.append(focus)
+        await press(window, Qt.Key.Key_Backtab if back else TAB, held)
+    raise AssertionError(f"Tab never comes round: {[_name(each) for each in found[-9:]]}")
+
+
+def _name(widget: QWidget) -> str:
+    return f"{type(widget).__name__} {widget.accessibleName()!r}"
+
+
+def stops(root: QWidget) -> set[QWidget]:
+    """What Tab should reach: all that can be seen and take it. A spin's text belongs to the spin."""
+    found = set()
+    for widget in root.findChildren(QWidget):
+        takes_tab = widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None
+        if takes_tab and widget.isVisible() and widget.isEnabled() and widget.window() is root:
+            found.add(widget)
+    return found
+
+
+def test_every_control_once_and_back(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await asked(window)
+        there = await walk(window)
+        names = [_name(each) for each in there]
+        assert len(set(there)) == len(there), names
+        missing = {_name(each) for each in stops(window) - set(there)}
+        assert not missing
+        assert not [name for name in names if name.endswith(" ''")]
+        back = await walk(window, back=True)
+        assert [_name(each) for each in back[1:]] == names[:0:-1]
+
+    play(qapp, scene)
+
+
+def test_the_parts_of_the_window_follow_each_other_as_they_are_read(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await asked(window)
+        views = window.views
+        parts = {
+            "sidebar": views.sidebar,
+            "header": views.header,
+            "transcript": views.transcript,
+            "composer": views.composer,
+            "inspector": views.side,
+        }
+        order: list[str] = []
+        places: dict[str, list[tuple[int, int]]] = {name: [] for name in parts}
+        for focus in await walk(window):
+            name = next((name for name, part in parts.items() if part.isAncestorOf(focus)), "other")
+            if not order or order[-1] != name:
+                order.append(name)
+            if name in places:
+                corner = focus.mapTo(window, QPoint(0, 0))
+                places[name].append((corner.y(), corner.x()))
+        # It began in the composer and has come round to it.
+        assert order == ["composer", "inspector", "sidebar", "header", "transcript"]
+        assert places["inspector"] == sorted(places["inspector"])
+
+    play(qapp, scene)

@@ -1,0 +1,549 @@
+"""The whole window over a real process, with a worker that does as it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from app.launch.scenario import ask
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from core.events import Attachment
+from core.settings import assign
+from tests.app.stage import FAKE, click, gone, last, play, press, ready, shown, until
+
+CTRL, SHIFT, ALT = (
+    Qt.KeyboardModifier.ControlModifier,
+    Qt.KeyboardModifier.ShiftModifier,
+    Qt.KeyboardModifier.AltModifier,
+)
+
+
+def test_one_question_and_its_answer(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        assert views.composer.state == "blocked"
+        assert "starting" in views.hint.text()
+        assert views.pages.currentWidget() is views.first_page
+        assert views.strip.isHidden()
+        await ready(window)
+        assert views.header.subtitle == "Fake 1M, drafting with Auto"
+        assert views.header.title == "New chat"
+        assert views.composer.state == "idle"
+        ask(window, "Please write 40 words")
+        assert views.composer.state == "busy"
+        assert views.composer.text == ""
+        await ready(window)
+        answer = last(window)
+        assert answer.status == "finished"
+        assert len(answer.tokens) == 40
+        assert {token.origin for token in answer.tokens} == {"accepted", "bonus", "normal"}
+        assert shown(window) == answer.text
+        assert answer.text.startswith("ECHO 1: w1 w2")
+        assert views.pages.currentWidget() is views.transcript
+        assert views.header.title == "Please write 40 words"
+        assert views.composer.state == "idle"
+        assert views.strip.isVisible()
+        assert views.legend.isVisible()
+        assert views.banner.isHidden()
+
+    play(qapp, scene)
+
+
+def test_killed_in_mid_answer_and_restarted(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        views.composer.set_text("typed meanwhile")
+        await until(lambda: bool(window.desk.chats.open.turns) and len(last(window).tokens) > 20)
+        pid = window.worker.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+
+        written = last(window)
+        assert written.status == "cut_off"
+        assert shown(window) == written.text
+        trouble = views.banner.trouble
+        assert trouble
+        assert views.banner.isVisible()
+        assert trouble.title == "The worker stopped unexpectedly."
+        assert "SIGKILL" in trouble.text
+        assert f"with the {len(written.tokens):,} tokens written so far" in trouble.text
+        assert views.header.subtitle == "Fake 1M, worker stopped"
+        assert views.composer.state == "blocked"
+        assert views.composer.text == "typed meanwhile"
+        assert views.hint.isVisible()
+        assert views.hint.text() == "Sending is paused until the worker is back. Your draft is kept."
+        await press(window, Qt.Key.Key_Return)
+        assert len(window.desk.chats.open.turns) == 1
+
+        await click(views.banner.remedy_button)
+        assert views.banner.isHidden()
+        await ready(window)
+        assert window.worker.pid != pid
+        assert shown(window) == written.text
+        assert views.composer.text == "typed meanwhile"
+        ask(window, "write 8")
+        await ready(window)
+        # The question, the partial answer, the new question.
+        assert last(window).text.startswith("ECHO 3: w1")
+        assert [turn.answer.status for turn in window.desk.chats.open.turns] == ["cut_off", "finished"]
+
+    play(qapp, scene)
+
+
+def test_a_worker_that_dies_by_itself_shows_its_last_words(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "die 5")
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        assert len(last(window).tokens) == 5
+        assert "5 tokens" in window.views.banner.accessibleName()
+        await click(window.views.banner.details_button)
+        assert window.views.banner.log_view.toPlainText() == "about to be killed"
+        # The banner can go and the worker can still be restarted.
+        await click(window.views.banner.close_button)
+        assert window.views.banner.isHidden()
+        window.desk.restart()
+        await ready(window)
+
+    play(qapp, scene)
+
+
+def test_stop_keeps_what_is_written(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 5)
+        await press(window, Qt.Key.Key_Escape)
+        await ready(window)
+        answer = last(window)
+        assert answer.status == "stopped"
+        assert shown(window) == answer.text
+        assert answer.finished
+        assert answer.finished.stats.tokens == len(answer.tokens)
+        assert window.views.composer.state == "idle"
+
+    play(qapp, scene)
+
+
+@pytest.mark.parametrize("with_period", [True, False])
+def test_stop_by_key_from_anywhere(qapp: QApplication, with_period: bool) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 2)
+        window.views.sidebar.setFocus()
+        window.views.composer.edit.clearFocus()
+        if with_period:
+            await press(window, Qt.Key.Key_Period, CTRL)
+        else:
+            await press(window, Qt.Key.Key_Escape)
+        await ready(window)
+        assert last(window).status == "stopped"
+
+    play(qapp, scene)
+
+
+def test_a_refused_request_gives_the_text_back(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        views.composer.attach(Attachment("big.txt", "much text"))
+        ask(window, "refuse this")
+        await ready(window)
+        assert views.composer.text == "refuse this"
+        assert views.composer.attachments == (Attachment("big.txt", "much text"),)
+        assert window.desk.chats.open.turns == ()
+        assert views.pages.currentWidget() is views.first_page
+        assert views.banner.trouble
+        assert "808 more than the 8,192" in views.banner.trouble.title
+        assert views.banner.trouble.text == "Shorten it. Your text is back below."
+        assert views.banner.remedy_button.isHidden()
+        # The session lives, and the banner goes with the next question.
+        views.composer.clear()
+        ask(window, "write 4")
+        await ready(window)
+        assert views.banner.isHidden()
+        assert last(window).status == "finished"
+
+    play(qapp, scene)
+
+
+def test_a_refused_request_does_not_overwrite_what_is_being_typed(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "refuse this")
+        window.views.composer.set_text("something new")
+        await ready(window)
+        assert window.views.composer.text == "something new"
+        assert last(window).status == "failed"
+        assert window.desk.chats.open.turns[-1].user.content == "refuse this"
+
+    play(qapp, scene)
+
+
+def test_a_smaller_context_where_memory_is_short(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        pid = window.worker.pid
+        ask(window, "break 6")
+        await ready(window)
+        assert views.banner.smaller_button.text() == "Smaller context: 4,096 tokens"
+        await click(views.banner.smaller_button)
+        assert views.banner.isHidden()
+        assert views.inspector.settings.prefill.context_tokens == 4096
+        assert views.composer.pill.limit_tokens == 4096
+        assert window.worker.pid == pid  # it lives, so it stays
+        ask(window, "die 5")
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        assert views.banner.smaller_button.text() == "Smaller context: 2,048 tokens"
+        await click(views.banner.smaller_button)
+        await ready(window)  # a new worker
+        assert views.composer.pill.limit_tokens == 2048
+        window.desk.new_chat()
+        assert views.composer.pill.limit_tokens == 8192  # it was for that chat
+
+    play(qapp, scene)
+
+
+def test_an_answer_that_fails_half_way_stays(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "break 6")
+        await ready(window)
+        assert last(window).status == "failed"
+        assert len(last(window).tokens) == 6
+        assert shown(window) == last(window).text
+        assert window.views.banner.trouble
+        assert window.views.banner.trouble.remedy == "restart"
+        assert window.views.composer.text == ""
+
+    play(qapp, scene)
+
+
+def test_a_silent_worker_is_named_and_can_be_replaced(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        ask(window, "mute 3")
+        await until(lambda: views.banner.trouble is not None)
+        assert views.banner.trouble
+        assert views.banner.trouble.title == "The worker does not respond."
+        pid = window.worker.pid
+        assert pid
+        await click(views.banner.remedy_button)
+        assert last(window).status == "cut_off"
+        assert len(last(window).tokens) == 3
+        await ready(window)
+        assert gone(pid)
+
+    play(qapp, scene, silence_s=0.5)
+
+
+def test_a_line_that_is_no_event_is_named_and_the_answer_goes_on(
+    qapp: QApplication, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "garble and write 12")
+        await ready(window)
+        assert len(last(window).tokens) == 13
+        assert window.views.banner.trouble
+        assert "stray word" in window.views.banner.trouble.text
+
+    play(qapp, scene)
+    assert "broke the protocol" in caplog.text
+
+
+def test_a_model_that_cannot_be_loaded_can_be_tried_again(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "fail")
+    monkeypatch.setenv("FAKE_LOAD_ONCE", str(tmp_path / "tried"))
+
+    async def scene(window: MainWindow) -> None:
+        banner = window.views.banner
+        await until(lambda: banner.trouble is not None)
+        assert banner.trouble
+        assert banner.trouble.title == "The model could not be loaded."
+        assert "no model nonsense" in banner.trouble.text
+        assert "no model is loaded" in window.views.hint.text()
+        await click(banner.remedy_button)
+        await ready(window)
+        assert banner.isHidden()
+
+    play(qapp, scene, model="nonsense")
+
+
+def test_death_while_loading(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "die")
+
+    async def scene(window: MainWindow) -> None:
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        assert window.views.banner.trouble
+        assert "while the model was loading" in window.views.banner.trouble.title
+        assert window.views.banner.trouble.log == ("no room for the weights",)
+
+    play(qapp, scene)
+
+
+def test_a_worker_that_cannot_be_started(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        assert window.views.banner.trouble
+        assert window.views.banner.trouble.title == "The worker could not be started."
+
+    play(qapp, scene, command=["/nowhere/draftlight-worker"])
+
+
+def test_chats_and_switching_in_mid_answer(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views, desk = window.views, window.desk
+        await ready(window)
+        ask(window, "write 5")
+        await ready(window)
+        first = desk.chats.open.id
+        await press(window, Qt.Key.Key_N, CTRL)
+        second = desk.chats.open.id
+        assert second != first
+        assert views.pages.currentWidget() is views.first_page
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 10)
+        views.composer.set_text("draft of the second")
+        views.sidebar.chat_selected.emit(first)
+        assert views.header.title == "write 5"
+        assert views.composer.text == ""
+        assert shown(window) == last(window).text == desk.chats.get(first).turns[0].answer.text
+        assert views.composer.state == "blocked"
+        assert "is being answered" in views.hint.text()
+        before = len(desk.chats.get(second).turns[0].answer.tokens)
+        await until(lambda: len(desk.chats.get(second).turns[0].answer.tokens) > before + 10)
+        views.sidebar.chat_selected.emit(second)
+        assert views.composer.text == "draft of the second"
+        assert views.composer.state == "busy"
+        assert shown(window) == last(window).text
+        desk.stop()
+        await ready(window)
+        assert shown(window) == last(window).text
+        assert last(window).status == "stopped"
+        assert [chat.id for chat in desk.chats.listed()] == [second, first]
+
+    play(qapp, scene)
+
+
+def test_an_answer_that_ends_in_another_chat_is_there_afterwards(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 60 slowly")
+        chat = window.desk.chats.open.id
+        await until(lambda: len(last(window).tokens) > 3)
+        window.desk.new_chat()
+        await ready(window)
+        assert window.views.composer.state == "idle"
+        assert window.desk.chats.open.turns == ()
+        window.desk.select_chat(chat)
+        assert last(window).status == "finished"
+        assert shown(window) == last(window).text
+
+    play(qapp, scene)
+
+
+def test_answering_again_replaces_the_last_answer(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 5")
+        await ready(window)
+        ask(window, "write 9")
+        await ready(window)
+        old = [turn.id for turn in window.desk.chats.open.turns]
+        await press(window, Qt.Key.Key_R, CTRL)
+        assert window.views.composer.state == "busy"
+        await ready(window)
+        turns = window.desk.chats.open.turns
+        assert len(turns) == 2
+        assert turns[0].id == old[0]
+        assert turns[1].id != old[1]
+        assert turns[1].answer.status == "finished"
+        assert shown(window).startswith("ECHO 3:")
+
+    play(qapp, scene)
+
+
+def test_answering_an_earlier_question_again_branches_off(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 5")
+        await ready(window)
+        ask(window, "write 9")
+        await ready(window)
+        whole = window.desk.chats.open
+        window.views.transcript.regenerate_requested.emit(whole.turns[0].id)
+        await ready(window)
+        branch = window.desk.chats.open
+        assert branch.id != whole.id
+        assert [turn.user.content for turn in branch.turns] == ["write 5"]
+        assert shown(window) == last(window).text
+        assert window.desk.chats.get(whole.id) == whole
+
+    play(qapp, scene)
+
+
+def test_a_regeneration_that_is_refused_brings_the_old_answer_back(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        desk = window.desk
+        await ready(window)
+        ask(window, "write 5")
+        await ready(window)
+        chat = desk.chats.open
+        # The same chat, as if its question were one that is refused now.
+        turn = chat.turns[0]
+        refused = replace(turn, user=replace(turn.user, content="refuse"))
+        desk.chats.keep(chat.with_turns((refused,)))
+        desk.regenerate()
+        await ready(window)
+        assert desk.chats.open.turns == (refused,)
+        assert shown(window) == turn.answer.text
+        assert window.views.composer.text == ""
+        assert window.views.banner.isVisible()
+
+    play(qapp, scene)
+
+
+def test_settings_of_the_panel_go_with_the_request(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        inspector = window.views.inspector
+        inspector.set_settings(assign(inspector.settings, "drafting.drafter", "off"))
+        inspector.settings_changed.emit(inspector.settings)
+        assert window.views.header.subtitle == "Fake 1M, drafting is off"
+        ask(window, "write 3")
+        await ready(window)
+        finished = last(window).finished
+        assert finished
+        assert finished.effective.drafter == "off"
+
+    play(qapp, scene)
+
+
+def test_typed_text_and_chips_are_counted_while_idle(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        assert composer.pill.limit_tokens == 8192
+        composer.attach(Attachment("a.txt", "one two three"))
+        composer.set_text("four five")
+        await until(lambda: composer.pill.used_tokens == 5)
+        (chip,) = composer._chips.chips
+        assert chip.size_text == "3 tokens"
+        ask(window, "write 4")
+        await ready(window)
+        assert composer.pill.used_tokens == last(window).finished.stats.context_used_tokens  # type: ignore[union-attr]
+        composer.set_text("six")
+        context = window.desk.chats.open.context_used_tokens
+        await until(lambda: composer.pill.used_tokens == context + 1)
+        window.desk.new_chat()
+        assert composer.pill.used_tokens == 0
+
+    play(qapp, scene)
+
+
+def test_keys(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        assert views.header.tint.value == "always"
+        for expected in ("hover", "never", "always"):
+            await press(window, Qt.Key.Key_T, CTRL)
+            assert views.header.tint.value == expected
+        await press(window, Qt.Key.Key_I, CTRL | ALT)
+        assert views.side.isHidden()
+        assert not views.header.inspector_button.isChecked()
+        await press(window, Qt.Key.Key_I, CTRL | ALT)
+        assert views.side.isVisible()
+        if sys.platform != "darwin":
+            await press(window, Qt.Key.Key_S, CTRL | ALT)
+            assert views.sidebar.isHidden()
+            assert views.header.sidebar_button.isVisible()
+            await click(views.header.sidebar_button)
+            assert views.sidebar.isVisible()
+        await press(window, Qt.Key.Key_R, CTRL)
+        assert window.desk.link.phase is Phase.READY  # nothing to answer again
+
+    play(qapp, scene)
+
+
+def test_sizes(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        assert (window.width(), window.height()) == (1440, 900)
+        window.resize(1100, 700)
+        assert views.side.isHidden()
+        assert views.sidebar.isVisible()
+        window.resize(100, 100)
+        assert (window.width(), window.height()) == (980, 640)
+        assert views.sidebar.isHidden()
+        await click(views.header.inspector_button)
+        assert views.side.isVisible()
+        await asyncio.sleep(0.05)
+        assert views.composer.width() <= 752
+        window.resize(1440, 900)
+        await asyncio.sleep(0.05)
+        assert views.composer.width() == 752
+        content_left, content_width = views.header.x(), views.header.width()
+        middle = views.composer.x() + views.composer.width() / 2
+        assert abs(middle - (content_left + content_width / 2)) <= 1
+
+    play(qapp, scene)
+
+
+def test_closing_in_mid_answer_leaves_nothing(qapp: QApplication) -> None:
+    pids: list[int] = []
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 3)
+        assert window.worker.pid
+        pids.append(window.worker.pid)
+        await press(window, Qt.Key.Key_W, CTRL)
+        assert window.isHidden()
+        await window.closed()
+
+    play(qapp, scene)
+    assert gone(pids[0])
+
+
+def test_closing_before_the_worker_said_anything(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        window.close()
+
+    play(qapp, scene, command=FAKE)
+
+
+def test_answer_again_by_mouse(qapp: QApplication) -> None:
+    """The button that is clicked goes away with its answer."""
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 4")
+        await ready(window)
+        (turn,) = window.desk.chats.open.turns
+        answer = window.views.transcript.answer(turn.id)
+        assert answer
+        await click(answer.footer.buttons[1])
+        await until(lambda: window.desk.chats.open.turns[-1].answer.status == "finished")
+        assert window.desk.chats.open.turns[-1].id != turn.id
+
+    play(qapp, scene)

@@ -1,0 +1,54 @@
+"""Licences as packages state them, in their three ways, and the texts that lie beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.windows.about.licences import collect
+
+
+def package(folder: Path, name: str, fields: str, **texts: str) -> None:
+    info = folder / f"{name}-1.0.dist-info"
+    (info / "licenses").mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0\n{fields}\n")
+    for file, text in texts.items():
+        (info / "licenses" / file).write_text(text)
+    record = [f"{info.name}/licenses/{file},," for file in texts]
+    (info / "RECORD").write_text("\n".join(record))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ("License-Expression: MIT\nLicense: something else", "MIT"),
+        ("License: BSD-3-Clause", "BSD-3-Clause"),
+        (
+            "License: Dual License\nClassifier: License :: OSI Approved :: BSD License\n"
+            "Classifier: License :: OSI Approved :: Apache Software License",
+            "BSD License, Apache Software License",
+        ),
+        ("Classifier: License :: OSI Approved", ""),
+        ("Summary: nothing said", ""),
+    ],
+)
+def test_the_name_of_a_licence(tmp_path: Path, fields: str, expected: str) -> None:
+    package(tmp_path, "one", fields)
+    (found,) = collect([str(tmp_path)])
+    assert (found.package, found.version, found.name_of_licence) == ("one", "1.0", expected)
+
+
+def test_texts_come_along_and_packages_are_in_order(tmp_path: Path) -> None:
+    package(tmp_path, "zeta", "License: MIT", LICENSE="Do as you like.", AUTHORS="Two people", setup="no")
+    package(tmp_path, "Alpha", "License: MIT")
+    alpha, zeta = collect([str(tmp_path)])
+    assert (alpha.package, alpha.texts) == ("Alpha", ())
+    assert zeta.texts == ("Two people", "Do as you like.")
+
+
+def test_everything_that_runs_here_states_a_licence() -> None:
+    found = {licence.package: licence for licence in collect()}
+    assert found["mlx"].name_of_licence == "MIT"
+    assert "LGPL-3.0" in found["PySide6_Essentials"].name_of_licence
+    assert [name for name, licence in found.items() if not licence.name_of_licence] == []

@@ -1,0 +1,380 @@
+"""Databases: damaged chat databases are opened by the real library, read to their end, repaired and
+written to.
+
+A case damages a database of a few chats, or puts something else in its place. Then every chat is opened
+as a person would. A chat that is not as it was written, or is not there, has to have been said: the file
+is damaged, chats are missing, or it cannot be used. In the end a new chat is saved and found again.
+
+Databases of version 0.1.0 have no checksums and no remembered count; of them only the rest is asked.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.session.chats.conversation import Answer, Conversation
+from app.store.chat_store import ChatStore
+from app.store.library import Library
+from app.store.recovery.damage import UNREADABLE
+from tests.app.store.chats import chat_of, written
+from tests.attack.campaign import Campaign, Outcome, case_random
+
+_PAGE_BYTES = 4096
+_CHATS = 8
+_RAW = ("no such", "malformed", "sqlite", "Traceback", "codec", "Errno")
+_FIXTURE = Path(__file__).parents[2] / "fixtures" / "home-0.1.0"
+_TABLES = ("chats", "turns", "answers", "facts", "words", "parts")
+_COLUMNS = (
+    ("chats", "changed"),
+    ("chats", "title"),
+    ("chats", "turns"),
+    ("chats", "draft"),
+    ("turns", "question"),
+    ("turns", "asked"),
+    ("answers", "state"),
+    ("answers", "tokens"),
+)
+_HOLD = """
+import sqlite3, sys
+held = sqlite3.connect(sys.argv[1], isolation_level=None)
+held.execute("PRAGMA locking_mode = EXCLUSIVE")
+held.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+Damage = Callable[[Path, random.Random], None]
+
+
+class _Homes(Struct, frozen=True):
+    """Folders to damage copies of. `moments` has the files at two moments of one that is open."""
+
+    whole: Path
+    moments: tuple[Path, Path]
+    older: Path
+    # Every state in which a chat was ever written, by its id.
+    written: dict[str, list[Conversation]]
+
+
+def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
+    with tempfile.TemporaryDirectory() as name:
+        homes = _make(Path(name))
+        for case in cases:
+            yield _case(homes, Path(name) / "case", case, case_random("databases", seed, case))
+            shutil.rmtree(Path(name) / "case")
+
+
+def _make(root: Path) -> _Homes:
+    known: dict[str, list[Conversation]] = {}
+    moments = (root / "early", root / "late")
+    library = Library(root / "open")
+
+    def save(chat: Conversation) -> None:
+        known.setdefault(chat.id, []).append(chat)
+        library.save(chat)
+
+    for number in range(_CHATS):
+        save(chat_of(number, 3, 60))
+        if number == 1:
+            library.flush()
+            shutil.copytree(root / "open", moments[0])
+    growing = replace(chat_of(_CHATS - 1, 2, 60), name="Growing")
+    for count in (20, 40, 60):  # its last tokens come as parts
+        tokens = written("growing", 60)[:count]
+        turns = (growing.turns[0], replace(growing.turns[1], answer=Answer(tokens, "writing")))
+        save(replace(growing, turns=turns))
+        library.flush()
+    save(chat_of(0, 4, 90))
+    library.flush()
+    shutil.copytree(root / "open", moments[1])
+    library.close()
+    older = Path(shutil.copytree(_FIXTURE, root / "older"))
+    return _Homes(root / "open", moments, older, known)
+
+
+def _case(homes: _Homes, folder: Path, case: int, dice: random.Random) -> Outcome:
+    path = folder / "chats.db"
+    older = dice.random() < 0.15
+    kind = dice.choice([name for name in _KINDS if not older or name not in _NOT_OLDER])
+    shutil.copytree(homes.older if older else homes.whole, folder)
+    if kind in ("stale log", "other log"):
+        _mix_moments(homes, folder, dice, kind)
+    else:
+        _KINDS[kind](path, dice)
+    before = path.read_bytes() if path.is_file() else b""
+    holder = _hold(path) if kind == "locked" else None
+    library = None
+    try:
+        library = Library(folder)
+        right = _read_all(library, homes)
+        if library.condition.state == "whole" and (error := _check(path)):
+            library.take_damage(error)  # as the maker of backups does
+            right = _read_all(library, homes)
+        said = library.condition
+        copied = said.state == "damaged" and not older and "log" not in kind
+        if copied and Path(said.copy).read_bytes() != before:
+            return Outcome(case, f"{kind}: the copy is not the file as it was")
+        if any(word in said.reason + said.hint for word in _RAW):
+            return Outcome(case, f"{kind}: said to a person: {said.reason} {said.hint}")
+        if kind in ("foreign", "newer", "folder", "locked") and said.state != "unusable":
+            return Outcome(case, f"{kind}: taken as {said.state}")
+        wrong = 0 if older else len(homes.written) - len(right)
+        if wrong and (said.state == "whole" or (said.state in ("damaged", "missing") and not said.lost)):
+            return Outcome(case, f"{kind}: {wrong} chats are wrong or gone, and it is {said.state}")
+        counts = {said.state: 1.0, "chats not as written, and said": float(wrong)}
+        fault = _save_new(library, folder, {} if older else right)
+        if not fault and kind == "foreign" and path.read_bytes() != before:
+            fault = "the file of another program was changed"
+        return Outcome(case, f"{kind}: {fault}" if fault else "", counts)
+    except Exception as error:  # whatever it is, a person would see it
+        return Outcome(case, f"{kind}: {type(error).__name__}: {error}")
+    finally:
+        if library:
+            library.close()
+        if holder:
+            holder.kill()
+            holder.communicate()
+
+
+def _read_all(library: Library, homes: _Homes) -> dict[str, Conversation]:
+    """Every chat that is as it was once written; and a search, as a person does it."""
+    found = {}
+    for chat_id in [summary.id for summary in library.summaries()]:
+        try:
+            chat = library.load(chat_id)
+        except KeyError:  # nothing of it can be read
+            continue
+        if chat in homes.written.get(chat_id, ()):
+            found[chat_id] = chat
+    library.search("word1")
+    return found
+
+
+def _check(path: Path) -> Exception | None:
+    store = ChatStore(path, read_only=True)
+    try:
+        store.check()
+    except UNREADABLE as error:
+        return error
+    finally:
+        store.close()
+    return None
+
+
+def _save_new(library: Library, folder: Path, right: dict[str, Conversation]) -> str:
+    """Save a chat and read it in another library; repaired first where damage shows."""
+    new = chat_of(99)
+    library.save(new)
+    if library.condition.state in ("whole", "missing") and not library.flush():
+        library.take_damage(ValueError())
+    if library.condition.state == "damaged":
+        library.repair()
+    if library.condition.state == "unusable":
+        return "" if library.load(new.id) == new else "a new chat is not kept in memory"
+    if not library.flush() or not library.close():
+        return "a new chat could not be saved"
+    again = Library(folder)
+    try:
+        if again.load(new.id) != new:
+            return "a new chat comes back changed"
+        for chat_id, chat in right.items():
+            if again.load(chat_id) != chat:
+                return "a chat that could be read is another one later"
+        return ""
+    except KeyError as error:
+        return f"{error} could be read before, and is gone"
+    finally:
+        again.close()
+
+
+def _hold(path: Path) -> subprocess.Popen[str]:
+    """Another process that has the database for itself."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout
+    holder.stdout.readline()
+    return holder
+
+
+# ---- kinds of damage
+
+
+def _flip_bits(path: Path, dice: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    for _ in range(dice.randint(1, 40)):
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    path.write_bytes(data)
+
+
+def _flip_header(path: Path, dice: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    for _ in range(dice.randint(1, 6)):
+        data[dice.randrange(_PAGE_BYTES)] ^= 1 << dice.randrange(8)
+    path.write_bytes(data)
+
+
+def _flip_text(path: Path, dice: random.Random) -> None:
+    """In one word of a question or an answer, which leaves the database whole for SQLite."""
+    data = bytearray(path.read_bytes())
+    places = []
+    for word in (b"word", b"Question", b"2026-05-04"):
+        start = data.find(word)
+        while start >= 0:
+            places.append(start + dice.randrange(len(word)))
+            start = data.find(word, start + 1)
+    data[dice.choice(places)] ^= 1 << dice.randrange(3)
+    path.write_bytes(data)
+
+
+def _truncate(path: Path, dice: random.Random) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: dice.randrange(len(data))])
+
+
+def _zero_page(path: Path, dice: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    begin = dice.randrange(len(data) // _PAGE_BYTES) * _PAGE_BYTES
+    data[begin : begin + _PAGE_BYTES] = bytes(_PAGE_BYTES)
+    path.write_bytes(data)
+
+
+def _swap_pages(path: Path, dice: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    one, two = (page * _PAGE_BYTES for page in dice.sample(range(len(data) // _PAGE_BYTES), 2))
+    first, second = data[one : one + _PAGE_BYTES], data[two : two + _PAGE_BYTES]
+    data[one : one + _PAGE_BYTES], data[two : two + _PAGE_BYTES] = second, first
+    path.write_bytes(data)
+
+
+def _be_random(path: Path, dice: random.Random) -> None:
+    path.write_bytes(dice.randbytes(dice.randint(0, 20_000)))
+
+
+def _random_log(path: Path, dice: random.Random) -> None:
+    path.with_name("chats.db-wal").write_bytes(dice.randbytes(dice.randint(1, 9_000)))
+
+
+def _sql(path: Path, *statements: str, values: tuple[object, ...] = ()) -> None:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement, values)
+    connection.commit()
+    connection.close()
+
+
+def _change_types(path: Path, dice: random.Random) -> None:
+    table, column = dice.choice(_COLUMNS)
+    value = dice.choice([17, 1.5, "\ufffd", b"\xff\xfe"])
+    _sql(path, f"UPDATE {table} SET {column} = ?", values=(value,))
+
+
+def _change_row(path: Path, dice: random.Random) -> None:
+    """One row gets what stands in another."""
+    table, column = dice.choice([each for each in _COLUMNS if each != ("turns", "asked")])
+    rows = f"SELECT rowid FROM {table} ORDER BY rowid"
+    one, two = dice.sample(range(7), 2)
+    _sql(
+        path,
+        f"UPDATE {table} SET {column} = (SELECT {column} FROM {table} WHERE rowid = ({rows} LIMIT 1 OFFSET"
+        f" {one})) WHERE rowid = ({rows} LIMIT 1 OFFSET {two})",
+    )
+
+
+def _drop_table(path: Path, dice: random.Random) -> None:
+    _sql(path, f"DROP TABLE IF EXISTS {dice.choice(_TABLES)}")
+
+
+def _delete_rows(path: Path, dice: random.Random) -> None:
+    table = dice.choice(["chats", "turns", "answers"])
+    where = dice.choice(["1", "rowid % 3 = 1", "rowid = (SELECT max(rowid) FROM " + table + ")"])
+    _sql(path, f"DELETE FROM {table} WHERE {where}")
+
+
+def _delete_indices(path: Path, dice: random.Random) -> None:
+    _sql(path, "PRAGMA writable_schema = ON", "DELETE FROM sqlite_master WHERE type = 'index'")
+
+
+def _be_empty(path: Path, dice: random.Random) -> None:
+    if dice.random() < 0.5:
+        path.write_bytes(b"")
+        return
+    path.unlink()
+    ChatStore(path).close()
+
+
+def _be_foreign(path: Path, dice: random.Random) -> None:
+    path.unlink()
+    _sql(
+        path,
+        f"PRAGMA user_version = {dice.choice([0, 0, 1, 2, 30, -1])}",
+        "CREATE TABLE bookmarks (id INTEGER PRIMARY KEY, address TEXT)",
+        "INSERT INTO bookmarks (address) VALUES ('one')",
+    )
+
+
+def _be_folder(path: Path, dice: random.Random) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _mix_moments(homes: _Homes, folder: Path, dice: random.Random, kind: str) -> None:
+    """The log of one moment beside the database of another."""
+    early, late = homes.moments
+    sides = dice.choice([("-wal",), ("-wal", "-shm"), ("-shm",)])
+    base, log = (homes.whole, dice.choice([early, late])) if kind == "stale log" else (late, early)
+    if kind == "other log" and dice.random() < 0.5:
+        base, log = log, base
+    for side in ("", "-wal", "-shm"):
+        source = (log if side in sides else base) / f"chats.db{side}"
+        (folder / source.name).unlink(missing_ok=True)
+        if source.exists():
+            shutil.copy(source, folder / source.name)
+
+
+def _nothing(path: Path, dice: random.Random) -> None:
+    pass
+
+
+_KINDS: dict[str, Damage] = {
+    "bits": _flip_bits,
+    "header": _flip_header,
+    "text": _flip_text,
+    "cut": _truncate,
+    "zeroed page": _zero_page,
+    "swapped pages": _swap_pages,
+    "random file": _be_random,
+    "random log": _random_log,
+    "stale log": _nothing,
+    "other log": _nothing,
+    "dropped table": _drop_table,
+    "types": _change_types,
+    "row": _change_row,
+    "deleted rows": _delete_rows,
+    "deleted indices": _delete_indices,
+    "empty": _be_empty,
+    "foreign": _be_foreign,
+    "folder": _be_folder,
+    "newer": lambda path, dice: _sql(path, f"PRAGMA user_version = {dice.randint(3, 2**31 - 1)}"),
+    "locked": _nothing,
+}
+_NOT_OLDER = ("stale log", "other log", "locked", "text", "row")
+
+CAMPAIGN = Campaign(
+    "databases",
+    "a damaged chat database opens or is refused in words, no chat is wrong or gone without a word, and"
+    " after the repair a new chat is saved",
+    12,
+    2_000,
+    _run,
+)

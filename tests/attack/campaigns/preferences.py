@@ -1,0 +1,252 @@
+"""Preferences: damaged preferences are read, and damaged chat files are imported.
+
+Half of the cases give `PreferencesFile` a file that is broken in its bytes or in what it says, or no file
+at all. What it takes in has to be allowed, and has to last; what it does not has to be said. The other
+half import an export that was damaged, or text of other programs. It is taken in whole, so that the
+database gives back the same, or refused in words.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from app.controllers.chat.transfer import _read
+from app.session.chats.chats import Chats
+from app.session.chats.overrides import Override
+from app.store.chat_store import ChatStore
+from app.store.files.json_file import to_json
+from app.store.files.markdown_file import to_markdown
+from app.store.library import Library
+from app.store.preferences import Preferences, PreferencesFile, WindowPlace
+from app.store.recovery.faults import TransferError
+from core.events import Attachment, Message
+from core.settings import WindowSettings
+from core.settings.declaration import check
+from tests.app.store.chats import chat_of
+from tests.attack.campaign import Campaign, Outcome, case_random
+
+_RAW = ("Traceback", "codec", "Errno", "object at")
+_VALUES: tuple[Callable[[random.Random], Any], ...] = (
+    lambda dice: None,
+    lambda dice: dice.choice([True, False]),
+    lambda dice: dice.choice([0, -1, 2**31, 2**53 + 1, 2**63, 2**64, -(10**40), 10**400]),
+    lambda dice: dice.choice([0.0, -1e308, 1e308, 5e-324, 1.5]),
+    lambda dice: dice.choice(
+        ["", "0001-01-01T00:00:00", "\ud800", "\udfff\ud83d", "\x00", "a" * 20_000, "\u202e\r\n\u2028", "NaN"]
+    ),
+    lambda dice: [],
+    lambda dice: {},
+    lambda dice: [[{"a": [None]}]] * 50,
+    lambda dice: {"x": {"x": {"x": -1}}, "": 0},
+)
+
+
+def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        library = Library(root / "home")
+        chats = Chats(shelf=library)
+        store = ChatStore(root / "home" / "chats.db", read_only=True)
+        try:
+            for case in cases:
+                dice = case_random("preferences", seed, case)
+                folder = root / f"case{case}"
+                folder.mkdir()
+                try:
+                    if case % 2:
+                        yield _import(chats, library, store, folder, case, dice)
+                    else:
+                        yield _preferences(folder, case, dice)
+                except Exception as error:  # whatever it is, a person would see it
+                    yield Outcome(case, f"{type(error).__name__}: {str(error)[:300]}")
+        finally:
+            store.close()
+            library.close()
+
+
+# ---- preferences
+
+
+def _preferences(folder: Path, case: int, dice: random.Random) -> Outcome:
+    path = folder / "preferences.json"
+    _damage_preferences(path, dice)
+    there = path.read_bytes() if path.is_file() else None
+    file = PreferencesFile(folder)
+    now = file.now
+    if any(word in file.problem for word in _RAW):
+        return Outcome(case, f"said to a person: {file.problem}")
+    msgspec.convert(msgspec.to_builtins(now.settings), WindowSettings)  # raises for what is not allowed
+    check(file.defaults)
+    place = now.window
+    if place and max(abs(place.x), abs(place.y), place.width, place.height) >= 2**24:
+        return Outcome(case, f"a window at {place}")
+    said = bool(file.problem)
+    if said and now != Preferences():
+        return Outcome(case, "what cannot be read is taken all the same")
+    kept = folder / "preferences-damaged.json"
+    if said and there is not None and (not kept.is_file() or kept.read_bytes() != there):
+        return Outcome(case, "the damaged file is not kept")
+    file.change(open_chat=f"new{case}")
+    again = PreferencesFile(folder)
+    if not file.problem and (again.now != file.now or again.problem):
+        return Outcome(case, f"what was written comes back changed: {again.problem}")
+    return Outcome(case, "", {"preferences set aside" if said else "preferences taken": 1.0})
+
+
+def _damage_preferences(path: Path, dice: random.Random) -> None:
+    whole = Preferences(
+        open_chat="c1",
+        defaults=(Override("sampling.temperature", 0.7), Override("ngram_simple.k", 5)),
+        looked_for_update_s=1.7e9,
+        rehearse=("starter", "other"),
+        window=WindowPlace(10, 20, 1300, 800),
+        model="starter",
+    )
+    data = msgspec.json.encode(whole)
+    kind = dice.randrange(8)
+    if kind == 0:
+        path.mkdir()
+        return
+    if kind == 1:
+        path.symlink_to(dice.choice(["preferences.json", "nowhere.json", "/dev/null", "."]))
+        return
+    path.write_bytes(_damaged_json(data, dice) if kind < 6 else _broken_bytes(data, dice))
+
+
+# ---- imports
+
+
+def _import(
+    chats: Chats, library: Library, store: ChatStore, folder: Path, case: int, dice: random.Random
+) -> Outcome:
+    chat = replace(chat_of(dice.randrange(9), 2, dice.randint(0, 12)), name=dice.choice(["", "A name"]))
+    message = Message("user", "# You\n```\nx", (Attachment("a.txt", "one\r\ntwo"),))
+    chat = replace(chat, turns=(replace(chat.turns[0], user=message), *chat.turns[1:]))
+    if dice.random() < 0.65:
+        path, data = folder / "chats.json", to_json([chat, chat_of(3)])
+        data = _damaged_json(data, dice) if dice.random() < 0.75 else _broken_bytes(data, dice)
+    else:
+        path, data = folder / "chat.md", _damaged_markdown(to_markdown(chat), dice)
+    path.write_bytes(data)
+    try:
+        found = _read(path)
+    except TransferError as error:
+        if not error.message or any(word in error.message + error.hint for word in _RAW):
+            return Outcome(case, f"said to a person: {error.message} {error.hint}")
+        return Outcome(case, "", {"imports refused": 1.0})
+    added = [chats.add(each) for each in found]
+    if not library.flush():
+        return Outcome(case, "an imported chat could not be saved")
+    kept = [each for each in added if not each.is_blank]
+    if any(store.load(each.id) != each for each in kept):
+        return Outcome(case, "an imported chat comes back changed")
+    store.summaries()
+    chats.listed()
+    for each in kept:
+        if each.id != chats.open.id:
+            chats.purge(each.id)
+    return Outcome(case, "", {"imports taken": 1.0})
+
+
+def _damaged_markdown(text: str, dice: random.Random) -> bytes:
+    lines = text.split("\n")
+    for _ in range(dice.randint(1, 12)):
+        place = dice.randrange(len(lines) + 1)
+        lines.insert(
+            place,
+            dice.choice(
+                [
+                    *lines,
+                    "<!-- draftlight: question 0001-01-01T00:00:00 -->",
+                    "<!-- draftlight: question 9999-99-99 -->",
+                    "<!-- draftlight: question 0001-01-01T00:00:00+23:59 -->",
+                    '<!-- draftlight: attachment "\\ud800" -->',
+                    '<!-- draftlight: attachment {"a": ' + "[" * 3_000 + " -->",
+                    "<!-- draftlight: answer --><!-- draftlight: question -->",
+                    "```" * dice.randint(1, 500),
+                    "#" * dice.randint(1, 9) + " **Assistant:**",
+                    "# \x00\x0b\u2028",
+                    "\\" * 2_000 + "<!-- draftlight: ",
+                ]
+            ),
+        )
+    data = dice.choice(["\n", "\r\n", "\r", "\n\r"]).join(lines).encode()
+    return _broken_bytes(data, dice) if dice.random() < 0.4 else data
+
+
+# ---- damage to bytes, and to what JSON says
+
+
+def _broken_bytes(data: bytes, dice: random.Random) -> bytes:
+    broken = bytearray(data)
+    place = dice.randrange(len(broken))
+    kind = dice.randrange(6)
+    if kind == 0:
+        for _ in range(dice.randint(1, 20)):
+            broken[dice.randrange(len(broken))] ^= 1 << dice.randrange(8)
+    elif kind == 1:
+        del broken[place:]
+    elif kind == 2:
+        broken[place:place] = dice.choice(
+            [b"\xff\xfe", b"\xed\xa0\x80", b"\xc0\x80", b"\xef\xbb\xbf", b"\x00"]
+        )
+    elif kind == 3:
+        broken[place:place] = dice.choice([b"[", b'{"a":']) * dice.choice([10, 1_500, 100_000])
+    elif kind == 4:
+        return dice.randbytes(dice.randint(0, 3_000))
+    else:
+        broken[place:place] = broken[dice.randrange(len(broken)) :]
+    return bytes(broken)
+
+
+def _damaged_json(data: bytes, dice: random.Random) -> bytes:
+    """Still JSON, in other words than ours in some places; surrogates come as escapes."""
+    root = json.loads(data)
+    for _ in range(dice.choice([1, 1, 1, 2, 5])):
+        places = list(_places(root))
+        if not places:  # nothing is left to damage
+            break
+        holder, key = dice.choice(places)
+        kind = dice.randrange(5)
+        if kind == 0 and isinstance(holder, dict):
+            del holder[key]
+        elif kind == 1 and isinstance(holder, list):
+            holder.append(holder[key])
+        elif kind == 2:
+            other, other_key = dice.choice(places)
+            holder[key] = json.loads(json.dumps(other[other_key]))
+        elif kind == 3:
+            for _ in range(dice.choice([1, 30, 150])):
+                holder[key] = [holder[key]] if dice.random() < 0.5 else {"a": holder[key]}
+        else:
+            holder[key] = dice.choice(_VALUES)(dice)
+    return json.dumps(root).encode()
+
+
+def _places(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Everything that can be replaced: its holder and where it is there."""
+    waiting = [node]
+    while waiting:
+        holder = waiting.pop()
+        for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+            yield holder, key
+            if isinstance(holder[key], dict | list):
+                waiting.append(holder[key])
+
+
+CAMPAIGN = Campaign(
+    "preferences",
+    "damaged preferences and damaged chat files are taken in whole or refused in words, and what is taken in"
+    " comes back the same",
+    60,
+    4_000,
+    _run,
+)

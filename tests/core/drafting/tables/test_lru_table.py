@@ -1,0 +1,80 @@
+"""LruTable against lists that are searched: order, recency, eviction, capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.drafting.tables.lru_table import Gram, LruTable
+
+grams = st.tuples(st.integers(0, 3))
+steps = st.lists(st.tuples(st.sampled_from(["insert", "query"]), grams, grams), max_size=80)
+
+
+class Model:
+    """Lists, most recent first."""
+
+    def __init__(self, leaders: int, followers: int) -> None:
+        self.capacities = leaders, followers
+        self.held: list[tuple[Gram, list[Gram]]] = []
+
+    def take(self, leader: Gram) -> list[Gram] | None:
+        for index, (known, followers) in enumerate(self.held):
+            if known == leader:
+                self.held.insert(0, self.held.pop(index))
+                return followers
+        return None
+
+    def insert(self, leader: Gram, follower: Gram) -> None:
+        followers = self.take(leader)
+        if followers is None:
+            followers = []
+            self.held.insert(0, (leader, followers))
+            del self.held[self.capacities[0] :]
+        if follower in followers:
+            followers.remove(follower)
+        followers.insert(0, follower)
+        del followers[self.capacities[1] :]
+
+
+@given(st.integers(1, 4), st.integers(1, 4), steps)
+def test_equals_the_model_after_every_operation(
+    leaders: int, followers: int, steps: Sequence[tuple[str, Gram, Gram]]
+) -> None:
+    table, model = LruTable(leaders, followers), Model(leaders, followers)
+    for operation, leader, follower in steps:
+        if operation == "insert":
+            table.insert(leader, follower)
+            model.insert(leader, follower)
+        else:
+            assert list(table.followers(leader)) == list(model.take(leader) or ())
+        assert table.snapshot() == tuple((known, tuple(held)) for known, held in model.held)
+        assert len(table) == len(model.held) <= leaders
+
+
+def test_a_query_saves_a_leader_but_not_a_follower() -> None:
+    table = LruTable(2, 2)
+    table.insert((1,), (10,))
+    table.insert((1,), (11,))
+    table.insert((2,), (20,))
+    list(table.followers((1,)))
+    table.insert((3,), (30,))
+    assert [leader for leader, _ in table.snapshot()] == [(3,), (1,)]
+    list(table.followers((1,)))
+    table.insert((1,), (12,))
+    assert table.snapshot()[0] == ((1,), ((12,), (11,)))
+
+
+def test_an_insert_saves_a_follower() -> None:
+    table = LruTable(2, 2)
+    for follower in (10, 11, 10, 12):
+        table.insert((1,), (follower,))
+    assert table.snapshot() == (((1,), ((12,), (10,))),)
+
+
+def test_an_unknown_leader_is_not_created_by_asking() -> None:
+    table = LruTable(2, 2)
+    assert list(table.followers((1,))) == []
+    assert len(table) == 0

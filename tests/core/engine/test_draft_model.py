@@ -1,0 +1,123 @@
+"""The draft-model drafter: a family member is used, a stranger is refused, both are read with progress."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from core.engine.engine import Engine
+from core.errors import DraftModelError, ModelError
+from core.events import Finished, PrefillProgress
+from core.settings import assign
+from tests.core.decoding.test_loop import prompt_with_repetition
+from tests.core.engine.test_engine import ids, run, settings
+from tests.core.toy import write_toy_model
+
+
+def drafting(model: Path | str, **values: object) -> dict[str, object]:
+    return {"drafting.drafter": "draft-model", "draft_model.model": str(model), **values}
+
+
+def test_a_model_drafts_for_itself_almost_perfectly(toy_engine: Engine, toy_folder: Path) -> None:
+    prompt = prompt_with_repetition(random.Random(0))
+    expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
+    toy_engine.forget()
+    chosen = settings(**drafting(toy_folder, **{"draft_model.stop_below": 0.0}))
+    got, finished = run(toy_engine, prompt, chosen)
+    assert ids(got) == ids(expected)
+    assert finished.stats.acceptance > 0.95
+    assert finished.stats.mean_per_step > 5
+    warm, _ = run(toy_engine, [*prompt, *ids(got), 9], chosen)
+    toy_engine.forget()
+    assert ids(warm) == ids(run(toy_engine, [*prompt, *ids(got), 9], chosen)[0])
+
+
+def test_another_member_of_the_family_changes_nothing(toy_engine: Engine, tmp_path: Path) -> None:
+    write_toy_model(tmp_path, seed=7)
+    prompt = prompt_with_repetition(random.Random(1))
+    expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
+    toy_engine.forget()
+    got, finished = run(toy_engine, prompt, settings(**drafting(tmp_path, **{"draft_model.stop_below": 0.0})))
+    assert ids(got) == ids(expected)
+    assert finished.stats.tested > 0
+
+
+def test_unlikely_guesses_end_the_draft(toy_engine: Engine, toy_folder: Path) -> None:
+    prompt = prompt_with_repetition(random.Random(0))
+    drafted = []
+    for threshold in (0.0, 0.5, 1.0):
+        toy_engine.forget()
+        chosen = settings(**drafting(toy_folder, **{"draft_model.stop_below": threshold}))
+        drafted.append(run(toy_engine, prompt, chosen)[1].stats.drafted)
+    assert drafted[0] >= drafted[1] > drafted[2]
+
+
+def test_progress_covers_both_models(toy_engine: Engine, toy_folder: Path) -> None:
+    prompt = prompt_with_repetition(random.Random(2), 200)
+    chosen = settings(**drafting(toy_folder, **{"prefill.chunk_tokens": 32}))
+    events = list(toy_engine.generate_ids(prompt, chosen))
+    progress = [event for event in events if isinstance(event, PrefillProgress)]
+    assert progress[-1].done_tokens == progress[-1].total_tokens == 2 * (len(prompt) - 1)
+    done = [event.done_tokens for event in progress]
+    assert done == sorted(done)
+
+
+def test_cancelled_while_the_draft_model_reads(toy_engine: Engine, toy_folder: Path) -> None:
+    prompt = prompt_with_repetition(random.Random(3), 200)
+    chosen = settings(**drafting(toy_folder, **{"prefill.chunk_tokens": 32}))
+    expected, _ = run(toy_engine, prompt, chosen)
+    toy_engine.forget()
+    looks = iter(range(1000))
+    events = list(toy_engine.generate_ids(prompt, chosen, lambda: next(looks) >= 10))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert finished.reason == "cancelled"
+    assert ids(run(toy_engine, prompt, chosen)[0]) == ids(expected)
+
+
+def test_a_stranger_is_refused_with_both_names(toy_engine: Engine, tmp_path: Path) -> None:
+    stranger = tmp_path / "stranger"
+    write_toy_model(stranger)
+    tokenizer = json.loads((stranger / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"] = {t: 259 - i for t, i in tokenizer["model"]["vocab"].items()}
+    tokenizer["added_tokens"] = [{**t, "id": 259 - t["id"]} for t in tokenizer["added_tokens"]]
+    (stranger / "tokenizer.json").write_text(json.dumps(tokenizer))
+    before, _ = run(toy_engine, [5, 6, 7], settings())
+    with pytest.raises(DraftModelError, match=r"stranger .* and toy .* different tokenizers"):
+        run(toy_engine, [5, 6, 7], settings(**drafting(stranger)))
+    assert ids(run(toy_engine, [5, 6, 7], settings())[0]) == ids(before)
+
+
+def test_a_windowed_draft_model_is_refused(toy_engine: Engine, tmp_path: Path) -> None:
+    write_toy_model(tmp_path, layer_types=["full_attention", "sliding_attention"], sliding_window=16)
+    with pytest.raises(DraftModelError, match="cannot take back"):
+        run(toy_engine, [5, 6, 7], settings(**drafting(tmp_path)))
+
+
+def test_without_a_draft_model_the_error_says_what_to_set(toy_engine: Engine) -> None:
+    with pytest.raises(DraftModelError, match=r"draft_model\.model"):
+        run(toy_engine, [5, 6, 7], assign(settings(), "drafting.drafter", "draft-model"))
+    with pytest.raises(ModelError, match="no model folder"):
+        run(toy_engine, [5, 6, 7], settings(**drafting("/no/such/folder")))
+
+
+@pytest.mark.parametrize("slots", [5000, 2**11, 2**23])
+def test_an_impossible_table_size(toy_engine: Engine, slots: int) -> None:
+    from core.errors import SettingError
+
+    with pytest.raises(SettingError):
+        assign(settings(), "ngram_mod.slots", slots)
+
+
+def test_the_gate_says_what_it_decided(toy_engine: Engine) -> None:
+    prompt = [(7 * i * i + 3 * i) % 256 + 4 for i in range(60)]
+    simple = {"drafting.drafter": "ngram-simple"}
+    _, finished = run(toy_engine, prompt, settings(**simple, **{"gate.mode": "auto", "gate.repetition": 1.0}))
+    assert "of the prompt repeats" in finished.effective.gate or "plain speed" in finished.effective.gate
+    _, finished = run(toy_engine, prompt, settings(**simple, **{"gate.mode": "always"}))
+    assert "asked for at every step" in finished.effective.gate
+    _, finished = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
+    assert finished.effective.gate == ""

@@ -1,0 +1,58 @@
+"""The whole path with the real starter model: chat, drafts accepted, output unchanged, second turn."""
+
+from __future__ import annotations
+
+from core.engine.engine import Engine
+from core.events import Attachment, Event, Finished, Generate, Message, Token
+from core.settings import Settings, assign
+
+DOCUMENT = """Harbour rules, section 4. A vessel that enters after dusk shows two white lights.
+A vessel that leaves in fog sounds one long blast every two minutes. The harbour master may close
+the north channel. When the north channel is closed, vessels use the south channel and keep to 4 knots."""
+
+
+def settings(drafter: str, temperature: float = 0.0, tokens: int = 40) -> Settings:
+    result = assign(Settings(), "drafting.drafter", drafter)
+    result = assign(result, "sampling.temperature", temperature)
+    return assign(result, "sampling.max_tokens", tokens)
+
+
+def answer(engine: Engine, messages: tuple[Message, ...], chosen: Settings) -> tuple[list[Token], Finished]:
+    events: list[Event] = list(engine.generate(Generate("r", messages, chosen)))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    return [event for event in events if isinstance(event, Token)], finished
+
+
+def test_a_document_is_asked_about(starter_engine: Engine) -> None:
+    question = Message("user", "Repeat the harbour rules word for word.", (Attachment("rules", DOCUMENT),))
+    starter_engine.forget()
+    plain, plain_end = answer(starter_engine, (question,), settings("off"))
+    starter_engine.forget()
+    drafted, end = answer(starter_engine, (question,), settings("ngram-simple"))
+    assert [t.id for t in drafted] == [t.id for t in plain]
+    assert {t.origin for t in plain} == {"normal"}
+    assert {t.origin for t in drafted} == {"accepted", "bonus", "normal"}
+    assert end.stats.mean_per_step > 1.3
+    assert end.stats.steps < plain_end.stats.steps
+    text = "".join(t.text for t in drafted)
+    assert "vessel" in text
+
+    follow = (question, Message("assistant", text), Message("user", "Which channel is used then?"))
+    chosen = settings("ngram-simple", tokens=12)
+    warm, warm_end = answer(starter_engine, follow, chosen)
+    assert warm_end.stats.reused_tokens > 100
+    starter_engine.forget()
+    cold, cold_end = answer(starter_engine, follow, chosen)
+    assert cold_end.stats.reused_tokens == 0
+    assert [t.id for t in warm] == [t.id for t in cold]
+
+
+def test_a_seeded_run_equals_its_plain_run(starter_engine: Engine) -> None:
+    question = Message("user", "Write the days of the week twice, as a list.")
+    runs = []
+    for drafter in ("off", "ngram-simple"):
+        starter_engine.forget()
+        runs.append(answer(starter_engine, (question,), settings(drafter, 0.7, tokens=48)))
+    assert [t.id for t in runs[0][0]] == [t.id for t in runs[1][0]]
+    assert runs[1][1].stats.accepted > 0

@@ -1,0 +1,129 @@
+"""Skip-reading through the engine on other kinds of cache: windows, recurrent state, latent keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_lm.utils import load_tokenizer
+
+from core.engine.engine import Engine
+from core.events import ModelInfo
+from core.kv.entries import why_no_rollback
+from core.models.family import fingerprint
+from core.models.loader import LoadedModel
+from tests.core.architectures import ARCHITECTURES, VOCABULARY, build
+from tests.core.engine.test_sparse_session import prompt_of, run, settings
+
+CONTEXT_TOKENS = 2048
+KINDS = ["gemma3_text", "gpt_oss", "qwen3_5", "nemotron_h", "deepseek_v3", "mistral3"]
+REFUSED = ["ministral3", "llama4"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(toy_folder: Path) -> TokenizerWrapper:
+    return load_tokenizer(toy_folder)
+
+
+@cache
+def long_once(name: str) -> Any:
+    """The tiny model with a longer context."""
+    spec = ARCHITECTURES[name]
+    return build({**spec.config, "max_position_embeddings": CONTEXT_TOKENS}, spec.weight_scale)
+
+
+_COLD: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+
+
+def cold(engine: Engine, name: str, prompt: list[int]) -> list[int]:
+    """What the model writes to all of `prompt`, from nothing."""
+    key = (name, tuple(prompt))
+    if key not in _COLD:
+        fresh = Engine()
+        fresh.use(engine.loaded)
+        _COLD[key] = run(fresh, prompt, settings(**{"prefill.mode": "off"}))[0]
+    return _COLD[key]
+
+
+@pytest.fixture
+def engine(name: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
+    model = long_once(name)
+    why_not = why_no_rollback(make_prompt_cache(model))
+    info = ModelInfo(
+        *(name, "", fingerprint(tokenizer.get_vocab()), "toy", name, "float32", ""),
+        *(0, 0, CONTEXT_TOKENS, VOCABULARY, len(model.layers), not why_not, why_not),
+    )
+    loaded = LoadedModel(model, tokenizer, info)
+    loaded.eos = frozenset()
+    engine = Engine()
+    engine.use(loaded)
+    yield engine
+    engine.unload()
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("drafter", ["ngram-simple", "cacheback"])
+def test_drafting_turns_and_rebuilding_on_every_cache(engine: Engine, name: str, drafter: str) -> None:
+    prompt, more = prompt_of(31, 800), prompt_of(32, 30)
+    scorer = {"prefill.scorer": "early-layers", "prefill.keep_pct": 7}
+    plain, finished, _ = run(engine, prompt, settings(**scorer))
+    assert (finished.effective.reading, finished.effective.changes) == ("sparse", ())
+    assert finished.stats.skipped_tokens > 100
+    follow = [*prompt, *plain, *more]
+    auto = {**scorer, "prefill.mode": "auto"}
+    plain_follow, finished, _ = run(engine, follow, settings(**auto))
+    assert finished.effective.reading == "sparse"
+    assert finished.stats.read_tokens <= len(more) + 20
+
+    engine.forget()
+    drafting = {"drafting.drafter": drafter}
+    assert run(engine, prompt, settings(**scorer, **drafting))[0] == plain
+    drafted, finished, _ = run(engine, follow, settings(**auto, **drafting))
+    assert drafted == plain_follow
+    assert finished.effective.drafter == drafter
+
+    off = settings(**{"prefill.mode": "off"})
+    whole, finished, _ = run(engine, follow, off)
+    assert (finished.effective.reading, finished.stats.skipped_tokens) == ("dense", 0)
+    assert whole == cold(engine, name, follow)
+
+
+@pytest.mark.parametrize("name", [k for k in KINDS if k not in ("deepseek_v3", "mistral3")])
+@pytest.mark.parametrize("looks", [4, 9, 12])
+def test_a_cancel_leaves_the_prefix_that_was_there(engine: Engine, name: str, looks: int) -> None:
+    """Caches that forget go back to their mark."""
+    prompt = prompt_of(33, 200)
+    off = {"prefill.mode": "off", "sampling.max_tokens": 1}
+    run(engine, prompt, settings(**off))
+    held = list(engine.ledger.tokens)
+    longer = [*prompt, *prompt_of(34, 900)]
+    asked = 0
+
+    def cancelled() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > looks
+
+    scorer = {"prefill.scorer": "lexical", "prefill.keep_pct": 7, "prefill.chunk_tokens": 64}
+    _, finished, _ = run(engine, longer, settings(**scorer), cancelled)
+    assert finished.reason == "cancelled"
+    assert engine.ledger.tokens == longer[: len(engine.ledger.tokens)]
+    assert len(engine.ledger.tokens) >= min(len(held), 199)
+    assert engine.ledger.skipped == 0
+    got, finished, _ = run(engine, longer, settings(**{"prefill.mode": "off"}))
+    assert finished.stats.reused_tokens >= 199
+    assert got == cold(engine, name, longer)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_models_that_cannot_read_with_gaps_read_everything_and_say_why(engine: Engine, name: str) -> None:
+    _, finished, _ = run(engine, prompt_of(35, 800), settings())
+    assert (finished.effective.reading, finished.stats.skipped_tokens) == ("dense", 0)
+    change = finished.effective.changes[0]
+    assert (change.setting, change.used) == ("prefill.mode", "off")
+    assert "cannot skip" in change.reason

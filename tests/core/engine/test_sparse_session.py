@@ -1,0 +1,567 @@
+"""A conversation whose document was skip-read: drafters, turns, refusals, errors and cancels."""
+
+from __future__ import annotations
+
+import math
+import random
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+import core.prefill.reading as reading_module
+from core.drafting.registry import DRAFTERS
+from core.engine.draft_models import DraftModels
+from core.engine.engine import Engine, never
+from core.errors import DraftModelError, PromptTooLongError, SettingError
+from core.events import Attachment, Event, Finished, Generate, Message, PrefillProgress, ReadingMap, Token
+from core.kv.ledger import Ledger
+from core.models.rope import rotations
+from core.settings import Settings, assign_all
+from tests.core.architectures import VOCABULARY
+from tests.core.prefill.gaps import masked_forward
+from tests.core.toy import write_toy_model
+
+CONTEXT_TOKENS = 4096
+PROMPT_TOKENS = 1000
+LENGTH = {"sampling.max_tokens": 80}
+DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts]
+SCORERS = ["lexical", "early-layers", "draft-model"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy llama with a longer context."""
+    path = tmp_path_factory.mktemp("models") / "long-toy"
+    write_toy_model(path, max_position_embeddings=CONTEXT_TOKENS)
+    return path
+
+
+@pytest.fixture
+def engine(folder: Path) -> Iterator[Engine]:
+    engine = endless(folder)
+    yield engine
+    engine.unload()
+
+
+def endless(folder: Path) -> Engine:
+    """An engine whose answers end by their length."""
+    engine = Engine()
+    engine.load(str(folder))
+    engine.loaded.eos = frozenset()
+    engine.try_out()
+    return engine
+
+
+def settings(folder: Path | None = None, **values: object) -> Settings:
+    chosen = {
+        "prefill.mode": "on",
+        "prefill.scorer": "lexical",
+        "prefill.keep_pct": 10,
+        "prefill.chunk_tokens": 128,
+        "drafting.drafter": "off",
+        "gate.mode": "always",
+        "sampling.max_tokens": 40,
+        "ngram_simple.n_min": 1,
+        "ngram_mod.n": 4,
+        "ngram_mod.slots": 4096,
+        "draft_model.model": str(folder or ""),
+        "draft_model.stop_below": 0.0,
+        **values,
+    }
+    return assign_all(Settings(), chosen.items())
+
+
+def prompt_of(seed: int, tokens: int = PROMPT_TOKENS) -> list[int]:
+    """With repetitions, so that there is something to draft."""
+    rng = random.Random(seed)
+    phrases = [[rng.randrange(4, VOCABULARY) for _ in range(rng.randint(4, 12))] for _ in range(12)]
+    out: list[int] = []
+    while len(out) < tokens:
+        out += rng.choice(phrases)
+    return out[:tokens]
+
+
+def run(
+    engine: Engine, prompt: Sequence[int], chosen: Settings, cancelled: Callable[[], bool] = never
+) -> tuple[list[int], Finished, list[Event]]:
+    events = list(engine.generate_ids(prompt, chosen, cancelled))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    return [event.id for event in events if isinstance(event, Token)], finished, events
+
+
+def map_of(events: Sequence[Event]) -> ReadingMap:
+    (found,) = [event for event in events if isinstance(event, ReadingMap)]
+    return found
+
+
+def dropped(found: ReadingMap) -> list[int]:
+    return [at for passage in found.passages if not passage.kept for at in range(passage.start, passage.end)]
+
+
+def greedy(model: Any, prompt: Sequence[int], skipped: Sequence[int], count: int) -> list[int]:
+    """The answer by dense forwards with the skipped positions masked out, one after the other."""
+    tokens = list(prompt)
+    for _ in range(count):
+        tokens.append(int(mx.argmax(masked_forward(model, tokens, skipped)[-1]).item()))
+    return tokens[len(prompt) :]
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_the_answer_is_that_of_a_forward_with_the_skipped_passages_masked(
+    engine: Engine, folder: Path, scorer: str
+) -> None:
+    prompt = prompt_of(1)
+    chosen = settings(folder, **{"prefill.scorer": scorer, "prefill.score_layers": 2})
+    tokens, finished, events = run(engine, prompt, chosen)
+    found, stats = map_of(events), finished.stats
+    assert finished.effective.reading == "sparse"
+    assert finished.effective.scorer == found.scorer == scorer
+    assert finished.effective.changes == ()
+    assert stats.skipped_tokens == len(dropped(found)) == len(prompt) - found.read_tokens > 300
+    assert stats.prompt_tokens == stats.reused_tokens + stats.read_tokens + stats.skipped_tokens
+    assert stats.kept_tokens == stats.read_tokens == found.read_tokens
+    assert stats.scored_tokens == len(prompt)
+    assert 0 < stats.score_s < stats.prefill_s <= stats.ttft_s
+    assert tokens[:2] == greedy(engine.loaded.model, prompt, dropped(found), 2)
+
+
+def test_passages_cover_the_prompt_and_keep_what_must_be_kept(engine: Engine) -> None:
+    prompt = prompt_of(2)
+    _, _, events = run(engine, prompt, settings(**{"prefill.keep_pct": 15}))
+    found = map_of(events)
+    assert [p.start for p in found.passages] == [0, *(p.end for p in found.passages[:-1])]
+    assert found.passages[-1].end == found.prompt_tokens == len(prompt)
+    assert found.passages[0].kept
+    assert all(p.kept for p in found.passages if p.end > len(prompt) - 512)
+    assert all(0 <= p.score <= 1 for p in found.passages)
+    assert sum(p.kept for p in found.passages) == 1 + 5 + 17  # first, ⌈0.15 · 1000 ÷ 32⌉, last 512
+    assert all(p.source == -1 for p in found.passages)
+
+
+def test_progress_tells_both_phases(engine: Engine) -> None:
+    chosen = settings(**{"prefill.scorer": "early-layers", "prefill.score_layers": 1})
+    _, _, events = run(engine, prompt_of(3), chosen)
+    progress = [event for event in events if isinstance(event, PrefillProgress)]
+    scoring = [event for event in progress if event.phase == "scoring"]
+    reading = [event for event in progress if event.phase == "reading"]
+    assert progress == scoring + reading
+    assert [e.scored_tokens for e in scoring] == sorted(e.scored_tokens for e in scoring)
+    assert (scoring[0].scored_tokens, scoring[-1].scored_tokens) == (0, PROMPT_TOKENS)
+    assert len(scoring) > 6
+    assert (reading[0].done_tokens, reading[-1].done_tokens) == (0, reading[-1].total_tokens)
+    assert {e.kept_tokens for e in reading} == {map_of(events).read_tokens}
+    assert all(e.seconds_left is not None for e in [*scoring[1:], *reading[1:]])
+
+
+@pytest.fixture(scope="module")
+def plain_turns(folder: Path) -> tuple[list[int], list[int]]:
+    """What is written to `prompt_of(4)` without drafts, and after `prompt_of(5, 30)` behind it."""
+    engine = endless(folder)
+    prompt = prompt_of(4)
+    plain, _, _ = run(engine, prompt, settings(**LENGTH))
+    follow = [*prompt, *plain, *prompt_of(5, 30)]
+    plain_follow, finished, _ = run(engine, follow, settings(**{**LENGTH, "prefill.mode": "auto"}))
+    assert finished.effective.reading == "sparse"
+    engine.unload()
+    return plain, plain_follow
+
+
+@pytest.mark.parametrize("drafter", DRAFTING)
+@pytest.mark.parametrize("mode", ["fast", "guarded"])
+def test_every_drafter_equals_the_plain_loop_on_the_same_session(
+    engine: Engine, folder: Path, drafter: str, mode: str, plain_turns: tuple[list[int], list[int]]
+) -> None:
+    plain, plain_follow = plain_turns
+    prompt, more = prompt_of(4), prompt_of(5, 30)
+    follow = [*prompt, *plain, *more]
+    drafting = {**LENGTH, "drafting.drafter": drafter, "decoding.exactness": mode}
+    drafted, finished, _ = run(engine, prompt, settings(folder, **drafting))
+    assert drafted == plain
+    assert finished.effective.reading == "sparse"
+    assert finished.stats.drafted > 0
+    assert finished.stats.accepted > 0 or drafter == "ngram-mod"
+    if DRAFTERS[drafter].trees and mode == "fast":
+        assert not [c for c in finished.effective.changes if c.asked.endswith("(tree)")]
+    again, finished, _ = run(engine, follow, settings(folder, **{**drafting, "prefill.mode": "auto"}))
+    assert again == plain_follow
+    assert finished.stats.reused_tokens + finished.stats.skipped_tokens >= len(prompt) + len(plain) - 1
+
+
+def test_drafters_see_the_skipped_passages(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of tokens that stands only in a skipped passage is drafted after its beginning."""
+    prompt = prompt_of(6)
+    seen: list[list[int]] = []
+    from core.drafting.ngram_simple import NgramSimpleDrafter
+
+    begin = NgramSimpleDrafter.begin
+
+    def noted(self: Any, ids: Sequence[int]) -> None:
+        seen.append(list(ids))
+        begin(self, ids)
+
+    monkeypatch.setattr(NgramSimpleDrafter, "begin", noted)
+    _, finished, _ = run(engine, prompt, settings(**{"drafting.drafter": "ngram-simple"}))
+    assert finished.stats.skipped_tokens > 0
+    assert seen == [prompt]
+
+
+def test_the_next_turn_appends_and_reading_everything_rebuilds(engine: Engine) -> None:
+    prompt, more = prompt_of(7), prompt_of(8, 40)
+    chosen = settings(**{"sampling.max_tokens": 20})
+    answer, _, events = run(engine, prompt, chosen)
+    skipped = dropped(map_of(events))
+    follow = [*prompt, *answer, *more]
+
+    second, finished, _ = run(engine, follow, assign_all(chosen, [("prefill.mode", "auto")]))
+    stats = finished.stats
+    assert stats.skipped_tokens == len(skipped)
+    assert stats.read_tokens <= len(more) + 1
+    assert finished.effective.reading == "sparse"
+    assert second[:2] == greedy(engine.loaded.model, follow, skipped, 2)
+
+    whole, finished, _ = run(engine, follow, assign_all(chosen, [("prefill.mode", "off")]))
+    assert (finished.effective.reading, finished.stats.skipped_tokens) == ("dense", 0)
+    assert finished.stats.read_tokens > len(prompt) - 512
+    assert engine.ledger.skipped == 0
+    fresh = Engine()
+    fresh.use(engine.loaded)
+    assert whole == run(fresh, follow, assign_all(chosen, [("prefill.mode", "off")]))[0]
+
+
+def test_a_dense_prefix_is_reused_and_only_the_document_is_sparse(engine: Engine) -> None:
+    system, document = prompt_of(9, 300), prompt_of(10)
+    run(engine, system, settings(**{"prefill.mode": "off", "sampling.max_tokens": 1}))
+    _, finished, events = run(engine, [*system, *document], settings())
+    assert finished.stats.reused_tokens >= 299
+    assert map_of(events).passages[0].start == finished.stats.reused_tokens
+    assert finished.stats.scored_tokens == 1300 - finished.stats.reused_tokens
+    assert engine.ledger.columns.whole is not None
+    assert engine.ledger.columns.whole >= 300
+
+
+def test_the_rest_is_read_while_idle_and_the_next_turn_finds_it_whole(engine: Engine) -> None:
+    prompt, more = prompt_of(21), prompt_of(22, 40)
+    chosen = settings(**{"prefill.finish_reading": True, "sampling.max_tokens": 10})
+    answer, _, _ = run(engine, prompt, chosen)
+    assert engine.ledger.skipped > 0
+    steps = 0
+    while engine.ledger.skipped:
+        assert engine.idle_work()
+        steps += 1
+    assert steps > 4
+    follow = [*prompt, *answer, *more]
+    off = settings(**{"prefill.mode": "off"})
+    got, finished, _ = run(engine, follow, off)
+    assert finished.stats.reused_tokens >= len(prompt) + len(answer) - 1
+    fresh = Engine()
+    fresh.use(engine.loaded)
+    assert got == run(fresh, follow, off)[0]
+
+
+def test_a_request_ends_the_reading_of_the_rest(engine: Engine) -> None:
+    prompt = prompt_of(23)
+    chosen = settings(**{"prefill.finish_reading": True, "sampling.max_tokens": 10})
+    answer, _, _ = run(engine, prompt, chosen)
+    assert engine.idle_work()
+    assert engine.idle_work()
+    follow = [*prompt, *answer, 7, 8, 9]
+    got, finished, _ = run(engine, follow, settings(**{"prefill.mode": "auto"}))
+    assert finished.effective.reading == "sparse"
+    assert "stay skipped" in finished.effective.reading_reason
+    engine.forget()
+    run(engine, prompt, settings(**{"sampling.max_tokens": 10}))
+    assert got == run(engine, follow, settings(**{"prefill.mode": "auto"}))[0]
+    assert engine.ledger.skipped > 0
+
+
+def test_chats_keep_their_prefixes_within_the_budget(engine: Engine) -> None:
+    off = {"prefill.mode": "off", "sampling.max_tokens": 5}
+    system = prompt_of(24, 200)
+    one, two = [*system, *prompt_of(25, 600)], [*system, *prompt_of(26, 600)]
+    run(engine, one, settings(**off))
+    assert run(engine, two, settings(**off))[1].stats.reused_tokens == 200
+    assert run(engine, [*one, 9], settings(**off))[1].stats.reused_tokens >= 799
+    run(engine, two, settings(**off, **{"prefill.memory_mib": 0}))
+    assert run(engine, [*one, 9], settings(**off))[1].stats.reused_tokens == 200
+
+
+def test_auto_counts_the_new_tokens_only(engine: Engine) -> None:
+    auto = {"prefill.mode": "auto", "prefill.threshold_tokens": 1000}
+    prompt = prompt_of(11, 900)
+    _, finished, _ = run(engine, prompt, settings(**auto))
+    assert finished.effective.reading == "dense"
+    assert "new tokens" in finished.effective.reading_reason
+    _, finished, _ = run(engine, [*prompt, *prompt_of(12, 900)], settings(**auto))
+    assert finished.effective.reading == "dense"
+    assert finished.effective.changes == ()
+    engine.forget()
+    _, finished, _ = run(engine, [*prompt, *prompt_of(12, 900)], settings(**auto))
+    assert finished.effective.reading == "sparse"
+
+
+def test_a_short_prompt_that_is_forced_says_that_nothing_was_skipped(engine: Engine) -> None:
+    _, finished, events = run(engine, prompt_of(13, 400), settings())
+    assert finished.effective.reading == "dense"
+    (change,) = finished.effective.changes
+    assert (change.setting, change.asked, change.used) == ("prefill.mode", "on", "off")
+    assert "nothing of it could be skipped" in change.reason
+    assert not [event for event in events if isinstance(event, ReadingMap)]
+
+
+def ask(question: str, document: str = "A plain line of text. " * 100, name: str = "a.txt") -> Generate:
+    return Generate("r", (Message("user", question, (Attachment(name, document),)),))
+
+
+def test_a_question_for_everything_is_read_whole_in_auto_and_says_why(engine: Engine) -> None:
+    auto = settings(**{"prefill.mode": "auto", "prefill.threshold_tokens": 500})
+    request = ask("How many lines are there?")
+    events = list(engine.generate(Generate("r", request.messages, auto)))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert finished.effective.reading == "dense"
+    (change,) = finished.effective.changes
+    assert "whole document" in change.reason
+    engine.forget()
+    # What an earlier, sparse turn left is not reused for it.
+    other = list(engine.generate(Generate("r", ask("What is plain?").messages, auto)))[-1]
+    assert isinstance(other, Finished)
+    assert other.effective.reading == "sparse"
+    again = list(engine.generate(Generate("r", request.messages, auto)))[-1]
+    assert isinstance(again, Finished)
+    assert again.stats.skipped_tokens == 0
+
+
+@pytest.mark.parametrize("words", ["Continue the text.", "Where is the flow?"])
+def test_a_text_that_is_to_go_on_is_read_from_its_end_and_says_so(engine: Engine, words: str) -> None:
+    """Three quarters of the places; as many passages as for a question."""
+    text = "The flow of the plain is slow. " + "Words go on and on, and nothing else is said here. " * 60
+    request = Generate("r", (Message("user", words, (Attachment("a.txt", text),)),), settings())
+    events = list(engine.generate(request))
+    finished, found = events[-1], map_of(events)
+    assert isinstance(finished, Finished)
+    goes_on = words.startswith("Continue")
+    assert ("from the end" in finished.effective.reading_reason) == goes_on
+    wanted = math.ceil(0.1 * found.prompt_tokens / 32)
+    *_, first_of_the_end = (p for p in found.passages if p.end <= found.prompt_tokens - 512)
+    latest = found.passages[: found.passages.index(first_of_the_end) + 1][-round(0.75 * wanted) :]
+    assert all(passage.kept for passage in latest) == goes_on
+
+
+@pytest.mark.parametrize("scorer", ["early-layers", "draft-model"])
+def test_what_is_pointed_at_is_read_on_from_there(
+    engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch, scorer: str
+) -> None:
+    """One passage has all the attention, the others hardly any: those behind it are read."""
+
+    def scores(loaded: Any, *given: Any, **options: Any) -> Iterator[int]:
+        ids = given[0] if isinstance(given[0], list) else given[1]
+        yield len(ids)
+        found = np.random.default_rng(5).random(len(ids)).astype(np.float32) * 0.2
+        found[320:352] = 1.0
+        return found
+
+    monkeypatch.setattr(reading_module, "early_scores", scores)
+    monkeypatch.setattr(reading_module, "draft_scores", scores)
+    text = "Words go on and on, and nothing else is said here. " * 40
+    chosen = settings(folder, **{"prefill.scorer": scorer, "sampling.max_tokens": 1})
+    request = Generate("r", (Message("user", "Where is it?", (Attachment("a.txt", text),)),), chosen)
+    found = map_of(list(engine.generate(request)))
+    first = next(at for at, passage in enumerate(found.passages) if passage.start == 320)
+    assert [passage.kept for passage in found.passages[first : first + 5]] == [True] * 5
+    assert sum(passage.kept for passage in found.passages) < 40
+
+
+def test_the_map_points_into_the_documents(engine: Engine) -> None:
+    first = "  " + "words of the first paper go on. " * 40
+    second = "The second paper talks of zebras and barns at length. " * 40
+    messages = (
+        Message("user", "Hello", (Attachment("one.txt", first),)),
+        Message("assistant", "Hello, I have read it."),
+        Message("user", "Where are the zebras?", (Attachment("two.txt", second),)),
+    )
+    events = list(engine.generate(Generate("r", messages, settings(**{"prefill.keep_pct": 30}))))
+    found = map_of(events)
+    texts = (first, second)
+    assert {passage.source for passage in found.passages} >= {0, 1}
+    ids = engine.ledger.tokens
+    for passage in found.passages:
+        if passage.source < 0:
+            continue
+        words = texts[passage.source][passage.first_char : passage.last_char]
+        told = engine.loaded.tokenizer.decode(ids[passage.start : passage.end])
+        assert words.strip() in told
+        assert len(words) > 1
+    for source in (0, 1):
+        own = [p for p in found.passages if p.source == source]
+        assert own[0].first_char == (2 if source == 0 else 0)
+        assert own[-1].last_char == len(texts[source].rstrip())
+
+
+def test_the_draft_model_s_cache_is_gone_before_the_target_reads(
+    engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[weakref.ref[Ledger]] = []
+    scoring = DraftModels.scoring
+
+    def noted(self: DraftModels, reference: str, *, required: bool, drafts: bool) -> Any:
+        draft = scoring(self, reference, required=required, drafts=drafts)
+        assert draft is not None
+        held.append(weakref.ref(draft.ledger))
+        return draft
+
+    monkeypatch.setattr(DraftModels, "scoring", noted)
+    chosen = settings(folder, **{"prefill.scorer": "draft-model"})
+    for event in engine.generate_ids(prompt_of(27), chosen):
+        if isinstance(event, PrefillProgress) and event.phase == "scoring":
+            assert held[0]() is not None
+        if isinstance(event, ReadingMap):
+            assert held[0]() is None
+    assert len(held) == 1
+
+
+# ---- what goes wrong
+
+
+STAGES = {
+    "layout": ("_select", 0),
+    "scores": ("_scoring", 0),
+    "map": ("_read", 0),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_an_error_at_any_stage_reads_everything_and_says_so(
+    engine: Engine, folder: Path, stage: str, scorer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = prompt_of(14)
+    dense = run(engine, prompt, settings(**{"prefill.mode": "off"}))[0]
+    engine.forget()
+
+    def broken(*_: object) -> Any:
+        raise ValueError("no luck")
+
+    monkeypatch.setattr(reading_module.Reading, STAGES[stage][0], broken)
+    tokens, finished, _ = run(engine, prompt, settings(folder, **{"prefill.scorer": scorer}))
+    assert tokens == dense
+    assert (finished.effective.reading, finished.stats.skipped_tokens) == ("dense", 0)
+    (change,) = finished.effective.changes
+    assert "no luck" in change.reason
+    assert engine.ledger.skipped == 0
+
+
+@pytest.mark.parametrize("call", [1, 2, 3, 5, 9, 14, 15, 17])
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_a_forward_that_fails_at_any_time_leaves_nothing_behind(
+    engine: Engine, folder: Path, call: int, scorer: str
+) -> None:
+    """The next dense answer is that of a fresh engine, and the model is as it was."""
+    prompt, chosen = prompt_of(15), settings(folder, **{"prefill.scorer": scorer, "prefill.mode": "on"})
+    engine._here.measured.why_no_gaps(len(prompt))
+    if scorer == "draft-model":  # loaded before, as loading runs a forward too
+        engine._here.drafts.scoring(str(folder), required=True, drafts=False)
+    model = engine.loaded.model
+    before = [(id(r.owner), id(r.rope)) for r in rotations(model)]
+    layer = model.layers[1]
+    kind = type(layer)
+    own = kind.__call__
+    calls = 0
+
+    def failing(self: Any, *args: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise ValueError("a layer failed")
+        return own(self, *args, **options)
+
+    kind.__call__ = failing  # type: ignore[method-assign]
+    try:
+        _, finished, _ = run(engine, prompt, chosen)
+        assert "a layer failed" in str(finished.effective.changes) or calls >= call
+    except ValueError:
+        pass  # it failed while the answer was written, or while reading densely
+    finally:
+        kind.__call__ = own  # type: ignore[method-assign]
+    assert calls >= call
+    assert [(id(r.owner), id(r.rope)) for r in rotations(model)] == before
+    got = run(engine, prompt, settings(**{"prefill.mode": "off"}))[0]
+    fresh = Engine()
+    fresh.use(engine.loaded)
+    assert got == run(fresh, prompt, settings(**{"prefill.mode": "off"}))[0]
+
+
+@pytest.mark.parametrize("looks", [0, 1, 4, 9, 12, 14, 15, 18, 25])
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_a_cancel_at_any_time_leaves_nothing_half_read(
+    engine: Engine, folder: Path, looks: int, scorer: str
+) -> None:
+    prompt, chosen = prompt_of(16), settings(folder, **{"prefill.scorer": scorer})
+    asked = 0
+
+    def cancelled() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > looks
+
+    tokens, finished, _ = run(engine, prompt, chosen, cancelled)
+    assert finished.reason == "cancelled"
+    assert asked == looks + 1
+    ledger = engine.ledger
+    if not tokens:
+        assert ledger.tokens in ([], prompt[:-1])
+        assert ledger.skipped == 0 or ledger.tokens
+    off = settings(**{"prefill.mode": "off"})
+    got = run(engine, prompt, off)[0]
+    fresh = Engine()
+    fresh.use(engine.loaded)
+    assert got == run(fresh, prompt, off)[0]
+
+
+@pytest.mark.parametrize("keep", [0, 101, -5, "all"])
+def test_a_share_that_cannot_be_is_refused(keep: object) -> None:
+    with pytest.raises(SettingError, match="keep_pct"):
+        settings(**{"prefill.keep_pct": keep})
+
+
+def test_a_draft_model_that_cannot_score_is_refused_before_anything_is_read(
+    engine: Engine, tmp_path: Path, folder: Path
+) -> None:
+    prompt = prompt_of(17)
+    with pytest.raises(DraftModelError, match="none was chosen"):
+        run(engine, prompt, settings(**{"prefill.scorer": "draft-model"}))
+    stranger = tmp_path / "stranger"
+    write_toy_model(stranger, max_position_embeddings=CONTEXT_TOKENS)
+    told = (stranger / "tokenizer.json").read_text().replace("<|system|>", "<|other|>")
+    (stranger / "tokenizer.json").write_text(told)
+    with pytest.raises(DraftModelError, match="different tokenizers"):
+        run(engine, prompt, settings(stranger, **{"prefill.scorer": "draft-model"}))
+    assert run(engine, prompt, settings())[1].effective.reading == "sparse"
+
+
+def test_a_document_longer_than_the_context_is_refused_also_if_little_is_kept(engine: Engine) -> None:
+    with pytest.raises(PromptTooLongError, match="more than"):
+        run(engine, prompt_of(18, CONTEXT_TOKENS + 100), settings(**{"prefill.keep_pct": 1}))
+
+
+def test_auto_takes_the_draft_model_only_if_it_is_loaded_and_small(engine: Engine, folder: Path) -> None:
+    auto = {"prefill.scorer": "auto"}
+    _, finished, _ = run(engine, prompt_of(19), settings(folder, **auto))
+    assert finished.effective.scorer == "early-layers"
+    engine.forget()
+    run(engine, prompt_of(20, 600), settings(folder, **{"drafting.drafter": "draft-model"}))
+    _, finished, _ = run(engine, prompt_of(19), settings(folder, **auto))
+    assert finished.effective.scorer == "early-layers"  # loaded, and as large as the target
+    assert engine.proposer is not None
+    small = engine.proposer.loaded
+    from msgspec.structs import replace
+
+    small.info = replace(small.info, parameters=small.info.parameters // 10)
+    engine.forget()
+    _, finished, _ = run(engine, prompt_of(19), settings(folder, **auto))
+    assert finished.effective.scorer == "draft-model"
