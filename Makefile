@@ -11,7 +11,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-core test-window test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: bench-prefill bench-quality attack models-table starter-verdict
+.PHONY: bench-prefill bench-quality attack models-table settings-doc starter-verdict
 .PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
@@ -60,6 +60,9 @@ attack: setup ## Attack it: kills, damaged files, hostile documents and more (an
 models-table: setup ## Try every model type on tiny models and write docs/models.md (half an hour; OUT=dir)
 	@$(BIN)/python -m tests.attack architectures --out $(OUT)/attack
 	@$(BIN)/python -m tests.attack.models_table $(OUT)/attack/architectures.jsonl
+
+settings-doc: setup ## Write docs/settings.md from the declarations
+	@$(BIN)/python -m core.cli settings --markdown > docs/settings.md
 
 starter-verdict: setup ## Try the starter model out anew and write the verdict that ships
 	@$(BIN)/python -m tests.attack.support.starter_verdict

@@ -111,7 +111,7 @@ async def run_alone(window: MainWindow, tokens: int, number: int = 0) -> Run:
 
 async def run_in_window(window: MainWindow, tokens: int) -> Run:
     """The question typed into a new chat of the window."""
-    window.desk.new_chat()
+    window.controller.new_chat()
     await Deadline(TIMEOUT_S).until_ready(window)
     window.views.inspector.set_settings(bench_settings(tokens))
     # Told, not looked for: looking every few milliseconds would be the greater part of what is measured.
@@ -121,13 +121,13 @@ async def run_in_window(window: MainWindow, tokens: int) -> Run:
         if not ended.done():
             ended.set_result(turn_id)
 
-    told = window.desk.answer_finished.connect(hear)
+    told = window.controller.answer_finished.connect(hear)
     try:
         begun_s = time.process_time()
         ask(window, QUESTION)
         answer = answer_of(window, await asyncio.wait_for(ended, TIMEOUT_S))
     finally:
-        window.desk.answer_finished.disconnect(told)
+        window.controller.answer_finished.disconnect(told)
     if answer is None or answer.finished is None:
         raise ScenarioFailed("The answer did not end in order.")
     stats = answer.finished.stats

@@ -17,7 +17,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from app.session.turn.intents import SpawnFailed
 from core.errors import WorkerError
 from core.events import Command
-from core.worker.client import Heard, WorkerClient
+from core.events.heard import Heard
+from core.worker.client import WorkerClient
 
 # A worker that is replaced because it hangs will not answer a polite request.
 _REPLACE_TIMEOUT_S = 1.0

@@ -52,9 +52,11 @@ class Host(QObject):
         if sys.platform != "darwin":
             # There the bundle's own icon is drawn, at every size and in the Dock.
             window.setWindowIcon(QIcon(str(APP_ICON)))
-        window.desk.link_changed.connect(self._follow)
+        window.controller.link_changed.connect(self._follow)
         window.menu_actions.bind({"about": self.show_about})
-        self.updates = UpdateCheck(window.app_settings, window.desk.home.preferences, self, address=releases)
+        self.updates = UpdateCheck(
+            window.app_settings, window.controller.home.preferences, self, address=releases
+        )
         self.updates.found.connect(self._offer_update)
         window.app_settings.hold(self._held)
         self.updates.look_if_due()

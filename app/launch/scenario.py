@@ -37,9 +37,9 @@ class Deadline:
     async def until(self, window: MainWindow, condition: Callable[[], bool], failure: str) -> None:
         """Wait for `condition`. Raises `ScenarioFailed` if time is up or the worker is gone."""
         while not condition():
-            if window.desk.link.phase in (Phase.DEAD, Phase.NO_MODEL, Phase.CLOSED):
+            if window.controller.link.phase in (Phase.DEAD, Phase.NO_MODEL, Phase.CLOSED):
                 trouble = window.views.banner.trouble
-                said = f"{trouble.title} {trouble.text}" if trouble else window.desk.link.phase.value
+                said = f"{trouble.title} {trouble.text}" if trouble else window.controller.link.phase.value
                 raise ScenarioFailed(f"{strings.WORKER_FAILED}: {said}")
             if time.monotonic() > self._end_s:
                 raise ScenarioFailed(failure)
@@ -48,7 +48,7 @@ class Deadline:
     async def until_ready(self, window: MainWindow) -> None:
         """Wait for the model, or for the answer that is under way."""
         failure = strings.no_model_in_time(self.allowed_s)
-        await self.until(window, lambda: window.desk.link.phase is Phase.READY, failure)
+        await self.until(window, lambda: window.controller.link.phase is Phase.READY, failure)
 
 
 def ask(window: MainWindow, question: str) -> str:
@@ -58,7 +58,7 @@ def ask(window: MainWindow, question: str) -> str:
     for kind in (QEvent.Type.KeyPress, QEvent.Type.KeyRelease):
         key = QKeyEvent(kind, Qt.Key.Key_Return, Qt.KeyboardModifier.NoModifier, "\r")
         QApplication.sendEvent(edit, key)
-    turns = window.desk.chats.open.turns
+    turns = window.controller.chats.open.turns
     if not turns or turns[-1].answer.over or turns[-1].user.content != question.strip():
         raise ScenarioFailed(f"{strings.WORKER_FAILED}: {window.views.composer.blocked_reason}")
     return turns[-1].id
@@ -66,7 +66,7 @@ def ask(window: MainWindow, question: str) -> str:
 
 def answer_of(window: MainWindow, turn_id: str) -> Answer | None:
     """The answer as recorded so far; None if the turn was taken back."""
-    chat = window.desk.chats.open
+    chat = window.controller.chats.open
     return chat.turn(turn_id).answer if chat.has(turn_id) else None
 
 

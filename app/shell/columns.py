@@ -17,7 +17,7 @@ from app.theme.theme import Theme
 
 SIDEBAR_PX = 240
 INSPECTOR_PX = 304
-# UI.md: below these widths of the window the panel does not stand beside the content.
+# By the visual design, below these widths of the window the panel does not stand beside the content.
 INSPECTOR_BESIDE_FROM_PX = 1180
 SIDEBAR_BESIDE_FROM_PX = 1060
 

@@ -8,8 +8,8 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.chat.transcript.finder import Finder
-from app.controllers.desk import Desk
 from app.controllers.views import Views
+from app.controllers.window import WindowController
 from app.panels.document.finder import DocumentFinder
 from app.session.chats.reading import documents
 from app.session.turn.link_state import Link, Phase
@@ -19,36 +19,36 @@ from app.shell.menus.facts import Facts
 
 
 class Commands(QObject):
-    """Reaches everything through the desk, the views and the columns of the one window."""
+    """Reaches everything through the controller, the views and the columns of the one window."""
 
     facts_changed = Signal()  # `facts()` may be others
 
-    def __init__(self, desk: Desk, views: Views, columns: Columns, parent: QWidget) -> None:
+    def __init__(self, controller: WindowController, views: Views, columns: Columns, parent: QWidget) -> None:
         super().__init__(parent)
-        self._desk = desk
+        self._desk = controller
         self._views = views
         self._columns = columns
-        self._phase = desk.link.phase
-        for told in (desk.chat_changed, desk.answer_finished, columns.arranged):
+        self._phase = controller.link.phase
+        for told in (controller.chat_changed, controller.answer_finished, columns.arranged):
             told.connect(self.facts_changed)
-        desk.link_changed.connect(self._follow)
+        controller.link_changed.connect(self._follow)
         views.side.tab_changed.connect(self.facts_changed)
-        desk.document_requested.connect(self.show_document)
+        controller.document_requested.connect(self.show_document)
 
     def slots(self) -> dict[str, Callable[[], object]]:
         """What is bound to the declared actions."""
-        desk, views = self._desk, self._views
+        controller, views = self._desk, self._views
         edit = views.composer.edit
         return {
-            "new_chat": desk.new_chat,
+            "new_chat": controller.new_chat,
             "attach": views.composer.choose_files,
             "rename": self._rename,
             "pin": self._pin,
-            "delete": lambda: desk.listing.delete(desk.chats.open.id),
-            "undo_delete": desk.listing.undo,
-            "export_markdown": lambda: desk.transfer.export(desk.chats.open.id, "markdown"),
-            "export_json": lambda: desk.transfer.export(desk.chats.open.id, "json"),
-            "import": desk.transfer.import_files,
+            "delete": lambda: controller.listing.delete(controller.chats.open.id),
+            "undo_delete": controller.listing.undo,
+            "export_markdown": lambda: controller.transfer.export(controller.chats.open.id, "markdown"),
+            "export_json": lambda: controller.transfer.export(controller.chats.open.id, "json"),
+            "import": controller.transfer.import_files,
             **focused.slots(),
             "paste_raw": edit.paste_raw,
             "search": self._search,
@@ -61,28 +61,28 @@ class Commands(QObject):
             "next_passage": lambda: self._jump(1),
             "previous_passage": lambda: self._jump(-1),
             "tint": views.header.cycle_tint,
-            "race": desk.racing.toggle,
-            "stop": desk.stop,
-            "regenerate": desk.regenerate,
-            "edit_last": desk.edit,
-            "restart": desk.restart,
+            "race": controller.racing.toggle,
+            "stop": controller.stop,
+            "regenerate": controller.regenerate,
+            "edit_last": controller.edit,
+            "restart": controller.restart,
         }
 
     def facts(self) -> Facts:
         """As they stand."""
-        desk, plan = self._desk, self._columns.arrangement
+        controller, plan = self._desk, self._columns.arrangement
         on = {
             "sidebar": plan.sidebar_px > 0,
             "inspector": plan.inspector_px > 0,
             "document": self._document_is_shown(plan),
         }
         return Facts(
-            ready=desk.link.phase is Phase.READY,
-            busy=desk.link.busy,
-            busy_here=desk.answers_here,
-            asked=bool(desk.chats.open.turns),
-            deleted=bool(desk.chats.deleted()),
-            document=bool(documents(desk.chats.open)),
+            ready=controller.link.phase is Phase.READY,
+            busy=controller.link.busy,
+            busy_here=controller.answers_here,
+            asked=bool(controller.chats.open.turns),
+            deleted=bool(controller.chats.deleted()),
+            document=bool(documents(controller.chats.open)),
             checked=frozenset(action_id for action_id, is_on in on.items() if is_on),
         )
 

@@ -1,6 +1,6 @@
 """MainWindow: the chat window. Lays the parts out, owns the link to the worker, the actions and their menus.
 
-What happens in it is the desk's business, what stands where is the columns', what an action does is
+What happens in it is the controller's business, what stands where is the columns', what an action does is
 the commands'. The worker is started by `start()`, once the loop runs. Closing hides the window at
 once, stops the worker, and then closes for real; `shut_down()` waits for that. What opens in a window
 of its own is imported then.
@@ -23,10 +23,10 @@ from app.chat.first_page.first_page import FirstPage
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
 from app.controllers.app_settings import AppSettings
-from app.controllers.desk import Desk
-from app.controllers.lab_room import LabRoom
+from app.controllers.lab import LabController
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
+from app.controllers.window import WindowController
 from app.controls.text_label import TextLabel
 from app.gauges.strip import InstrumentStrip
 from app.panels.chats.sidebar import Sidebar
@@ -83,19 +83,21 @@ class MainWindow(QMainWindow):
         self.columns = Columns(theme, self.views.sidebar, self._content, self.views.side, self)
         self.setCentralWidget(self.columns)
         self.worker = WorkerLink(self._hear, command, silence_s=silence_s, begun=begun)
-        self.desk = Desk(self.views, model, self.worker.send, self.worker.restart, home, self)
-        self.commands = Commands(self.desk, self.views, self.columns, self)
+        self.controller = WindowController(
+            self.views, model, self.worker.send, self.worker.restart, home, self
+        )
+        self.commands = Commands(self.controller, self.views, self.columns, self)
         self.menu_actions = Actions(self)
         self.windows = SideWindows(self.menu_actions, self)
-        self.app_settings = AppSettings(theme, self.views, self.desk.home.preferences, self)
-        self.windows.add("settings", lambda: self.app_settings.make_window(self.desk.chat_settings))
-        home_folder = self.desk.home.folder
+        self.app_settings = AppSettings(theme, self.views, self.controller.home.preferences, self)
+        self.windows.add("settings", lambda: self.app_settings.make_window(self.controller.chat_settings))
+        home_folder = self.controller.home.folder
         lab_folder = home_folder / "lab" if home_folder else None
-        self.lab = LabRoom(
+        self.lab = LabController(
             theme,
             lambda: self.views.inspector.settings,
-            self.desk.models,
-            self.desk.stand_still,
+            self.controller.models,
+            self.controller.stand_still,
             lab_folder,
             self,
         )
@@ -132,7 +134,7 @@ class MainWindow(QMainWindow):
             self.hide()
             self.windows.close_all()
             self.app_settings.stop()
-            self.desk.take(Close())
+            self.controller.take(Close())
             self._closing = asyncio.ensure_future(self._close_down())
 
     def focusNextPrevChild(self, forward: bool) -> bool:
@@ -143,13 +145,13 @@ class MainWindow(QMainWindow):
     async def _close_down(self) -> None:
         await self.worker.close()
         await self.lab.close()
-        if not self.desk.home.close():
+        if not self.controller.home.close():
             _LOG.error("%s", strings.LOST_AT_THE_END)
         self._closed.set()
         self.close()
 
     def _hear(self, given: object) -> None:
-        self.desk.take(given)  # type: ignore[arg-type]
+        self.controller.take(given)  # type: ignore[arg-type]
 
     def _make_views(self) -> Views:
         theme = self._theme
@@ -210,12 +212,12 @@ class MainWindow(QMainWindow):
     def _make_models(self) -> QWidget:
         from app.windows.models.window import ModelsWindow
 
-        return ModelsWindow(self._theme, self.desk.models)
+        return ModelsWindow(self._theme, self.controller.models)
 
     def _make_tables(self) -> QWidget:
         from app.windows.tables.window import TablesWindow
 
-        return self.desk.tables.open(TablesWindow(self._theme))
+        return self.controller.tables.open(TablesWindow(self._theme))
 
     def _close_front(self) -> None:
         if not self.windows.close_active():
@@ -228,7 +230,7 @@ class MainWindow(QMainWindow):
 
     def _restore(self) -> None:
         """As it was left, on the screens that there are now."""
-        preferences = self.desk.home.preferences.now
+        preferences = self.controller.home.preferences.now
         place = preferences.window
         self.resize(START_SIZE)
         if place is None:
@@ -242,7 +244,7 @@ class MainWindow(QMainWindow):
             self.setWindowState(self.windowState() | Qt.WindowState.WindowMaximized)
 
     def _remember(self) -> None:
-        self.desk.leave()
+        self.controller.leave()
         box, wants = self.normalGeometry(), self.columns.wants
         place = WindowPlace(
             box.x(),
@@ -253,7 +255,7 @@ class MainWindow(QMainWindow):
             wants.sidebar,
             wants.inspector,
         )
-        self.desk.home.preferences.change(window=place)
+        self.controller.home.preferences.change(window=place)
 
     def _wire(self) -> None:
         views = self.views
@@ -264,20 +266,20 @@ class MainWindow(QMainWindow):
         views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
         views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
-        self.app_settings.failed.connect(self.desk.show_error)
-        self.desk.link_changed.connect(self.lab.follow)
-        self.desk.racing.shown_changed.connect(self._show_race)
+        self.app_settings.failed.connect(self.controller.show_error)
+        self.controller.link_changed.connect(self.lab.follow)
+        self.controller.racing.shown_changed.connect(self._show_race)
         self.columns.arranged.connect(self._show_arrangement)
 
     def _remedy(self, name: str) -> None:
         trouble = self.views.banner.trouble
         if name == "tables":
-            self.desk.trouble.withdraw(trouble)
+            self.controller.trouble.withdraw(trouble)
             self.windows.show("tables")
         elif name == "download" and trouble:
-            self.desk.trouble.withdraw(trouble)
+            self.controller.trouble.withdraw(trouble)
             self.windows.show("models")  # progress, pause and cancel are there
-            self.desk.models.fetch(trouble.model)
+            self.controller.models.fetch(trouble.model)
 
     def _show_arrangement(self, plan: Arrangement) -> None:
         self.views.header.set_inspector_shown(plan.inspector_px > 0)

@@ -13,8 +13,8 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from app.session.chats.archive import Hit, Summary
 from app.session.chats.conversation import Answer, Conversation, Turn
-from app.session.chats.shelf import Hit, Summary
 from app.store import packing, schema, search
 from app.store.checksum import ChecksumError, Value, checksum
 from app.store.recovery.chat_count import ChatCount

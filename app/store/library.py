@@ -22,8 +22,8 @@ from typing import IO, Literal
 
 from msgspec import Struct
 
+from app.session.chats.archive import Hit, MemoryShelf, Summary
 from app.session.chats.conversation import Conversation
-from app.session.chats.shelf import Hit, MemoryShelf, Summary
 from app.store import strings
 from app.store.chat_store import ChatStore
 from app.store.recovery.backup_keeper import BackupKeeper

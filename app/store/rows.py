@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.session.chats.archive import Summary
 from app.session.chats.conversation import NOTHING_WRITTEN, Answer, Conversation, Turn
-from app.session.chats.shelf import Summary
 from app.store import packing, schema
 from app.store.checksum import ChecksumError, Value, check, checksum
 from core.events import Token

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from app.session.chats.shelf import Hit, passage_of
+from app.session.chats.archive import Hit, passage_of
 from app.store.schema import words_table
 
 # A person looks at a screenful; more than this says nothing more.

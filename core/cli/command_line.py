@@ -79,6 +79,7 @@ def parser() -> argparse.ArgumentParser:
         add_command(commands, "doctor", "what is installed, what is fast, what is not and why")
     )
     completion.add_arguments(
-        add_command(commands, "completion", "a script that completes commands, flags and values in a shell")
+        add_command(commands, "completion", "a script that completes commands, flags and values in a shell"),
+        root,
     )
     return root

@@ -50,16 +50,14 @@ complete -c draftlight -f
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which shell."""
+def add_arguments(parser: argparse.ArgumentParser, root: argparse.ArgumentParser) -> None:
+    """Which shell. `root` has every command."""
     parser.add_argument("shell", choices=_SHELLS)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, root=root)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from core.cli.command_line import parser  # it registers this command
-
-    parsers = dict(walk(parser()))
+    parsers = dict(walk(options.root))
     if options.shell == "zsh":
         print("autoload -Uz compinit bashcompinit && compinit && bashcompinit")
     print(_fish(parsers) if options.shell == "fish" else _bash(parsers), end="")

@@ -1,4 +1,7 @@
-"""`draftlight settings`: every setting that `--set` takes, what it allows, and its default."""
+"""`draftlight settings`: every setting that `--set` takes, what it allows, and its default.
+
+`docs/settings.md` is what `--markdown` prints.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,39 @@ from core.settings import declared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes nothing."""
+    """In which form."""
+    parser.add_argument("--markdown", action="store_true", help="as docs/settings.md has them")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print them."""
+    if options.markdown:
+        print(document(), end="")
+        return 0
     for setting in declared():
         print(f"{setting.key}  ({setting.allowed}; default {_shown(setting.default)})")
         print(f"    {setting.title}: {setting.help}")
     return 0
+
+
+def document() -> str:
+    """All of them as Markdown, a table a group."""
+    lines = [
+        "# Settings",
+        "",
+        "Made by `make settings-doc` from the declarations in `core/settings`: what `--set` takes, what",
+        "stands beside a chat, and what a group in `config.toml` may hold.",
+    ]
+    group = ""
+    for setting in declared():
+        if (name := setting.key.partition(".")[0]) != group:
+            group = name
+            lines += ["", f"## {group}", "", "| key | allowed | default | |", "|---|---|---|---|"]
+        about = f"**{setting.title}.** {setting.help}".replace("|", "\\|")
+        allowed = str(setting.allowed).replace("|", "\\|")
+        lines.append(f"| `{setting.key}` | {allowed} | {_shown(setting.default)} | {about} |")
+    return "\n".join(lines) + "\n"
 
 
 def _shown(default: object) -> str:

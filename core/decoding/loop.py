@@ -42,8 +42,8 @@ from core.drafting.draft import EMPTY, Draft, sanitise
 from core.drafting.drafter import Drafter, RejectedRow
 from core.drafting.gate import Gate
 from core.errors import BrokenLogitsError
-from core.kv.block import Block
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
+from core.kv.verify_block import VerifyBlock
 from core.models.rope import Rotation, rotations
 
 # Look-ups in a row that found nothing before the loop runs ahead.
@@ -86,7 +86,7 @@ class DecodeLoop:
     def __init__(
         self,
         model: nn.Module,
-        ledger: Ledger,
+        ledger: CachedSequence,
         pending: int,
         drafter: Drafter,
         sampler: Sampler,
@@ -180,7 +180,7 @@ class DecodeLoop:
         ledger, pending = self._ledger, self._pending
         lead = len(pending)
         self._width = lead + len(draft)
-        block = Block(ledger.cache)
+        block = VerifyBlock(ledger.cache)
         choices, close = self._choices(mx.array([*pending, *draft.tokens]), draft)
         found = walk(draft, choices, self._stops, close)
         if self._recycles:

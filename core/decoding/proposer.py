@@ -12,16 +12,16 @@ from typing import Any
 
 import mlx.core as mx
 
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 
 
 class ModelProposer:
-    """`loaded` must keep every position in its cache (`Ledger.keeps_all`)."""
+    """`loaded` must keep every position in its cache (`CachedSequence.keeps_all`)."""
 
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
-        self.ledger = Ledger(loaded.new_cache)
+        self.ledger = CachedSequence(loaded.new_cache)
 
     def propose(self, context: Sequence[int], count: int) -> tuple[list[int], list[float]]:
         """`count` greedy ids after `context` and their probabilities; one evaluation for all."""

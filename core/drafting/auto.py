@@ -89,7 +89,7 @@ class AutoDrafter:
             return EMPTY
         evidence = self._evidence
         self._grown = grow(
-            evidence.spot(),
+            evidence.position(),
             evidence.here(),
             evidence.after,
             evidence.guesses,

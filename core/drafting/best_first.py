@@ -44,7 +44,7 @@ class Grown(Generic[G]):
 
 
 def grow(
-    spot: S,
+    position: S,
     guesses: list[G],
     after: Callable[[S, int], S],
     look: Callable[[S], list[G]],
@@ -53,9 +53,9 @@ def grow(
     least: float,
     alternatives: int | None,
 ) -> Grown[G]:
-    """A draft of at most `most` nodes from `spot`, where `guesses` are the likeliest first.
+    """A draft of at most `most` nodes from `position`, where `guesses` are the likeliest first.
 
-    `after` gives the spot behind a token, `look` the guesses there, likeliest first. No node is less
+    `after` gives the position behind a token, `look` the guesses there, likeliest first. No node is less
     likely than `least` to be reached; `alternatives` bounds the guesses at one place (None: all).
     """
     grown: Grown[G] = Grown()
@@ -64,7 +64,7 @@ def grow(
     tokens: list[int] = []
     parents: list[int] = []
     confidence: list[float] = []
-    # (−probability of being reached, running number, parent, the guess, the parent's spot)
+    # (−probability of being reached, running number, parent, the guess, the parent's position)
     waiting: list[tuple[float, int, int, G, S]] = []
     node, reached, number = -1, 1.0, 0
     while True:
@@ -73,7 +73,7 @@ def grow(
             if likely < least:
                 break
             number += 1
-            heappush(waiting, (-likely, number, node, guess, spot))
+            heappush(waiting, (-likely, number, node, guess, position))
         if not waiting:
             break
         negative, _, parent, guess, before = heappop(waiting)
@@ -81,10 +81,10 @@ def grow(
         tokens.append(guess.token)
         parents.append(parent)
         confidence.append(guess.probability)
-        spot = after(before, guess.token)
+        position = after(before, guess.token)
         grown.nodes[parent, guess.token] = node
         if len(tokens) == most:
             break
-        guesses = grown.looked[node] = look(spot)
+        guesses = grown.looked[node] = look(position)
     grown.draft = Draft(tuple(tokens), tuple(parents), tuple(confidence))
     return grown

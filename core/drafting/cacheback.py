@@ -1,4 +1,4 @@
-"""cacheback: what recently followed, grown into a tree (Ma, Gim, Zhong: Cacheback, seed 003).
+"""cacheback: what recently followed, grown into a tree (Ma, Gim and Zhong: Cacheback).
 
 A dynamic `LruTable`, filled from the prompt and then from each step's tokens by a sliding window
 of LL + FL tokens, and an optional `FrozenTable`. What grows of them is `cacheback.tree`:

@@ -1,4 +1,5 @@
-"""draft-model: a smaller model of the same tokenizer family guesses a chain (seed 001's comparison).
+"""draft-model: a smaller model of the same tokenizer family guesses a chain (the ngram-mod article's
+comparison).
 
 The guessing itself is a `Proposer`'s, which owns the model; here is only the drafter's side: it
 keeps the context, asks for a chain, and ends it at the first guess below `stop_below`.

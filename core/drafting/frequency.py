@@ -1,4 +1,4 @@
-"""frequency: the most frequent continuation of the last tokens, longest context first (seed 004).
+"""frequency: the most frequent continuation of the last tokens, longest context first (akunu's drafter).
 
 Counts every run of 2 … order_max tokens inside a window of the latest 512. To guess, the last
 order_max − 1 tokens are looked up, then one fewer, down to one; the most frequent follower is

@@ -1,7 +1,7 @@
 """Gate: whether to draft at all, now. A pure state machine: steps in, a decision out.
 
 Before the first step it scores the prompt: the share of its three-token runs that repeat an
-earlier one (the score the seeds take from mlx-serve, seed 001). Below the threshold an answer
+earlier one (mlx-serve's score, which the ngram-mod article takes over). Below the threshold an answer
 starts without drafts. From then on only the running yield counts: tokens written per unit of
 time, the time of a plain step being one. While it is below one, drafting loses, and the gate
 rests for some tokens, then looks again for a few steps; rests double while looking is in vain.

@@ -1,6 +1,6 @@
-"""ngram-mod: drafts by chained look-ups in the family's shared `NgramTable` (seed 001).
+"""ngram-mod: drafts by chained look-ups in the family's shared `NgramTable` (the ngram-mod article).
 
-Owns how well one request's drafts did. The table is the memory, `Scribe` writes it; this is the
+Owns how well one request's drafts did. The table is the memory, `TableWriter` writes it; this is the
 strategy: a look-up feeds its own guess back into the window, up to k times.
 
 Deviation: low acceptance (below a half, three drafts in a row) wipes the table in the seed. Others
@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from core.drafting.draft import EMPTY, Draft
 from core.drafting.drafter import RejectedRow
 from core.drafting.tables.ngram_table import NgramTable
-from core.drafting.tables.scribe import Scribe
+from core.drafting.tables.table_writer import TableWriter
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import NgramMod
 
@@ -38,7 +38,7 @@ class NgramModDrafter:
     def __init__(self, settings: NgramMod, table: NgramTable) -> None:
         self._settings = settings
         self._table = table
-        self._scribe = Scribe(table)
+        self._scribe = TableWriter(table)
         # What is drafted from: the shared table, or an empty one of this request's own.
         self._reader = self._scribe
         self._seen: int = 0
@@ -48,7 +48,7 @@ class NgramModDrafter:
         self._doubted: bool = False
 
     def begin(self, prompt: Sequence[int]) -> None:
-        self._reader = self._scribe = Scribe(self._table)
+        self._reader = self._scribe = TableWriter(self._table)
         self._scribe.read(prompt)
         self._seen = len(prompt)
         self._poor = self._doublings = self._resume_at = 0
@@ -121,5 +121,5 @@ class NgramModDrafter:
     def _start_afresh(self) -> None:
         """Ask an empty table from here on, behind the same last tokens."""
         table = self._table
-        self._reader = Scribe(NgramTable(table.n, table.slots))
+        self._reader = TableWriter(NgramTable(table.n, table.slots))
         self._reader.hear(self._scribe.window)

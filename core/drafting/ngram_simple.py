@@ -1,7 +1,7 @@
 """ngram-simple: prompt lookup with an incremental index.
 
 Looks for the most recent earlier occurrence of the last n tokens, for n from n_max down to
-n_min, and proposes the up to k tokens that followed it (Saxena's prompt lookup, seed 000).
+n_min, and proposes the up to k tokens that followed it (Saxena's prompt lookup).
 
 Deviation from the seed: it scans the history right to left at every step, O(history · n) a
 token. Here every n-gram's latest end position is kept in one dict per n, keyed by the packed

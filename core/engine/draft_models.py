@@ -9,7 +9,7 @@ from __future__ import annotations
 from core.decoding.proposer import ModelProposer
 from core.errors import DraftModelError
 from core.events import ModelInfo
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel, load
 from core.prefill.reading import ScoringDraft
 
@@ -59,7 +59,7 @@ class DraftModels:
         if not required and (self._held is None or self._held[0] != reference):
             return None
         draft = self._of_family(reference)
-        ledger = self.proposer.ledger if drafts and self.proposer else Ledger(draft.new_cache)
+        ledger = self.proposer.ledger if drafts and self.proposer else CachedSequence(draft.new_cache)
         return ScoringDraft(draft, ledger)
 
     def forget(self) -> None:

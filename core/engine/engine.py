@@ -24,12 +24,12 @@ from core.decoding.proposer import ModelProposer
 from core.drafting.evidence.calibration import Calibration
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.drafting.tables.ngram_table import NgramTables
-from core.engine.answer import Answer, Plan
-from core.engine.resident import Resident
+from core.engine.generation import Generation, Plan
+from core.engine.model_session import ModelSession
 from core.errors import EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
 from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.events.text import well_formed
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel, Progress, load
 from core.models.prompt import check_begun, offsets, render
 from core.models.runtime import memory
@@ -37,10 +37,10 @@ from core.models.runtime.blas_threads import BlasThreads
 from core.models.runtime.memory import is_exhausted
 from core.models.runtime.runtime import check_prepared
 from core.models.size import check_fits, count_tokens
+from core.prefill.deferred import read_rest
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import why_whole
-from core.prefill.reading import Means, ScoringDraft, Text
-from core.prefill.rest import read_rest
+from core.prefill.reading import ReadingInputs, ScoringDraft, Text
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings, assign
 from core.settings.declaration import check
@@ -70,7 +70,7 @@ class Engine:
     ) -> None:
         check_prepared()
         self._threads = threads or BlasThreads("held still")
-        self._resident: Resident | None = None
+        self._resident: ModelSession | None = None
         self._memory = memory or TableMemory()
         self._rehearsal = IdleRehearsal(say)
         self._clock = clock
@@ -83,7 +83,7 @@ class Engine:
         return self._resident is not None
 
     @property
-    def _here(self) -> Resident:
+    def _here(self) -> ModelSession:
         if self._resident is None:
             raise NoModelError("No model is loaded.", "Load one first.")
         return self._resident
@@ -94,7 +94,7 @@ class Engine:
         return self._here.model
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> CachedSequence:
         """The conversation's cache and the tokens it holds. Raises `NoModelError`."""
         return self._here.shelf.current
 
@@ -128,7 +128,7 @@ class Engine:
     def use(self, loaded: LoadedModel) -> None:
         """Take a model that is already in memory."""
         self.unload()
-        self._resident = Resident(loaded)
+        self._resident = ModelSession(loaded)
         info = loaded.info
         self._memory.open(info.family, info.family_name, info.vocabulary, info.name)
 
@@ -287,14 +287,14 @@ class Engine:
         try:
             plan = self._plan(len(prompt), settings, apart)
             whole = bool(why_whole(settings.prefill, text.asked))
-            ledger = Ledger(here.model.new_cache) if apart else here.shelf.take(text.ids, whole=whole)
+            ledger = CachedSequence(here.model.new_cache) if apart else here.shelf.take(text.ids, whole=whole)
             plan = self._without_reuse(plan, ledger, text)
-            means = Means(
+            means = ReadingInputs(
                 here.measured.why_no_gaps, lambda required: self._scoring(required, plan), self._clock
             )
             if apart:
                 here.drafts.forget()
-            answer = Answer(
+            answer = Generation(
                 here.model,
                 ledger,
                 text,
@@ -356,7 +356,7 @@ class Engine:
         cost = measured.cost(prompt_tokens) if spec.planned(settings) else None
         return Plan(settings, spec, drafter, exact, cost, proposer, tuple(changes))
 
-    def _without_reuse(self, plan: Plan, ledger: Ledger, text: Text) -> Plan:
+    def _without_reuse(self, plan: Plan, ledger: CachedSequence, text: Text) -> Plan:
         """Start cold where going on with `ledger` might not give what a cold start gives."""
         reach_tokens = len(text.ids) + plan.settings.sampling.max_tokens
         shared = ledger.shared(text.ids)

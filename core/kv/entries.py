@@ -11,7 +11,7 @@
   (`keep`): mlx-lm's mask for several tokens differs there from what single tokens see.
 
 `offset` is the position of the next token in all of them; where a prompt was read with gaps
-that is more than the columns they hold (`Positioned`; a window's own is raised, see `Ledger`).
+that is more than the columns they hold (`Positioned`; a window's own is raised, see `CachedSequence`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From messages to token ids, through the model's own chat template.
 
-Beside the ids stands the rendered text and which of its characters came from where, so that a
+OutOfBand the ids stands the rendered text and which of its characters came from where, so that a
 sparse reading knows template from document and the reading map finds its characters.
 """
 

@@ -3,7 +3,7 @@
 mx.fast.rope takes one offset for each element of the batch, so a row gets a position of its own
 by changing places with the batch for the length of one call. The call is always the model's own
 module's: frequencies, partial dimensions and dtypes stay its own, because every rotation that
-ports have computed by hand had a bug (FACTS). Used for trees and for prompts with gaps.
+ports have computed by hand had a bug. Used for trees and for prompts with gaps.
 
 Invariant: after a pass, also after an exception, the model holds the objects it held. Worker's
 main thread.

@@ -1,6 +1,6 @@
 """Whether a question asks for something that is spread over the whole text. Pure.
 
-Such questions fail at any share below all of it (seed 002, RULER: common words 96.6 → 11.8 %). A
+Such questions fail at any share below all of it (the SpecPrefill paper, RULER: common words 96.6 → 11.8 %). A
 false alarm costs time; a miss is what “Read everything” is for. Known by their words, in the
 languages below; a question in another one is taken to ask for a place.
 """

@@ -8,7 +8,7 @@ A chunk with gaps stands at its true positions by two hooks that are taken off a
 modules turn each row to its own position, and windows count positions, not columns. Attention
 over the whole past needs no mask of its own, since columns are in order of position; recurrent
 state simply advances on what is read. That a model goes by position and nothing else is for
-`core.prefill.trial` to find out. Worker's main thread.
+`core.prefill.gap_probe` to find out. Worker's main thread.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy as np
 from msgspec import Struct
 
 from core.errors import InternalError
+from core.kv.cached_sequence import CachedSequence
 from core.kv.entries import columns_of, kind_of, leaves, window_columns
-from core.kv.ledger import Ledger
 from core.kv.masks import masked
 from core.kv.positioned import window_mask
 from core.models.rope import Rotation, Steps, standing
@@ -41,7 +41,7 @@ class Progress(Struct, frozen=True):
 
 def read_prompt(
     model: Callable[..., Any],
-    ledger: Ledger,
+    ledger: CachedSequence,
     prompt: Sequence[int],
     *,
     chunk_tokens: int,
@@ -71,7 +71,7 @@ def read_prompt(
 
 def read_kept(
     model: Callable[..., Any],
-    ledger: Ledger,
+    ledger: CachedSequence,
     prompt: Sequence[int],
     kept: Positions,
     found: Sequence[Rotation],
@@ -107,12 +107,12 @@ def _chunks(kept: Positions, chunk_tokens: int) -> list[Positions]:
     return chunks
 
 
-def _masks(ledger: Ledger, chunk: Positions) -> list[tuple[Any, Callable[..., Any]]]:
+def _masks(ledger: CachedSequence, chunk: Positions) -> list[tuple[Any, Callable[..., Any]]]:
     """Masks by position for all entries that could have a window."""
     return [(e, _by_position(e, ledger, chunk)) for e in leaves(ledger.cache) if kind_of(e) != "recurrent"]
 
 
-def _by_position(entry: Any, ledger: Ledger, chunk: Positions) -> Callable[..., Any]:
+def _by_position(entry: Any, ledger: CachedSequence, chunk: Positions) -> Callable[..., Any]:
     own = entry.make_mask
 
     def make_mask(width: int, window_size: int | None = None, return_array: bool = False) -> Any:

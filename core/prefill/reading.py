@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.events import Change, PrefillPhase, PrefillProgress, ReadingMap, ScorerName
+from core.kv.cached_sequence import CachedSequence
 from core.kv.entries import largest_window
-from core.kv.ledger import Ledger
 from core.models.loader import LoadedModel
 from core.models.rope import rotations
 from core.models.runtime import memory
@@ -27,14 +27,14 @@ from core.prefill.layout import Layout
 from core.prefill.plan import Decision, decide, refused, why_whole
 from core.prefill.read import Progress, read_kept, read_prompt
 from core.prefill.reading_map import passages
-from core.prefill.scorers.carried import carried_tokens
 from core.prefill.scorers.draft_scorer import draft_scores
 from core.prefill.scorers.early_layers import ROWS, early_scores
 from core.prefill.scorers.lexical import lexical_scores
+from core.prefill.scorers.score_propagation import carried_tokens
 from core.prefill.select import LATEST, Selection, select
 from core.settings.prefill import Prefill
 
-# Above this ratio of parameters scoring eats what skipping saves (seed 002, r > 0.15).
+# Above this ratio of parameters scoring eats what skipping saves (the SpecPrefill paper, r > 0.15).
 _SMALL_ENOUGH = 0.15
 Scoring = Generator[int, None, np.ndarray[Any, Any]]
 
@@ -55,10 +55,10 @@ class ScoringDraft(Struct, frozen=True):
     """A draft model and the ledger it may read into."""
 
     loaded: LoadedModel
-    ledger: Ledger
+    ledger: CachedSequence
 
 
-class Means(Struct, frozen=True):
+class ReadingInputs(Struct, frozen=True):
     """What a reading may need of others.
 
     `why_no_gaps(tokens)`: why the target cannot read a prompt of that length with gaps.
@@ -90,7 +90,13 @@ class Reading:
     """`text` into `ledger`, which holds any context before `plan`, and all but the last id at the end."""
 
     def __init__(
-        self, request: str, loaded: LoadedModel, ledger: Ledger, text: Text, settings: Prefill, means: Means
+        self,
+        request: str,
+        loaded: LoadedModel,
+        ledger: CachedSequence,
+        text: Text,
+        settings: Prefill,
+        means: ReadingInputs,
     ) -> None:
         self._request = request
         self._loaded = loaded

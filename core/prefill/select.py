@@ -1,11 +1,11 @@
 """Select: which passages of a scored prompt are read. Pure.
 
-Passages of equal length; a passage's score is the mean of its tokens' (seed 002). Kept whatever
+Passages of equal length; a passage's score is the mean of its tokens' (the SpecPrefill paper). Kept whatever
 their score: the first passage, the last `TAIL_TOKENS` (a window's whole length if that is more),
 and every passage with a protected token. Of the others the best ⌈keep · M ÷ passage⌉; of a text that
 goes on and asks nothing `LATEST` of these places go to what was said last, whatever its score.
 
-What must be kept does not count as part of the share (DESIGN's rule; until issue 5 was measured to
+What must be kept does not count as part of the share (until it was measured to
 its end it did): a third of 20 % of 8,000 tokens would be spent before a score was looked at, and
 text that just goes on was predicted 1.15 times worse instead of 1.07 (notes/prefill.md).
 """

@@ -1,6 +1,6 @@
 """GreedyAnswers: many prompts answered at once, one small piece of work a call.
 
-Sixteen rows cost a forward about twice what one costs (FACTS.md), so a batch answers several
+Sixteen rows cost a forward about twice what one costs, so a batch answers several
 times faster than one prompt after the other. Rows come and go as answers end (mlx-lm's own
 continuous batching). A model whose cache cannot be batched answers one prompt at a time.
 

@@ -111,7 +111,8 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):
-    """Prompt lookup: the longest recent match of the last n tokens, copied onwards (seed 000)."""
+    """Prompt lookup: the longest recent match of the last n tokens, copied onwards (Saxena's prompt
+    lookup)."""
 
     n_max: Annotated[
         int,
@@ -148,7 +149,8 @@ class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NgramMod(Struct, frozen=True, forbid_unknown_fields=True):
-    """A table from the hash of the last n tokens to the next one, shared by all chats (seed 001)."""
+    """A table from the hash of the last n tokens to the next one, shared by all chats (the ngram-mod
+    article)."""
 
     n: Annotated[
         int,
@@ -231,7 +233,7 @@ class NgramMod(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Frequency(Struct, frozen=True, forbid_unknown_fields=True):
-    """The most frequent continuation of the last few tokens (seed 004)."""
+    """The most frequent continuation of the last few tokens (akunu's drafter)."""
 
     order_max: Annotated[
         int,
@@ -290,7 +292,7 @@ class Frequency(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
-    """What recently followed what, grown into a tree of guesses (seed 003)."""
+    """What recently followed what, grown into a tree of guesses (the Cacheback paper)."""
 
     mode: Annotated[
         CachebackMode,
@@ -395,7 +397,8 @@ class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DraftModel(Struct, frozen=True, forbid_unknown_fields=True):
-    """A second, smaller model of the same tokenizer family guesses a chain (seed 001's comparison)."""
+    """A second, smaller model of the same tokenizer family guesses a chain (the ngram-mod article's
+    comparison)."""
 
     model: Annotated[
         str,

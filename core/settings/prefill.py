@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 PrefillMode = Literal["auto", "on", "off"]
 ScorerChoice = Literal["auto", "draft-model", "early-layers", "lexical"]
 
-# The end of a text is read whatever is chosen of it (DESIGN).
+# The end of a text is read whatever is chosen of it.
 TAIL_TOKENS = 512
 
 

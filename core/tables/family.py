@@ -20,7 +20,7 @@ from core.tables import calibration_file
 from core.tables.calibration_file import decode_calibration, encode_calibration
 from core.tables.container import Refused
 from core.tables.folder import Found, TableFolder, TableKey
-from core.tables.life import Life
+from core.tables.metadata import TableMetadata
 from core.tables.table_file import MOST_BYTES, SavedTable, decode_table, encode_table
 
 State = NDArray[np.float64]
@@ -47,19 +47,19 @@ class Family:
         self.calibration = Calibration()
         self._saved_calibration: State = self.calibration.state()
         self._tables = tables
-        self._lives: dict[TableKey, Life] = {}
+        self._lives: dict[TableKey, TableMetadata] = {}
 
     # ---- looking in
 
-    def lives(self) -> tuple[Life, ...]:
+    def lives(self) -> tuple[TableMetadata, ...]:
         """Of every table in memory; drafters make new ones when they ask for them."""
         for table in self._tables.of_family(self.fingerprint):
             key = TableKey(self.fingerprint, table.n, table.slots)
             if key not in self._lives:
-                self._lives[key] = Life(table, time.time())
+                self._lives[key] = TableMetadata(table, time.time())
         return tuple(self._lives.values())
 
-    def life(self, key: TableKey) -> Life | None:
+    def life(self, key: TableKey) -> TableMetadata | None:
         """Of the table of that shape, if it is in memory."""
         self.lives()
         return self._lives.get(key)
@@ -112,7 +112,7 @@ class Family:
         header = saved.header
         table = self._tables.table(self.fingerprint, header.n, header.slots)
         table.restore(saved.entries, header.figures)
-        self._lives[TableKey(self.fingerprint, header.n, header.slots)] = Life(
+        self._lives[TableKey(self.fingerprint, header.n, header.slots)] = TableMetadata(
             table, time.time(), header, size_bytes
         )
 
@@ -149,11 +149,11 @@ class Family:
             pages.append(self._calibration_page(self.calibration.state()))
         return pages
 
-    def encoded(self, life: Life) -> bytes:
+    def encoded(self, life: TableMetadata) -> bytes:
         """One of its tables as the content of a file."""
         return self._table_page(life).content()
 
-    def _table_page(self, life: Life) -> Page:
+    def _table_page(self, life: TableMetadata) -> Page:
         mark, copy = life.mark(), life.table.copy()
         header = life.header(self.fingerprint, self.name, time.time())
         return Page(
@@ -182,7 +182,7 @@ class Family:
             raise Refused(f"belongs to another tokenizer family, {header.family_name}")
         return (state,)
 
-    def _key(self, life: Life) -> TableKey:
+    def _key(self, life: TableMetadata) -> TableKey:
         return TableKey(self.fingerprint, life.table.n, life.table.slots)
 
 

@@ -28,10 +28,10 @@ from core.drafting.tables.ngram_table import NgramTables
 from core.errors import TableError
 from core.events import TableInfo, TableMoment, TableStatus
 from core.settings import Settings
-from core.tables import exchange
+from core.tables import import_export
 from core.tables.family import Family, Page, read_table
 from core.tables.folder import TableFolder, TableKey
-from core.tables.life import saved_info
+from core.tables.metadata import saved_info
 from core.tables.prebuilt.built import erase_built
 from core.tables.table_file import SavedTable, decode_table, encode_table
 
@@ -247,7 +247,7 @@ class TableMemory:
                 raise TableError(" ".join(found.notes) or "There is no such table.", "List the tables first.")
             content, entries, name = encode_table(saved), saved.header.figures.used, saved.header.family_name
         within = self._folder.path if self._folder else None
-        written = exchange.export(content, path, within, replace=replace)
+        written = import_export.export(content, path, within, replace=replace)
         return Done(family, name, entries, 1, time.perf_counter() - started, str(written))
 
     def import_(self, path: Path) -> Done:
@@ -264,7 +264,7 @@ class TableMemory:
             known = self._families.get(table.header.family)
             return decode_table(content, vocabulary=known.vocabulary) if known else table
 
-        saved, content = exchange.read(path, decode)
+        saved, content = import_export.read(path, decode)
         header = saved.header
         known = self._families.get(header.family)
         with folder.writing(header.family):

@@ -17,11 +17,10 @@ import signal
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 
-from msgspec import Struct
-
 from core.errors import ProtocolError, WorkerError
-from core.events import Command, Event, Heartbeat, Shutdown, decode_event, encode
+from core.events import Command, Heartbeat, Shutdown, decode_event, encode
 from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG
+from core.events.heard import BadLine, Heard, WorkerExited, WorkerSilent
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 _LOG_LINES = 200
@@ -31,30 +30,6 @@ _WAITS_OF_A_SILENCE = 10
 # long after it was asked to end, it is killed all the same.
 _SAVING_HEARD_S = 5.0
 _SAVING_LIMIT_S = 30.0
-
-
-class WorkerExited(Struct, frozen=True):
-    """The process is gone. `signal_name` is set if a signal ended it; `log` is its last stderr lines."""
-
-    returncode: int
-    signal_name: str
-    log: tuple[str, ...]
-    expected: bool
-
-
-class WorkerSilent(Struct, frozen=True):
-    """Nothing, not even a heartbeat, was heard for `seconds`."""
-
-    seconds: float
-
-
-class BadLine(Struct, frozen=True):
-    """The worker wrote a line that is not an event."""
-
-    message: str
-
-
-Heard = Event | WorkerExited | WorkerSilent | BadLine
 
 
 def worker_command() -> list[str]:

@@ -56,7 +56,7 @@ from core.system.clock import TICK_S, Clock
 from core.system.paths import tables_dir
 from core.worker.channel import Channel
 from core.worker.folders_in_use import FoldersInUse
-from core.worker.model_room import ModelRoom
+from core.worker.model_service import ModelService
 
 if TYPE_CHECKING:  # importing it loads numpy, and MLX must be prepared before
     from core.tables.memory import Done
@@ -108,7 +108,7 @@ class _Worker:
         memory = TableMemory(TableFolder(tables_dir()), channel.send)
         self._engine = Engine(memory, channel.send, self._clock, BlasThreads())
         self._in_use = FoldersInUse()
-        self._models = ModelRoom(channel.send, machine(), self._in_use)
+        self._models = ModelService(channel.send, machine(), self._in_use)
         self._queue: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._cancelled: set[str] = set()
         self._closing = threading.Event()

@@ -38,7 +38,7 @@ async def scene(window: MainWindow) -> None:
     ask(window, "go on")
     await until(lambda: len(last(window).tokens) > 3)
     print(json.dumps({"worker": pid}), flush=True)
-    await until(lambda: window.desk.link.phase is Phase.READY, 60)
+    await until(lambda: window.controller.link.phase is Phase.READY, 60)
     took_s = time.perf_counter() - began_s
     await asyncio.sleep(1.5)  # for whatever comes late: heartbeats, a watch that ran out
     finished = last(window).finished

@@ -81,17 +81,17 @@ async def until(condition: Callable[[], bool], timeout_s: float = 10.0, what: st
 
 async def ready(window: MainWindow, timeout_s: float = 10.0) -> None:
     """Wait until a question can be asked."""
-    await until(lambda: window.desk.link.phase is Phase.READY, timeout_s, "never ready")
+    await until(lambda: window.controller.link.phase is Phase.READY, timeout_s, "never ready")
 
 
 def last(window: MainWindow) -> Answer:
     """The last answer of the open chat."""
-    return window.desk.chats.open.turns[-1].answer
+    return window.controller.chats.open.turns[-1].answer
 
 
 def shown(window: MainWindow) -> str:
     """The last answer as the transcript shows it."""
-    return window.views.transcript.answer_text(window.desk.chats.open.turns[-1].id)
+    return window.views.transcript.answer_text(window.controller.chats.open.turns[-1].id)
 
 
 def gone(pid: int) -> bool:

@@ -6,7 +6,7 @@ import importlib
 
 from tests.attack.campaign import Campaign
 
-# Each is `tests/attack/NAME.py`, dashes as underscores, and holds `CAMPAIGN`.
+# Each is a module of `tests.attack.campaigns`, dashes as underscores, and holds `CAMPAIGN`.
 NAMES: tuple[str, ...] = (
     "architectures",
     "command-line",

@@ -13,7 +13,7 @@ from mlx_lm.models import llama
 from mlx_lm.models.cache import make_prompt_cache
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
 
 CONTEXT_TOKENS = 512
 SPECIALS = ["<|end|>", "<|user|>", "<|assistant|>", "<|system|>"]
@@ -62,10 +62,10 @@ def toy_model(seed: int = 0, **changes: Any) -> llama.Model:
     return model
 
 
-def toy_ledger(model: Any) -> Ledger:
+def toy_ledger(model: Any) -> CachedSequence:
     """An empty ledger for `model`."""
     new_cache: Callable[[], list[Any]] = lambda: make_prompt_cache(model)  # noqa: E731
-    return Ledger(new_cache)
+    return CachedSequence(new_cache)
 
 
 def write_toy_model(folder: Path, seed: int = 0, **changes: Any) -> None:

@@ -1,4 +1,4 @@
-"""Answer: one answer in the transcript: what is read, then the text, then the footer.
+"""AnswerView: one answer in the transcript: what is read, then the text, then the footer.
 
 Widgets of the transcript are asked `height_for(width)` and placed by it; `height_changed` says
 that the answer must be asked again.
@@ -33,7 +33,7 @@ _FOOTER_OUTDENT_PX = 6
 _STATS_EVERY_S = 0.25
 
 
-class Answer(QWidget):
+class AnswerView(QWidget):
     """Stands `OUTDENT_PX` out of the reading column on both sides."""
 
     OUTDENT_PX = MARGIN_PX

@@ -16,7 +16,7 @@ from app.chat.answer.action_button import ActionButton
 from app.chat.answer.message_chip import MessageChip
 from app.controls.shapes import draw_box
 from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
-from app.richtext.markdown.own_words import pieces_of
+from app.richtext.markdown.user_text import pieces_of
 from app.theme.theme import Theme
 from core.events import Message, Passage
 

@@ -35,7 +35,7 @@ from core.events.text import well_formed
 
 SendKeys = Literal["return", "command_return"]
 
-# Shorter than the tokens that make a document (UI.md: 2,000), whatever it says.
+# Shorter than the tokens that make a document (the visual design's 2,000), whatever it says.
 SHORT_CHARACTERS = 2_000
 _FONT_PX = 14.5
 _LINE_PX = 21

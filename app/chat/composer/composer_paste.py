@@ -1,6 +1,6 @@
 """PasteWeigher: whether a long paste becomes a document beside the message or stays in its text.
 
-More than 2,000 tokens make a document (UI.md). The worker counts them, if it can at once; an
+More than 2,000 tokens make a document. The worker counts them, if it can at once; an
 estimate decides if it is busy or slow. A text that cannot be anything else is not weighed. What
 stays in the text goes where the cursor was when it was pasted, also if typing went on meanwhile.
 """

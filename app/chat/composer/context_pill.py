@@ -14,7 +14,7 @@ from app.chat.composer import strings
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 
-# UI.md: above this the ring turns vermilion.
+# By the visual design, above this the ring turns vermilion.
 WARN_FRACTION = 0.85
 _HEIGHT_PX = 24
 _LEFT_PX, _RING_PX, _GAP_PX, _RIGHT_PX = 7, 14, 6, 10

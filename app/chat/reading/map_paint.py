@@ -16,7 +16,7 @@ from app.chat.reading.reading_map import Cell
 from app.controls.shapes import blend
 from app.theme.theme import Theme
 
-# UI.md: skipped cells blend this much text over the empty map, by score.
+# By the visual design, skipped cells blend this much text over the empty map, by score.
 _LEAST, _MOST = 0.045, 0.155
 _RADIUS_PX = 5.0
 

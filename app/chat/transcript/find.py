@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from app.chat.answer.entry import Entry, Reply
 from app.richtext.canvas.matches import Match, matches_in
-from app.richtext.markdown.own_words import pieces_of
+from app.richtext.markdown.user_text import pieces_of
 
 
 class Find:

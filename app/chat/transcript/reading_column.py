@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtWidgets import QScrollArea, QWidget
 
-from app.chat.answer.answer import Answer
+from app.chat.answer.answer import AnswerView
 from app.chat.answer.entry import Entry, Reply
+from app.chat.transcript.entry_layout import EntryLayout
 from app.chat.transcript.follow import Follow
-from app.chat.transcript.shelf import Shelf
-from app.chat.transcript.stock import Stock
+from app.chat.transcript.widget_pool import WidgetPool
 from app.theme.theme import Theme
 
 COLUMN_PX = 720
@@ -27,18 +27,18 @@ _AFTER_ANSWER_PX = 8
 
 
 class ReadingColumn(QWidget):
-    """What the scroll area `area` scrolls. `entries` are all there are, `stock` has their widgets."""
+    """What the scroll area `area` scrolls. `entries` are all there are, `pool` has their widgets."""
 
     placed = Signal()  # widgets may have moved
 
-    def __init__(self, theme: Theme, area: QScrollArea, entries: Sequence[Entry], stock: Stock) -> None:
+    def __init__(self, theme: Theme, area: QScrollArea, entries: Sequence[Entry], pool: WidgetPool) -> None:
         super().__init__()
         self._theme = theme
         self._area = area
         self._entries = entries
-        self._stock = stock
+        self._pool = pool
         self._measured: list[bool] = []
-        self.shelf = Shelf()
+        self.shelf = EntryLayout()
         self.follow = Follow()
         self.column_px = 0  # how wide texts are laid out
         self.is_placing = False  # while the scroll bar moves by itself, not by the reader
@@ -48,7 +48,7 @@ class ReadingColumn(QWidget):
 
     def clear(self) -> None:
         """Another conversation, from its end."""
-        self.shelf, self._measured = Shelf(), []
+        self.shelf, self._measured = EntryLayout(), []
         self.follow.follow()
         self.place()
 
@@ -81,8 +81,8 @@ class ReadingColumn(QWidget):
     def height_changed(self, entry: Entry) -> None:
         """Most of what an answer gets still fits into its last line: then nothing else has to move."""
         before, entry.height_px = entry.height_px, None
-        item = self._stock.items.get(entry)
-        if before is not None and before == self._height(entry) and isinstance(item, Answer):
+        item = self._pool.items.get(entry)
+        if before is not None and before == self._height(entry) and isinstance(item, AnswerView):
             item.arrange()
             self.placed.emit()
         else:
@@ -104,7 +104,7 @@ class ReadingColumn(QWidget):
         anchor = None if self.follow.following else self.shelf.anchor(*self.view(), self._measured)
         heights = [self._height(entry) for entry in self._entries]
         gaps = [_AFTER_ANSWER_PX if isinstance(e, Reply) else _AFTER_MESSAGE_PX for e in self._entries]
-        self.shelf = Shelf(heights, gaps, _TOP_PX)
+        self.shelf = EntryLayout(heights, gaps, _TOP_PX)
         self._measured = [entry.height_px is not None for entry in self._entries]
         # The column grows while the scroll bar stands still: that is not the reader scrolling.
         # It is scrolled before anything in it moves, so that the screen can be shifted as it is.
@@ -117,7 +117,7 @@ class ReadingColumn(QWidget):
             self.go_to_end()
         left = (width - column) // 2
         for index, entry in enumerate(self._entries):
-            item = self._stock.items.get(entry)
+            item = self._pool.items.get(entry)
             if item is None or not item.is_ready:
                 continue
             place = QRect(
@@ -125,13 +125,13 @@ class ReadingColumn(QWidget):
             )
             if item.geometry() != place:
                 item.setGeometry(place)
-            elif isinstance(item, Answer):
+            elif isinstance(item, AnswerView):
                 item.arrange()
         self.placed.emit()
 
     def _height(self, entry: Entry) -> int:
         if entry.height_px is None:
-            entry.height_px = self._stock.height_px(entry, self.column_px)
+            entry.height_px = self._pool.height_px(entry, self.column_px)
             if entry.height_px is not None:
                 return entry.height_px
             if entry.guess_px is None:

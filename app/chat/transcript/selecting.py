@@ -16,20 +16,20 @@ from PySide6.QtWidgets import QScrollArea
 
 from app.chat.answer.entry import Entry, Reply
 from app.chat.transcript import strings
-from app.chat.transcript.stock import Stock
+from app.chat.transcript.widget_pool import WidgetPool
 from app.richtext.canvas.accessible_text import announce
 from app.richtext.canvas.caret import Move, moved
 from app.richtext.canvas.drag_scroll import DragScroll
 from app.richtext.canvas.selection import Place, Selection, everything, selected_text
 from app.richtext.canvas.text_canvas import TextCanvas
-from app.richtext.markdown.own_words import pieces_of
+from app.richtext.markdown.user_text import pieces_of
 
 _START = Place(0, 0)
 _END = Place(sys.maxsize, 0)
 _ROOM_PX = 30
 
 
-class Spot(NamedTuple):
+class EntryPlace(NamedTuple):
     """A place in entry number `entry`. Ordered as the conversation is read."""
 
     entry: int
@@ -43,16 +43,18 @@ class Selecting(QObject):
         self,
         area: QScrollArea,
         entries: Sequence[Entry],
-        stock: Stock,
+        pool: WidgetPool,
         ready: Callable[[Entry], TextCanvas],
     ) -> None:
         super().__init__(area)
         self._area = area
         self._entries = entries
-        self._stock = stock
+        self._pool = pool
         self._ready = ready
-        self._pressed: Spot | None = None  # where the mouse went down last
-        self._ends: tuple[Spot, Spot] | None = None  # anchor and head of one over several messages
+        self._pressed: EntryPlace | None = None  # where the mouse went down last
+        self._ends: tuple[EntryPlace, EntryPlace] | None = (
+            None  # anchor and head of one over several messages
+        )
         self._at = QPoint()
         self._drag = DragScroll(area, self._follow_mouse)
 
@@ -65,7 +67,7 @@ class Selecting(QObject):
     def text(self) -> str:
         """What copying gives: the parts of all messages, an empty line between them."""
         if self._ends is None:
-            chosen = (item.body.selected_text for item in self._stock.items.values())
+            chosen = (item.body.selected_text for item in self._pool.items.values())
             return next(filter(None, chosen), "")
         low, high = sorted(self._ends)
         return "\n\n".join(filter(None, map(self._text_of, self._entries[low.entry : high.entry + 1])))
@@ -90,7 +92,7 @@ class Selecting(QObject):
 
     def begin(self, canvas: TextCanvas, place: Place, extends: bool) -> bool:
         """The mouse went down at `place`. Whether that `extends` what was begun before."""
-        here = Spot(self._number(canvas), place)
+        here = EntryPlace(self._number(canvas), place)
         anchor = self._anchor()
         if extends and anchor is not None:
             self._pressed = anchor
@@ -123,7 +125,7 @@ class Selecting(QObject):
             anchor, head = self._ends
         else:
             number, chosen = self._number(canvas), canvas.selection or Selection(_START, _START)
-            anchor, head = Spot(number, chosen.anchor), Spot(number, chosen.head)
+            anchor, head = EntryPlace(number, chosen.anchor), EntryPlace(number, chosen.head)
         head = self._moved(head, move)
         self._reach(anchor, head)
         self._see(head)
@@ -131,20 +133,20 @@ class Selecting(QObject):
     def select_all(self) -> None:
         """The whole conversation."""
         entries = self._entries
-        self._reach(Spot(0, _START), Spot(len(entries) - 1, self._last(entries[-1])))
+        self._reach(EntryPlace(0, _START), EntryPlace(len(entries) - 1, self._last(entries[-1])))
         if self._ends:
             self._announce()
 
     # ---- inside
 
-    def _anchor(self) -> Spot | None:
+    def _anchor(self) -> EntryPlace | None:
         """Where a selection that goes on starts from."""
         if self._ends:
             return self._ends[0]
         for number, entry in enumerate(self._entries):
-            item = self._stock.items.get(entry)
+            item = self._pool.items.get(entry)
             if item and item.body.selection:
-                return Spot(number, item.body.selection.anchor)
+                return EntryPlace(number, item.body.selection.anchor)
         return self._pressed
 
     def _follow_mouse(self) -> None:
@@ -152,20 +154,20 @@ class Selecting(QObject):
         if self._pressed and here:
             self._reach(self._pressed, here)
 
-    def _spot_at(self, at: QPoint) -> Spot | None:
+    def _spot_at(self, at: QPoint) -> EntryPlace | None:
         """The place nearest to the global point `at`, of those that are on the screen."""
-        near: list[tuple[int, Spot]] = []
+        near: list[tuple[int, EntryPlace]] = []
         for number, entry in enumerate(self._entries):
-            item = self._stock.items.get(entry)
+            item = self._pool.items.get(entry)
             if item is None or item.isHidden():
                 continue
             y = item.mapFromGlobal(at).y()
             place = item.body.place_at(item.body.mapFromGlobal(at).toPointF(), between=True)
             if place is not None:
-                near.append((max(-y, y - item.height(), 0), Spot(number, place)))
+                near.append((max(-y, y - item.height(), 0), EntryPlace(number, place)))
         return min(near)[1] if near else None
 
-    def _reach(self, anchor: Spot, head: Spot) -> None:
+    def _reach(self, anchor: EntryPlace, head: EntryPlace) -> None:
         """Select from `anchor` to `head`."""
         if anchor.entry != head.entry:
             self._ends = (anchor, head)
@@ -177,28 +179,28 @@ class Selecting(QObject):
         canvas.show_selection(Selection(anchor.place, head.place))
 
     def _show(self, but: TextCanvas | None = None) -> None:
-        for entry, item in self._stock.items.items():
+        for entry, item in self._pool.items.items():
             if item.body is not but:
                 item.body.show_selection(self.part(entry))
 
-    def _moved(self, head: Spot, move: Move) -> Spot:
+    def _moved(self, head: EntryPlace, move: Move) -> EntryPlace:
         """`head` one move on, into the next message if there is nothing left in its own."""
         canvas = self._ready(self._entries[head.entry])
         place = min(head.place, everything(canvas.pieces).end)
         to = moved(canvas.boxes, place, move)
         if to != place or move in ("home", "end"):
-            return Spot(head.entry, to)
+            return EntryPlace(head.entry, to)
         back = move in ("left", "word_left", "up", "first")
         others = range(head.entry - 1, -1, -1) if back else range(head.entry + 1, len(self._entries))
         worded = [number for number in others if self._entries[number].source]
         if not worded:
-            return Spot(head.entry, to)
+            return EntryPlace(head.entry, to)
         number = worded[-1] if move in ("first", "last") else worded[0]
         canvas = self._ready(self._entries[number])
         at_end = back if move not in ("first", "last") else move == "last"
-        return Spot(number, moved(canvas.boxes, _START, "last" if at_end else "first"))
+        return EntryPlace(number, moved(canvas.boxes, _START, "last" if at_end else "first"))
 
-    def _see(self, spot: Spot) -> None:
+    def _see(self, spot: EntryPlace) -> None:
         canvas = self._ready(self._entries[spot.entry])
         rects = canvas.rects_of(spot.place.piece, spot.place.char, spot.place.char)
         if rects:
@@ -208,16 +210,16 @@ class Selecting(QObject):
             self._area.ensureVisible(0, y, 0, _ROOM_PX)
 
     def _number(self, canvas: TextCanvas) -> int:
-        owner = next(entry for entry, item in self._stock.items.items() if item.body is canvas)
+        owner = next(entry for entry, item in self._pool.items.items() if item.body is canvas)
         return self._entries.index(owner)
 
     def _last(self, entry: Entry) -> Place:
         """The end of `entry`; of one that is not laid out yet, wherever that will be."""
-        item = self._stock.items.get(entry)
+        item = self._pool.items.get(entry)
         return everything(item.body.pieces).end if item and item.is_ready else _END
 
     def _text_of(self, entry: Entry) -> str:
-        item, part = self._stock.items.get(entry), self.part(entry)
+        item, part = self._pool.items.get(entry), self.part(entry)
         if item and item.is_ready:
             return item.body.selected_text
         if part is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, QPoint, QRect, QTimer
 from PySide6.QtWidgets import QAbstractScrollArea
 
-from app.chat.answer.answer import Answer
+from app.chat.answer.answer import AnswerView
 from app.chat.tokens.token_tip import TokenTip
 from app.theme.theme import Theme
 
@@ -23,12 +23,12 @@ class Tips(QObject):
     def __init__(self, theme: Theme, area: QAbstractScrollArea) -> None:
         super().__init__(area)
         self._area = area
-        self._pointed: tuple[Answer, int, QRect] | None = None
+        self._pointed: tuple[AnswerView, int, QRect] | None = None
         self.tip = TokenTip(theme, area)
         self._timer = QTimer(self, interval=_DELAY_MS, singleShot=True)
         self._timer.timeout.connect(self._show)
 
-    def point(self, answer: Answer, token: int, target: QRect) -> None:
+    def point(self, answer: AnswerView, token: int, target: QRect) -> None:
         """Token number `token` of `answer` is pointed at, and stands at `target` in it; −1: none."""
         if token < 0:
             self.drop()
@@ -51,7 +51,7 @@ class Tips(QObject):
         self._timer.stop()
         self.tip.hide()
 
-    def forget(self, answer: Answer) -> None:
+    def forget(self, answer: AnswerView) -> None:
         """`answer` goes away."""
         if self._pointed and self._pointed[0] is answer:
             self.drop()

@@ -1,6 +1,6 @@
 """Transcript: the scrolling conversation: messages, answers, tooltip, and the way to its end.
 
-All of it is held as entries; widgets stand only for those near the view: `Stock` has them, `Supply`
+All of it is held as entries; widgets stand only for those near the view: `WidgetPool` has them, `Prefetch`
 sees to it that they are there in time, `ReadingColumn` places them. Turns are named by ids of the
 caller's choosing.
 """
@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 from shiboken6 import delete
 
 from app.chat.answer import strings as answer_strings
-from app.chat.answer.answer import Answer
+from app.chat.answer.answer import AnswerView
 from app.chat.answer.entry import Entry, Question, Reply
 from app.chat.answer.user_message import UserMessage
 from app.chat.reading.reading_map import labels
@@ -23,13 +23,13 @@ from app.chat.tokens.token_tip import TokenTip
 from app.chat.transcript import strings
 from app.chat.transcript.finder import Finder
 from app.chat.transcript.newest_button import NewestButton
+from app.chat.transcript.prefetch import Prefetch
 from app.chat.transcript.reading_column import ReadingColumn
 from app.chat.transcript.selecting import Selecting
-from app.chat.transcript.stock import Item, Stock
-from app.chat.transcript.supply import Supply
 from app.chat.transcript.tab_order import next_stop, stops_in
 from app.chat.transcript.tips import Tips
 from app.chat.transcript.unshown_entry import UnshownEntry
+from app.chat.transcript.widget_pool import Item, WidgetPool
 from app.controls.scroll_bar import ScrollBar
 from app.richtext.canvas.matches import Match
 from app.richtext.canvas.text_canvas import TextCanvas
@@ -63,22 +63,22 @@ class Transcript(QScrollArea):
         self._entries: list[Entry] = []
         self._replies: dict[str, Reply] = {}
         self._unfinished: set[Reply] = set()
-        self._stock = Stock(self._make, self._stand_in, self._let_go, self._is_selected_in)
-        self._items = self._stock.items
+        self._pool = WidgetPool(self._make, self._stand_in, self._let_go, self._is_selected_in)
+        self._items = self._pool.items
 
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName(strings.TRANSCRIPT_NAME)
-        self._column = ReadingColumn(theme, self, self._entries, self._stock)
-        self._supply = Supply(self._entries, self._unfinished, self._stock, self._column, self)
+        self._column = ReadingColumn(theme, self, self._entries, self._pool)
+        self._supply = Prefetch(self._entries, self._unfinished, self._pool, self._column, self)
         self._newest = NewestButton(theme, self)
         self._newest.hide()
         self._newest.clicked.connect(self.scroll_to_end)
         self._tips = Tips(theme, self)
         self._column.placed.connect(self._tips.keep)
-        self._selecting = Selecting(self, self._entries, self._stock, self._text_of)
+        self._selecting = Selecting(self, self._entries, self._pool, self._text_of)
         self.finder = Finder(theme, self, lambda: self._entries, self._first_seen)
         self.finder.marks_changed.connect(self._mark_found)
         self.finder.shown.connect(self._go_to_match)
@@ -95,7 +95,7 @@ class Transcript(QScrollArea):
         """An empty conversation."""
         self._tips.drop()
         self._selecting.clear()
-        self._stock.drop_all()
+        self._pool.drop_all()
         self._entries.clear()
         self._replies.clear()
         self._unfinished.clear()
@@ -177,7 +177,7 @@ class Transcript(QScrollArea):
     def set_regenerable(self, possible: bool) -> None:
         """Whether answers can be asked for again now; not while the worker is busy or gone."""
         self._regenerable = possible
-        for item in self._stock.answers:
+        for item in self._pool.answers:
             item.footer.set_regenerable(possible)
 
     def offer_to_go_on(self, turn_id: str) -> None:
@@ -186,22 +186,22 @@ class Transcript(QScrollArea):
             return
         self._unended = turn_id
         for entry, item in self._items.items():
-            if isinstance(item, Answer):
+            if isinstance(item, AnswerView):
                 item.footer.offer_more(entry.turn_id == turn_id)
 
     def answer_text(self, turn_id: str) -> str:
         """The answer as the model wrote it, Markdown and all."""
         return self._replies[turn_id].source
 
-    def answer(self, turn_id: str) -> Answer | None:
+    def answer(self, turn_id: str) -> AnswerView | None:
         """The answer's widget while it is near the view."""
         item = self._items.get(self._replies[turn_id])
-        return item if isinstance(item, Answer) else None
+        return item if isinstance(item, AnswerView) else None
 
     def set_tint_mode(self, mode: TintMode) -> None:
         """When tokens are tinted. The tooltip works in all modes."""
         self._mode = mode
-        for answer in self._stock.answers:
+        for answer in self._pool.answers:
             answer.set_mode(mode)
 
     def selected_text(self) -> str:
@@ -214,13 +214,13 @@ class Transcript(QScrollArea):
     def _mark_newest(self) -> None:
         newest = self._newest_over()
         for entry, item in self._items.items():
-            if isinstance(item, Answer):
+            if isinstance(item, AnswerView):
                 item.set_newest(entry is newest)
 
     def _text_of(self, entry: Entry) -> TextCanvas:
         """The text of `entry` on the screen, in its place."""
-        if not self._stock.is_ready(entry):
-            self._stock.ready(entry)
+        if not self._pool.is_ready(entry):
+            self._pool.ready(entry)
             self._column.place()
         return self._items[entry].body
 
@@ -232,15 +232,15 @@ class Transcript(QScrollArea):
 
     def _add(self, entry: Entry) -> None:
         self._entries.append(entry)
-        self._stock.ready(entry)
+        self._pool.ready(entry)
         self.finder.look_again(entry)
         self._column.place()
         self._supply.fill()
 
-    def _writing(self, turn_id: str) -> Answer | None:
+    def _writing(self, turn_id: str) -> AnswerView | None:
         """The widget of an answer that is not over: it always has one. None if it cannot be shown."""
-        item = self._stock.ready(self._replies[turn_id])
-        return item if isinstance(item, Answer) else None
+        item = self._pool.ready(self._replies[turn_id])
+        return item if isinstance(item, AnswerView) else None
 
     def _make(self, entry: Entry) -> Item:
         # Half of a widget, left by an error, must neither be painted in the column nor live on.
@@ -261,7 +261,7 @@ class Transcript(QScrollArea):
             item.attachment_opened.connect(lambda number: self.attachment_opened.emit(entry.turn_id, number))
             item.edit_requested.connect(lambda: self.edit_requested.emit(entry.turn_id))
         else:
-            item = Answer(self._theme, entry, parent)
+            item = AnswerView(self._theme, entry, parent)
             item.set_mode(self._mode)
             item.footer.set_regenerable(self._regenerable)
             item.set_newest(entry is self._newest_over())
@@ -295,7 +295,7 @@ class Transcript(QScrollArea):
 
     def _let_go(self, item: Item) -> None:
         self._selecting.stop()
-        if isinstance(item, Answer):
+        if isinstance(item, AnswerView):
             self._tips.forget(item)
 
     # ---- place
@@ -370,7 +370,7 @@ class Transcript(QScrollArea):
 
     def _go_to_match(self, entry: Entry, match: Match) -> None:
         """Scroll so that the match is seen, a third from the top if it was not."""
-        item = self._stock.ready(entry)
+        item = self._pool.ready(entry)
         if item.body.is_given_up:  # its text is not there to be marked
             self._column.go_to(self._entries.index(entry))
             return
@@ -395,7 +395,7 @@ class Transcript(QScrollArea):
         owner = next(entry for entry, item in self._items.items() if item.isAncestorOf(focus))
         neighbour = self._entries.index(owner) + (1 if forward else -1)
         if 0 <= neighbour < len(self._entries):
-            self._stock.ready(self._entries[neighbour])
+            self._pool.ready(self._entries[neighbour])
             self._column.place()
         target = next_stop(self.stops, forward)
         if target is None:
@@ -408,7 +408,7 @@ class Transcript(QScrollArea):
     @property
     def stops(self) -> list[QWidget]:
         """Where Tab stops in the conversation, as it is read."""
-        return stops_in([self._items[e] for e in self._entries if self._stock.is_ready(e)])
+        return stops_in([self._items[e] for e in self._entries if self._pool.is_ready(e)])
 
     # ---- tooltip
 

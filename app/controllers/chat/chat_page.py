@@ -87,7 +87,7 @@ class ChatPage(QObject):
                 self._views.transcript.show_passages(document.turn_id, document.index, passages)
 
     def add_turn(self, turn: Turn) -> None:
-        """A question at the end of the transcript, and room for its answer."""
+        """A question at the end of the transcript, and controller for its answer."""
         self._views.transcript.add_user(turn.id, turn.user)
         self._views.transcript.begin_answer(turn.id, self._views.inspector.settings.drafting.drafter)
         self.turn_added.emit()

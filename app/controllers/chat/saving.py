@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
 
 from app.controllers.chat import strings
-from app.controllers.trouble_board import TroubleBoard
+from app.controllers.trouble import TroubleController
 from app.session.chats.chats import Chats
 from app.session.worker.trouble import Trouble, Until
 from app.store.home import Home
@@ -29,7 +29,9 @@ class Saving(QObject):
     chats_changed = Signal()  # there are others than before
     _heard = Signal(object)  # an Exception, or None
 
-    def __init__(self, board: TroubleBoard, chats: Chats, home: Home, parent: QObject | None = None) -> None:
+    def __init__(
+        self, board: TroubleController, chats: Chats, home: Home, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self._board = board
         self._chats = chats

@@ -17,7 +17,7 @@ from app.chat.reading.reading_map import Stretch, heading_level
 MOST_CHARACTERS = 2_000
 
 
-class Block(Struct, frozen=True):
+class TextBlock(Struct, frozen=True):
     """`opens` and `closes`: whether it is the first or last of its paragraph."""
 
     start: int
@@ -35,9 +35,9 @@ class Part(Struct, frozen=True):
     stretch: int
 
 
-def blocks_of(text: str) -> tuple[Block, ...]:
+def blocks_of(text: str) -> tuple[TextBlock, ...]:
     """All blocks of `text`."""
-    found: list[Block] = []
+    found: list[TextBlock] = []
     start, opens = 0, True
     for line in text.split("\n"):
         end = start + len(line)
@@ -47,7 +47,7 @@ def blocks_of(text: str) -> tuple[Block, ...]:
                 found[-1] = _closing(found[-1])
             pieces = list(_pieces(text, start, end))
             for number, (first, last) in enumerate(pieces):
-                found.append(Block(first, last, heading, opens and number == 0, closes=False))
+                found.append(TextBlock(first, last, heading, opens and number == 0, closes=False))
             opens = heading
             if heading:
                 found[-1] = _closing(found[-1])
@@ -61,7 +61,7 @@ def blocks_of(text: str) -> tuple[Block, ...]:
     return tuple(found)
 
 
-def parts_of(block: Block, stretches: Sequence[Stretch], starts: Sequence[int]) -> tuple[Part, ...]:
+def parts_of(block: TextBlock, stretches: Sequence[Stretch], starts: Sequence[int]) -> tuple[Part, ...]:
     """What of `block` is read. `starts` are the stretches' first characters."""
     found = []
     number = max(0, bisect_right(starts, block.start) - 1)
@@ -89,5 +89,5 @@ def _pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
     return [*pieces, (start, end)]
 
 
-def _closing(block: Block) -> Block:
-    return Block(block.start, block.end, block.heading, block.opens, closes=True)
+def _closing(block: TextBlock) -> TextBlock:
+    return TextBlock(block.start, block.end, block.heading, block.opens, closes=True)

@@ -8,7 +8,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from app.panels.document.blocks import Block, Part
+from app.panels.document.blocks import Part, TextBlock
 from app.richtext.canvas.matches import pattern_of
 
 # One letter in a long document is everywhere; nobody steps through that many.
@@ -26,7 +26,7 @@ class Matches(Struct, frozen=True):
     current: int = -1
     whole: bool = True
 
-    def within(self, block: Block) -> tuple[Part, ...]:
+    def within(self, block: TextBlock) -> tuple[Part, ...]:
         """What of `block` is in a match, in its own characters; `stretch` is the match's number."""
         found = []
         for number in range(bisect_right(self.ends, block.start), bisect_left(self.starts, block.end)):

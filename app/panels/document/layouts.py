@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QPointF
 from PySide6.QtGui import QTextCharFormat, QTextLayout, QTextOption
 
-from app.panels.document.blocks import Block, Part
+from app.panels.document.blocks import Part, TextBlock
 from app.panels.document.measures import DocumentMeasures
 from app.panels.document.paint import units
 from app.theme.theme import Theme
@@ -27,8 +27,10 @@ class DocumentLayouts:
     def __len__(self) -> int:
         return len(self._layouts)
 
-    def of(self, number: int, block: Block, text: str, parts: Sequence[Part], width: float) -> QTextLayout:
-        """Block `number` with its `text` in lines of that width; what is in `parts` is not dim."""
+    def of(
+        self, number: int, block: TextBlock, text: str, parts: Sequence[Part], width: float
+    ) -> QTextLayout:
+        """TextBlock `number` with its `text` in lines of that width; what is in `parts` is not dim."""
         layout = self._layouts.pop(number, None)
         if layout is None:
             layout = self._lay_out(block, text, parts, width)
@@ -36,7 +38,7 @@ class DocumentLayouts:
         return layout
 
     def drop(self, number: int) -> None:
-        """Block `number` is not looked at now."""
+        """TextBlock `number` is not looked at now."""
         self._layouts.pop(number, None)
 
     def drop_oldest(self) -> None:
@@ -48,7 +50,7 @@ class DocumentLayouts:
         """Nothing holds any more: other texts, another width or other colours."""
         self._layouts.clear()
 
-    def _lay_out(self, block: Block, text: str, parts: Sequence[Part], width: float) -> QTextLayout:
+    def _lay_out(self, block: TextBlock, text: str, parts: Sequence[Part], width: float) -> QTextLayout:
         layout = QTextLayout(text, self._measures.font(block.heading))
         option = QTextOption()
         option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from PySide6.QtGui import QFont
 
-from app.panels.document.blocks import Block
+from app.panels.document.blocks import TextBlock
 from app.richtext.layout.text_style import zoomed
 from app.theme.fonts import ui_font
 
@@ -28,7 +28,7 @@ class DocumentMeasures:
         """The height of a line that is no heading."""
         return round(_LINE_PX * self.zoom)
 
-    def line_of(self, block: Block) -> int:
+    def line_of(self, block: TextBlock) -> int:
         """The height of a block's lines."""
         return round(_HEADING_LINE_PX * self.zoom) if block.heading else self.line_px
 
@@ -36,7 +36,7 @@ class DocumentMeasures:
         """The face of a block's text."""
         return ui_font(zoomed(_FONT_PX, self.zoom), 600 if heading else 400)
 
-    def pads(self, block: Block) -> tuple[float, float, float]:
+    def pads(self, block: TextBlock) -> tuple[float, float, float]:
         """Above the text, below it inside the tint, and below the tint."""
         if block.heading:
             return (round(_HEADING_TOP_PX * self.zoom), 0.0, self.gap(block))
@@ -44,7 +44,7 @@ class DocumentMeasures:
         below = round(_BOTTOM_PX * self.zoom) if block.closes else 0.0
         return (above, below, self.gap(block))
 
-    def gap(self, block: Block) -> float:
+    def gap(self, block: TextBlock) -> float:
         """Below a block's tint."""
         if block.heading:
             return round(_HEADING_GAP_PX * self.zoom)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QTextLayout, QTextLine
 
 from app.controls.shapes import blend, draw_found
-from app.panels.document.blocks import Block, Part
+from app.panels.document.blocks import Part, TextBlock
 from app.panels.document.measures import DocumentMeasures
 from app.theme.theme import Theme
 
@@ -31,7 +31,7 @@ class BlockPainter:
     def paint(
         self,
         painter: QPainter,
-        block: Block,
+        block: TextBlock,
         layout: QTextLayout,
         parts: Sequence[Part] | None,
         y: float,
@@ -59,7 +59,13 @@ class BlockPainter:
         layout.draw(painter, QPointF(LEFT_PX + TEXT_LEFT_PX, y + above))
 
     def paint_found(
-        self, painter: QPainter, block: Block, layout: QTextLayout, parts: Sequence[Part], y: float, at: int
+        self,
+        painter: QPainter,
+        block: TextBlock,
+        layout: QTextLayout,
+        parts: Sequence[Part],
+        y: float,
+        at: int,
     ) -> None:
         """A light film over words that were looked for; match `at` is looked at."""
         accent = self._theme.color("accent")

@@ -33,7 +33,7 @@ from app.chat.reading.reading_map import Stretch
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.panels.document import strings
-from app.panels.document.blocks import Block, Part, block_at, blocks_of, parts_of
+from app.panels.document.blocks import Part, TextBlock, block_at, blocks_of, parts_of
 from app.panels.document.find import NONE, Matches
 from app.panels.document.layouts import DocumentLayouts, in_units
 from app.panels.document.measures import DocumentMeasures
@@ -54,7 +54,7 @@ class DocumentView(QAbstractScrollArea):
         self._theme = theme
         self._measures = DocumentMeasures(theme.zoom)
         self._text = ""
-        self._blocks: tuple[Block, ...] = ()
+        self._blocks: tuple[TextBlock, ...] = ()
         self._starts: list[int] = []
         self._shown: list[int] = []
         self._stretches: tuple[Stretch, ...] = ()
@@ -296,7 +296,7 @@ class DocumentView(QAbstractScrollArea):
         self._go_on_measuring()
         self.viewport().update()
 
-    def _guess(self, block: Block, per_line: float) -> float:
+    def _guess(self, block: TextBlock, per_line: float) -> float:
         lines = math.ceil((block.end - block.start) / per_line)
         return sum(self._measures.pads(block)) + max(1, lines) * self._measures.line_of(block)
 
@@ -367,10 +367,10 @@ class DocumentView(QAbstractScrollArea):
         text = self._text[block.start : block.end]
         return self._layouts.of(number, block, text, parts, self._text_width())
 
-    def _parts(self, block: Block) -> tuple[Part, ...]:
+    def _parts(self, block: TextBlock) -> tuple[Part, ...]:
         return parts_of(block, self._stretches, self._stretch_starts)
 
-    def _units(self, block: Block) -> tuple[Part, ...]:
+    def _units(self, block: TextBlock) -> tuple[Part, ...]:
         return in_units(self._parts(block), self._text[block.start : block.end])
 
     def _text_width(self) -> float:

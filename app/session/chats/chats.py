@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
+from app.session.chats.archive import ChatArchive, Hit, MemoryShelf, Summary, summary_of
 from app.session.chats.conversation import Conversation
-from app.session.chats.shelf import Hit, MemoryShelf, Shelf, Summary, summary_of
 from app.session.chats.strings import UNFINISHED_NOTE
 
 # A chat of 60,000 tokens takes about 15 MB: the open one, the running one, and a few to go back to.
@@ -31,10 +31,10 @@ class Chats:
     """`now` gives the time a chat is created at; `open_id` is the chat to begin with, if it is there."""
 
     def __init__(
-        self, now: Callable[[], datetime] = utc_now, shelf: Shelf | None = None, open_id: str = ""
+        self, now: Callable[[], datetime] = utc_now, shelf: ChatArchive | None = None, open_id: str = ""
     ) -> None:
         self.now = now
-        self._shelf: Shelf = shelf or MemoryShelf()
+        self._shelf: ChatArchive = shelf or MemoryShelf()
         self._summaries = {summary.id: summary for summary in self._shelf.summaries()}
         self._held: dict[str, Conversation] = {}
         self._open_id = ""

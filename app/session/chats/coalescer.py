@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from core.events import Token
 
-# UI.md: repaint at most 30 times a second.
+# By the visual design, repaint at most 30 times a second.
 INTERVAL_S = 1 / 30
 
 

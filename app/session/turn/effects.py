@@ -26,7 +26,7 @@ from core.events import (
     TableStatus,
     Token,
 )
-from core.worker.client import WorkerExited
+from core.events.heard import WorkerExited
 
 
 class Send(Struct, frozen=True):

@@ -1,4 +1,5 @@
-"""What is known of the worker and the turn that runs over it: one frozen `Link`, and the `Step` to the next.
+"""What is known of the worker and the turn that runs over it: one frozen `Link`, and the `Transition` to the
+next.
 
 `turn.py` has the rules by which the one becomes the other.
 """
@@ -61,7 +62,7 @@ class Link(Struct, frozen=True):
         return self.phase not in (Phase.DEAD, Phase.CLOSED)
 
 
-class Step(Struct, frozen=True):
+class Transition(Struct, frozen=True):
     """What one input leads to."""
 
     link: Link

@@ -28,7 +28,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from app.session.turn.beside import FAILED, HEARD
 from app.session.turn.effects import (
     AnswerBegun,
     AnswerCutOff,
@@ -70,7 +69,8 @@ from app.session.turn.intents import (
     Submit,
     Unload,
 )
-from app.session.turn.link_state import Link, Phase, Running, Step
+from app.session.turn.link_state import Link, Phase, Running, Transition
+from app.session.turn.out_of_band import FAILED, HEARD
 from core.events import (
     PROTOCOL,
     Cancel,
@@ -93,7 +93,7 @@ from core.events import (
     TokenCount,
     UnloadModel,
 )
-from core.worker.client import BadLine, Heard, WorkerExited, WorkerSilent
+from core.events.heard import BadLine, Heard, WorkerExited, WorkerSilent
 
 # A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
 # that has not moved for a minute while it should be answering is stuck.
@@ -104,59 +104,59 @@ Input = Heard | Intent
 
 
 # Each rule takes the type of input that it is filed under in RULES.
-Rule = Callable[[Link, Any], Step]
+Rule = Callable[[Link, Any], Transition]
 
 
-def advance(link: Link, given: Input) -> Step:
+def advance(link: Link, given: Input) -> Transition:
     """The state after `given`, and what to do about it. Never raises on anything heard."""
     if link.phase is Phase.CLOSED and not isinstance(given, INTENTS):
-        return Step(link)  # a late word from a worker that is being stopped
+        return Transition(link)  # a late word from a worker that is being stopped
     phases, rule = RULES[type(given)]
     if link.phase not in phases:
         return _refuse(link, given, f"does not belong into the phase “{link.phase.value}”")
     if link.quiet and not isinstance(given, INTENTS) and _is_sign_of_life(given):
         step = rule(replace(link, quiet=False), given)
-        return Step(step.link, (SilenceBroken(), *step.effects))
+        return Transition(step.link, (SilenceBroken(), *step.effects))
     return rule(link, given)
 
 
 # ---- rules, one an input
 
 
-def _hello(link: Link, given: Hello) -> Step:
+def _hello(link: Link, given: Hello) -> Transition:
     if given.protocol != PROTOCOL:
         why = f"It speaks version {given.protocol} of the protocol, this window version {PROTOCOL}."
         return _dead(link, WorkerDied(None, link.phase.value, None, why))
-    return Step(
+    return Transition(
         replace(link, phase=Phase.LOADING), (LoadStarted(link.model, "", None), Send(LoadModel(link.model)))
     )
 
 
-def _load_progress(link: Link, given: LoadProgress) -> Step:
-    return Step(link, (LoadStarted(given.model, given.stage, given.fraction),))
+def _load_progress(link: Link, given: LoadProgress) -> Transition:
+    return Transition(link, (LoadStarted(given.model, given.stage, given.fraction),))
 
 
-def _model_loaded(link: Link, given: ModelLoaded) -> Step:
-    return Step(replace(link, phase=Phase.READY, info=given.info, before=""), (ModelReady(given.info),))
+def _model_loaded(link: Link, given: ModelLoaded) -> Transition:
+    return Transition(replace(link, phase=Phase.READY, info=given.info, before=""), (ModelReady(given.info),))
 
 
-def _model_unloaded(link: Link, given: ModelUnloaded) -> Step:
-    return Step(replace(link, phase=Phase.NO_MODEL, info=None), (ModelGone(),))
+def _model_unloaded(link: Link, given: ModelUnloaded) -> Transition:
+    return Transition(replace(link, phase=Phase.NO_MODEL, info=None), (ModelGone(),))
 
 
-def _prefill(link: Link, given: PrefillProgress) -> Step:
-    return _of_running(link, given, given.request) or Step(
+def _prefill(link: Link, given: PrefillProgress) -> Transition:
+    return _of_running(link, given, given.request) or Transition(
         link, () if link.phase is Phase.STOPPING else (ReadingHeard(given),)
     )
 
 
-def _reading_map(link: Link, given: ReadingMap) -> Step:
-    return _of_running(link, given, given.request) or Step(
+def _reading_map(link: Link, given: ReadingMap) -> Transition:
+    return _of_running(link, given, given.request) or Transition(
         link, () if link.phase is Phase.STOPPING else (MapHeard(given),)
     )
 
 
-def _token(link: Link, given: Token) -> Step:
+def _token(link: Link, given: Token) -> Transition:
     if refused := _of_running(link, given, given.request):
         return refused
     assert link.running
@@ -164,80 +164,80 @@ def _token(link: Link, given: Token) -> Step:
         return _refuse(link, given, f"has position {given.position} where {link.running.tokens} comes next")
     phase = Phase.STOPPING if link.phase is Phase.STOPPING else Phase.WRITING
     running = replace(link.running, tokens=link.running.tokens + 1)
-    return Step(replace(link, phase=phase, running=running), (TokenHeard(given),))
+    return Transition(replace(link, phase=phase, running=running), (TokenHeard(given),))
 
 
-def _gauges(link: Link, given: Gauges) -> Step:
-    return _of_running(link, given, given.request) or Step(link, (GaugesHeard(given),))
+def _gauges(link: Link, given: Gauges) -> Transition:
+    return _of_running(link, given, given.request) or Transition(link, (GaugesHeard(given),))
 
 
-def _finished(link: Link, given: Finished) -> Step:
-    return _of_running(link, given, given.request) or Step(_idle(link), (AnswerFinished(given),))
+def _finished(link: Link, given: Finished) -> Transition:
+    return _of_running(link, given, given.request) or Transition(_idle(link), (AnswerFinished(given),))
 
 
-def _failed(link: Link, given: Failed) -> Step:
+def _failed(link: Link, given: Failed) -> Transition:
     if given.command == "count_tokens":
-        return Step(link, (Counted(given.request, None),))
+        return Transition(link, (Counted(given.request, None),))
     if given.command == "load_model":
         if link.phase is not Phase.LOADING:
             return _refuse(link, given, "answers no load")
         phase = Phase.READY if link.info else Phase.NO_MODEL
         after = replace(link, phase=phase, model=link.before or link.model, before="")
         kept = link.info.name if link.info else ""
-        return Step(after, (LoadFailed(given, kept, link.model),))
+        return Transition(after, (LoadFailed(given, kept, link.model),))
     if given.command in FAILED:
-        return Step(link, (FAILED[given.command](given),))
+        return Transition(link, (FAILED[given.command](given),))
     # A generate command that could not be decoded fails without its id.
     own = given.request or (
         link.running.request if link.running and given.command in ("", "generate") else ""
     )
     if link.running and own == link.running.request:
-        return Step(_idle(link), (AnswerFailed(replace(given, request=own), link.running.tokens),))
+        return Transition(_idle(link), (AnswerFailed(replace(given, request=own), link.running.tokens),))
     if not given.request:
-        return Step(replace(link, complaint=_sentence(given)), (TroubleHeard(given),))
+        return Transition(replace(link, complaint=_sentence(given)), (TroubleHeard(given),))
     return _refuse(link, given, f"answers no command that is open: {given.message}")
 
 
-def _token_count(link: Link, given: TokenCount) -> Step:
-    return Step(link, (Counted(given.request, given.tokens),))
+def _token_count(link: Link, given: TokenCount) -> Transition:
+    return Transition(link, (Counted(given.request, given.tokens),))
 
 
-def _table_status(link: Link, given: TableStatus) -> Step:
+def _table_status(link: Link, given: TableStatus) -> Transition:
     """What people must know of the tables is said where they look; all of it to who shows tables."""
     warned = (TablesWarned(given),) if given.notes else ()
-    return Step(link, (TablesHeard(given), *warned))
+    return Transition(link, (TablesHeard(given), *warned))
 
 
-def _beside(link: Link, given: Event) -> Step:
-    return Step(link, (HEARD[type(given)](given),))
+def _beside(link: Link, given: Event) -> Transition:
+    return Transition(link, (HEARD[type(given)](given),))
 
 
-def _heartbeat(link: Link, given: Heartbeat) -> Step:
+def _heartbeat(link: Link, given: Heartbeat) -> Transition:
     memory = MemoryHeard(given.memory_bytes, given.memory_limit_bytes)
     if link.busy and not link.quiet and given.stalled_s >= STUCK_S:
-        return Step(replace(link, quiet=True), (memory, WorkerStuck(given.stalled_s)))
-    return Step(link, (memory,))
+        return Transition(replace(link, quiet=True), (memory, WorkerStuck(given.stalled_s)))
+    return Transition(link, (memory,))
 
 
-def _exited(link: Link, given: WorkerExited) -> Step:
+def _exited(link: Link, given: WorkerExited) -> Transition:
     return _dead(link, WorkerDied(given, link.phase.value, _written(link), link.complaint))
 
 
-def _spawn_failed(link: Link, given: SpawnFailed) -> Step:
+def _spawn_failed(link: Link, given: SpawnFailed) -> Transition:
     return _dead(link, WorkerDied(None, link.phase.value, None, _sentence(given)))
 
 
-def _silent(link: Link, given: WorkerSilent) -> Step:
-    return Step(replace(link, quiet=True), (WorkerStuck(given.seconds),))
+def _silent(link: Link, given: WorkerSilent) -> Transition:
+    return Transition(replace(link, quiet=True), (WorkerStuck(given.seconds),))
 
 
-def _bad_line(link: Link, given: BadLine) -> Step:
-    return Step(link, (WorkerMistake(given.message),))
+def _bad_line(link: Link, given: BadLine) -> Transition:
+    return Transition(link, (WorkerMistake(given.message),))
 
 
-def _submit(link: Link, given: Submit) -> Step:
+def _submit(link: Link, given: Submit) -> Transition:
     running = Running(given.request)
-    return Step(
+    return Transition(
         replace(link, phase=Phase.READING, running=running),
         (
             AnswerBegun(given.request),
@@ -246,39 +246,39 @@ def _submit(link: Link, given: Submit) -> Step:
     )
 
 
-def _stop(link: Link, given: Stop) -> Step:
+def _stop(link: Link, given: Stop) -> Transition:
     assert link.running
     if link.phase is Phase.STOPPING:
-        return Step(link)
-    return Step(replace(link, phase=Phase.STOPPING), (Send(Cancel(link.running.request)),))
+        return Transition(link)
+    return Transition(replace(link, phase=Phase.STOPPING), (Send(Cancel(link.running.request)),))
 
 
-def _count(link: Link, given: Count) -> Step:
-    return Step(link, (Send(CountTokens(given.request, given.text)),))
+def _count(link: Link, given: Count) -> Transition:
+    return Transition(link, (Send(CountTokens(given.request, given.text)),))
 
 
-def _ask_beside(link: Link, given: AskTables | AskModels) -> Step:
-    return Step(link, (Send(given.command),))
+def _ask_beside(link: Link, given: AskTables | AskModels) -> Transition:
+    return Transition(link, (Send(given.command),))
 
 
-def _restart(link: Link, given: Restart) -> Step:
-    return Step(Link(link.model), (*_cut_off(link), RestartWorker()))
+def _restart(link: Link, given: Restart) -> Transition:
+    return Transition(Link(link.model), (*_cut_off(link), RestartWorker()))
 
 
-def _load(link: Link, given: Load) -> Step:
+def _load(link: Link, given: Load) -> Transition:
     before = link.model if link.info else ""
-    return Step(
+    return Transition(
         replace(link, phase=Phase.LOADING, model=given.model, before=before),
         (LoadStarted(given.model, "", None), Send(LoadModel(given.model))),
     )
 
 
-def _unload(link: Link, given: Unload) -> Step:
-    return Step(link, (Send(UnloadModel()),))
+def _unload(link: Link, given: Unload) -> Transition:
+    return Transition(link, (Send(UnloadModel()),))
 
 
-def _close(link: Link, given: Close) -> Step:
-    return Step(Link(link.model, Phase.CLOSED, link.info), _cut_off(link))
+def _close(link: Link, given: Close) -> Transition:
+    return Transition(Link(link.model, Phase.CLOSED, link.info), _cut_off(link))
 
 
 # ---- shared pieces
@@ -288,8 +288,8 @@ def _idle(link: Link) -> Link:
     return replace(link, phase=Phase.READY, running=None)
 
 
-def _dead(link: Link, died: WorkerDied) -> Step:
-    return Step(Link(link.model, Phase.DEAD, link.info), (*_cut_off(link), died))
+def _dead(link: Link, died: WorkerDied) -> Transition:
+    return Transition(Link(link.model, Phase.DEAD, link.info), (*_cut_off(link), died))
 
 
 def _cut_off(link: Link) -> tuple[Effect, ...]:
@@ -304,7 +304,7 @@ def _sentence(failed: Failed | SpawnFailed) -> str:
     return f"{failed.message} {failed.hint}".strip()
 
 
-def _of_running(link: Link, given: Input, request: str) -> Step | None:
+def _of_running(link: Link, given: Input, request: str) -> Transition | None:
     """None if `request` is the running one, else the refusal."""
     if link.running and request == link.running.request:
         return None
@@ -318,11 +318,11 @@ def _is_sign_of_life(given: Input) -> bool:
     return not (isinstance(given, Heartbeat) and given.stalled_s >= STUCK_S)
 
 
-def _refuse(link: Link, given: Input, why: str) -> Step:
+def _refuse(link: Link, given: Input, why: str) -> Transition:
     name = type(given).__name__
     if isinstance(given, INTENTS):
-        return Step(link, (WindowMistake(f"{name} {why}."),))
-    return Step(link, (WorkerMistake(f"{name} {why}."),))
+        return Transition(link, (WindowMistake(f"{name} {why}."),))
+    return Transition(link, (WorkerMistake(f"{name} {why}."),))
 
 
 # ---- what may happen when

@@ -1,7 +1,7 @@
 """Every action of Draftlight, declared once: name, title, keys, place in the menus, when it can be used.
 
-The keys are UI.md's, written as Qt does: `Ctrl` is ⌘ on a Mac and Ctrl elsewhere, `Meta` is a Mac's ⌃.
-An action stands in the menus as soon as something is bound to it. Actions of reach `app` work
+The keys are the visual design's, written as Qt does: `Ctrl` is ⌘ on a Mac and Ctrl elsewhere, `Meta` is a
+Mac's ⌃. An action stands in the menus as soon as something is bound to it. Actions of reach `app` work
 from every window of Draftlight, the others from the chat window only.
 """
 

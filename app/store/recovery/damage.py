@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from app.session.chats.archive import Hit, Summary, find_in, summary_of
 from app.session.chats.conversation import Answer, Conversation, Turn
-from app.session.chats.shelf import Hit, Summary, find_in, summary_of
 from app.store import schema
 from app.store.rows import Place, Rows
 from core.events import Token

@@ -16,7 +16,7 @@ from app.controls.buttons.icon_button import IconButton
 from app.controls.scroll_page import ScrollPage
 from app.controls.slider import Slider
 from app.controls.text_label import TextLabel
-from app.session.worker.model_shelf import ModelShelf
+from app.session.worker.models import ModelsState
 from app.theme.theme import Theme
 from app.windows.models import facts as facts_of
 from app.windows.models import strings
@@ -86,7 +86,7 @@ class Detail(QWidget):
     def show_model(
         self,
         entry: ModelEntry,
-        shelf: ModelShelf,
+        shelf: ModelsState,
         context_tokens: int,
         *,
         draft: str,
@@ -126,7 +126,7 @@ class Detail(QWidget):
 
     # ---- inside
 
-    def _show_memory(self, entry: ModelEntry, shelf: ModelShelf, context_tokens: int, draft: str) -> None:
+    def _show_memory(self, entry: ModelEntry, shelf: ModelsState, context_tokens: int, draft: str) -> None:
         known = bool(entry.need.weights)
         self._of_memory.setVisible(known)
         if not known:
@@ -145,7 +145,7 @@ class Detail(QWidget):
         self.tokens.setText(f"{tokens:,}")
 
     def _show_drafts(
-        self, entry: ModelEntry, shelf: ModelShelf, context_tokens: int, draft: str, loaded: bool
+        self, entry: ModelEntry, shelf: ModelsState, context_tokens: int, draft: str, loaded: bool
     ) -> None:
         found = facts_of.drafts(entry, shelf, context_tokens)
         chosen = facts_of.draft_of(entry, shelf, draft)
@@ -157,7 +157,7 @@ class Detail(QWidget):
             self.note.setText(strings.DRAFTS_NOTE if loaded else strings.DRAFTS_LOAD_FIRST)
 
     def _show_buttons(
-        self, entry: ModelEntry, shelf: ModelShelf, default: str, can_load: bool, loaded: bool
+        self, entry: ModelEntry, shelf: ModelsState, default: str, can_load: bool, loaded: bool
     ) -> None:
         self.load.setVisible(not loaded and not entry.problem)
         self.load.setEnabled(can_load)

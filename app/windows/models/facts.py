@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.session.worker.model_shelf import ModelShelf
+from app.session.worker.models import ModelsState
 from app.windows.models import strings
 from core.events import Fit, ModelEntry, fit_of
 
@@ -84,7 +84,7 @@ def family_colors(models: Sequence[ModelEntry]) -> dict[str, str]:
     return {family: FAMILY_COLORS[at % len(FAMILY_COLORS)] for at, family in enumerate(families)}
 
 
-def rows(shelf: ModelShelf, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
+def rows(shelf: ModelsState, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
     """The models whose names contain `wanted`, each for that context or its own if that is shorter."""
     colors = family_colors(shelf.models)
     word = wanted.strip().lower()
@@ -95,7 +95,7 @@ def rows(shelf: ModelShelf, context_tokens: int, wanted: str = "") -> tuple[RowF
     )
 
 
-def suggestions(shelf: ModelShelf, context_tokens: int) -> tuple[RowFacts, ...]:
+def suggestions(shelf: ModelsState, context_tokens: int) -> tuple[RowFacts, ...]:
     """Of what is neither here nor coming: the largest two that fit, and the smallest, which drafts."""
     taken = {entry.reference for entry in shelf.models} | {each.model for each in shelf.downloads}
     fitting = [
@@ -126,7 +126,7 @@ def fit_facts(entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: 
     return FitFacts(fit_of(need, limit_bytes), strings.spare(limit_bytes - need), need / limit_bytes)
 
 
-def drafts(entry: ModelEntry, shelf: ModelShelf, context_tokens: int) -> tuple[DraftFacts, ...]:
+def drafts(entry: ModelEntry, shelf: ModelsState, context_tokens: int) -> tuple[DraftFacts, ...]:
     """Every other model, those first that can draft for `entry`, the smallest of them before others."""
     found = [_draft(each, entry, shelf, context_tokens) for each in shelf.models if each is not entry]
     sizes = {each.reference: each.parameters for each in shelf.models}
@@ -143,7 +143,7 @@ def drafts(entry: ModelEntry, shelf: ModelShelf, context_tokens: int) -> tuple[D
     return tuple(sorted(found, key=lambda each: (not each.usable, sizes[each.reference]))) + tuple(coming)
 
 
-def draft_of(entry: ModelEntry, shelf: ModelShelf, chosen: str) -> ModelEntry | None:
+def draft_of(entry: ModelEntry, shelf: ModelsState, chosen: str) -> ModelEntry | None:
     """The listed model that `chosen` names, by reference, name or folder, if it can draft for `entry`."""
     return next(
         (
@@ -178,7 +178,7 @@ def precision(entry: ModelEntry) -> str:
     return strings.bits(entry.bits, entry.dtype)
 
 
-def _row(entry: ModelEntry, shelf: ModelShelf, context_tokens: int, color: str) -> RowFacts:
+def _row(entry: ModelEntry, shelf: ModelsState, context_tokens: int, color: str) -> RowFacts:
     origin = {"starter": strings.STARTER, "hub-cache": strings.HUB_CACHE}.get(entry.source, "")
     last = origin or (strings.context(entry.context_tokens) if entry.context_tokens else "")
     standing = _standing(entry, shelf)
@@ -201,7 +201,7 @@ def _row(entry: ModelEntry, shelf: ModelShelf, context_tokens: int, color: str) 
     )
 
 
-def _standing(entry: ModelEntry, shelf: ModelShelf) -> Standing:
+def _standing(entry: ModelEntry, shelf: ModelsState) -> Standing:
     if shelf.loading and shelf.loading in (entry.reference, entry.path):
         return "loading"
     if shelf.loaded is entry:
@@ -209,7 +209,7 @@ def _standing(entry: ModelEntry, shelf: ModelShelf) -> Standing:
     return "unusable" if entry.problem else "loadable"
 
 
-def _draft_words(entry: ModelEntry, shelf: ModelShelf) -> str:
+def _draft_words(entry: ModelEntry, shelf: ModelsState) -> str:
     kin = [
         each
         for each in shelf.models
@@ -222,7 +222,7 @@ def _draft_words(entry: ModelEntry, shelf: ModelShelf) -> str:
     return strings.drafts_for([each.name for each in larger[:1]]) if larger else strings.NO_DRAFTS
 
 
-def _draft(other: ModelEntry, entry: ModelEntry, shelf: ModelShelf, context_tokens: int) -> DraftFacts:
+def _draft(other: ModelEntry, entry: ModelEntry, shelf: ModelsState, context_tokens: int) -> DraftFacts:
     usable, why = True, strings.SAME_TOKENIZER
     tokens = min(context_tokens, entry.context_tokens)
     beside = other.need.weights + other.need.cache_at(tokens)

@@ -1,19 +1,24 @@
 """ModelsWindow: the models on this machine and the chosen one, with downloads and what the hub has.
 
-It shows what the models' room at the desk knows and asks the room for everything; it does no work.
+It shows what the models' controller at the controller knows and asks the controller for everything; it does
+no work.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.controllers.model_room import ModelRoom
 from app.controls.buttons.button import Button
 from app.controls.search_field import SearchField
 from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
+
+if TYPE_CHECKING:
+    from app.controllers.models import ModelsController
 from app.windows.models import facts, strings
 from app.windows.models.detail import Detail
 from app.windows.models.model_list import ModelList
@@ -29,10 +34,10 @@ _SEARCH_PX = 250
 class ModelsWindow(QWidget):
     """Its own window; asks for the list whenever it comes to the screen."""
 
-    def __init__(self, theme: Theme, room: ModelRoom, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, controller: ModelsController, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._room = room
+        self._controller = controller
         self._chosen = ""
         self._context_tokens = facts.DEFAULT_CONTEXT_TOKENS
         self._hub_shown: tuple[object, ...] = ()
@@ -48,7 +53,7 @@ class ModelsWindow(QWidget):
         self.detail = Detail(theme)
         self._lay_out()
         self._wire()
-        room.watch()
+        controller.watch()
         self._show()
 
     @property
@@ -65,7 +70,7 @@ class ModelsWindow(QWidget):
     def add_folder(self, path: str) -> None:
         """Import the model folder at `path`; nothing for an empty one."""
         if path:
-            self._room.take_folder(path)
+            self._controller.take_folder(path)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
@@ -81,7 +86,7 @@ class ModelsWindow(QWidget):
     # ---- showing
 
     def _show(self) -> None:
-        room, shelf = self._room, self._room.shelf
+        controller, shelf = self._controller, self._controller.shelf
         if shelf.entry(self._chosen) is None and shelf.models:
             self._chosen = (shelf.loaded or shelf.models[0]).reference
         limit = strings.limit_note(shelf.limit_bytes) if shelf.limit_bytes else ""
@@ -89,11 +94,11 @@ class ModelsWindow(QWidget):
         self.subtitle.setText(
             strings.subtitle(len(shelf.models), shelf.disk_bytes, shelf.free_bytes) if shelf.listed else ""
         )
-        self.list.show_models(rows, self._chosen, can_load=room.can_load, limit_note=limit)
-        self.list.show_downloads(shelf.downloads, room.alive)
-        self.list.say("" if shelf.listed else strings.LISTING if room.alive else strings.NO_WORKER)
+        self.list.show_models(rows, self._chosen, can_load=controller.can_load, limit_note=limit)
+        self.list.show_downloads(shelf.downloads, controller.alive)
+        self.list.say("" if shelf.listed else strings.LISTING if controller.alive else strings.NO_WORKER)
         worth = () if self.search.text().strip() else facts.suggestions(shelf, self._context_tokens)
-        self.list.show_suggested(worth, strings.suggested_for(shelf.limit_bytes), room.alive)
+        self.list.show_suggested(worth, strings.suggested_for(shelf.limit_bytes), controller.alive)
         self._show_hub()
         self.problem.show_problem(shelf.problem, shelf.hint)
         entry = shelf.entry(self._chosen)
@@ -101,14 +106,19 @@ class ModelsWindow(QWidget):
             self.detail.show_nothing()
             return
         self.detail.show_model(
-            entry, shelf, self._context_tokens, draft=room.draft, default=room.default, can_load=room.can_load
+            entry,
+            shelf,
+            self._context_tokens,
+            draft=controller.draft,
+            default=controller.default,
+            can_load=controller.can_load,
         )
-        told = room.last_stats
+        told = controller.last_stats
         self.detail.show_speed(entry, told[1].tokens_per_s if told and told[0] == entry.path else 0.0)
 
     def _show_hub(self) -> None:
         """What can be had for the text in the search field; rows are made anew only if they are others."""
-        shelf, text = self._room.shelf, self.search.text().strip()
+        shelf, text = self._controller.shelf, self.search.text().strip()
         coming = tuple(each.model for each in shelf.downloads)
         here = tuple(each.reference for each in shelf.models)
         shown = (text, shelf.asked, shelf.finding, shelf.found, coming, here)
@@ -135,8 +145,8 @@ class ModelsWindow(QWidget):
     # ---- wanting
 
     def _search_changed(self) -> None:
-        if self._room.shelf.asked:
-            self._room.look_up("")
+        if self._controller.shelf.asked:
+            self._controller.look_up("")
         self._show()
 
     def _search_entered(self) -> None:
@@ -147,9 +157,9 @@ class ModelsWindow(QWidget):
 
     def _hub_wanted(self, key: str) -> None:
         if facts.is_hub_name(key):
-            self._room.download(key)
+            self._controller.download(key)
         else:
-            self._room.look_up(key)
+            self._controller.look_up(key)
 
     def _ask_folder(self) -> None:
         dialog = QFileDialog(self, strings.ADD_TITLE)
@@ -159,7 +169,7 @@ class ModelsWindow(QWidget):
         dialog.open()
 
     def _open_folder(self, reference: str) -> None:
-        if entry := self._room.shelf.entry(reference):
+        if entry := self._controller.shelf.entry(reference):
             QDesktopServices.openUrl(QUrl.fromLocalFile(entry.path))
 
     def _set_context(self, tokens: int) -> None:
@@ -167,24 +177,24 @@ class ModelsWindow(QWidget):
         self._show()
 
     def _wire(self) -> None:
-        room, rows, detail = self._room, self.list, self.detail
-        room.changed.connect(self._show)
-        room.imported.connect(self.choose)
+        controller, rows, detail = self._controller, self.list, self.detail
+        controller.changed.connect(self._show)
+        controller.imported.connect(self.choose)
         self.search.textChanged.connect(lambda text: self._search_changed())
         self.search.results_wanted.connect(self._search_entered)
         self.add.clicked.connect(self._ask_folder)
-        self.problem.dismissed.connect(room.dismiss)
+        self.problem.dismissed.connect(controller.dismiss)
         rows.selected.connect(self.choose)
-        rows.load_requested.connect(room.load)
-        rows.pause_requested.connect(room.pause)
-        rows.resume_requested.connect(room.download)
-        rows.cancel_requested.connect(room.cancel)
+        rows.load_requested.connect(controller.load)
+        rows.pause_requested.connect(controller.pause)
+        rows.resume_requested.connect(controller.download)
+        rows.cancel_requested.connect(controller.cancel)
         rows.hub_wanted.connect(self._hub_wanted)
-        detail.load_requested.connect(room.load)
-        detail.unload_requested.connect(room.unload)
-        detail.default_requested.connect(room.make_default)
-        detail.draft_chosen.connect(room.choose_draft)
-        detail.remove_requested.connect(room.remove)
+        detail.load_requested.connect(controller.load)
+        detail.unload_requested.connect(controller.unload)
+        detail.default_requested.connect(controller.make_default)
+        detail.draft_chosen.connect(controller.choose_draft)
+        detail.remove_requested.connect(controller.remove)
         detail.context_changed.connect(self._set_context)
         detail.folder_requested.connect(self._open_folder)
         self._theme.changed.connect(self.update)

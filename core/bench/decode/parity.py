@@ -1,7 +1,7 @@
 """`draftlight bench parity`: is drafted greedy output the plain output, on every run and setting?
 
-The stricter follow-up that seed 000 asks for. Each prompt class, at two lengths, is answered `runs`
-times by mlx-lm's plain loop and `runs` times by each configuration: any drafter, exactness and grid
+The stricter follow-up that the prompt-lookup study asks for. Each prompt class, at two lengths, is answered
+`runs` times by mlx-lm's plain loop and `runs` times by each configuration: any drafter, exactness and grid
 of settings. A prompt that is longer is cut, one that is shorter follows a document of other words,
 so it has that many tokens exactly. A cell passes only if every candidate run equals every baseline
 run. Where they differ, the first divergence is shown with the margin between the two tokens at

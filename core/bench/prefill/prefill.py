@@ -1,7 +1,7 @@
 """`draftlight bench prefill`: time to first token of a long document, read sparsely, against mlx-lm.
 
 Question: how many times sooner does the first token come than from mlx-lm's own dense prefill of
-the same prompt (`stream_generate`, same step size), and is that what the cost model of seed 002
+the same prompt (`stream_generate`, same step size), and is that what the cost model of the SpecPrefill paper
 predicts? All run in one process on the same model object, in rounds: the baseline and each
 configuration once, every other round backwards, so that a machine that drifts favours none. A
 pair is a configuration and the baseline of its round; the quoted ratio is the median of the

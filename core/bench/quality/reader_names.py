@@ -1,4 +1,5 @@
-"""The names of the ways in which `bench quality` reads a prompt; `core.bench.quality.readers` has the ways."""
+"""The names of the ways in which `bench quality` reads a prompt; `core.bench.quality.readers` has the
+ways."""
 
 from __future__ import annotations
 

@@ -22,16 +22,16 @@ from msgspec.structs import replace
 from core.bench.quality.reader_names import DENSE, SCORELESS, SCORERS, hindsight
 from core.bench.quality.session import Session
 from core.errors import RequestError
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.models.prompt import Prompt, offsets
 from core.models.rope import rotations
+from core.prefill.gap_probe import why_no_gaps
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.read import read_kept, read_prompt
-from core.prefill.reading import Means, Reading, ScoringDraft, Text
-from core.prefill.scorers.carried import carried_tokens
+from core.prefill.reading import Reading, ReadingInputs, ScoringDraft, Text
+from core.prefill.scorers.score_propagation import carried_tokens
 from core.prefill.select import select
-from core.prefill.trial import why_no_gaps
 from core.settings.prefill import Prefill
 
 Scores = np.ndarray[Any, Any]
@@ -57,7 +57,7 @@ class Reader(ABC):
 
         `ahead` is for the readers by hindsight, which need it; the others do not look at it.
         """
-        ledger = Ledger(self._loaded.new_cache)
+        ledger = CachedSequence(self._loaded.new_cache)
         if not ledger.keeps_all:
             raise RequestError(
                 f"{self._loaded.info.name} cannot go back to a prefix, which this bench needs.",
@@ -67,7 +67,7 @@ class Reader(ABC):
         return Session(self._loaded, ledger, prompt.ids)
 
     @abstractmethod
-    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
+    def _fill(self, ledger: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
         """Bring the empty `ledger` to all of `prompt` but its last token."""
 
     def _layout(self, prompt: Prompt) -> Layout:
@@ -79,7 +79,7 @@ class Reader(ABC):
 class _Dense(Reader):
     """Everything."""
 
-    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
+    def _fill(self, ledger: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
         steps = read_prompt(self._loaded.model, ledger, prompt.ids, chunk_tokens=self._settings.chunk_tokens)
         for _ in steps:
             pass
@@ -90,12 +90,12 @@ class _Scored(Reader):
 
     def __init__(self, name: str, loaded: LoadedModel, settings: Prefill, draft: LoadedModel | None) -> None:
         super().__init__(name, loaded, settings)
-        self._draft = ScoringDraft(draft, Ledger(draft.new_cache)) if draft else None
+        self._draft = ScoringDraft(draft, CachedSequence(draft.new_cache)) if draft else None
 
-    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
+    def _fill(self, ledger: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
         if self._draft:
             self._draft.ledger.clear()
-        means = Means(lambda tokens: "", lambda required: self._draft)
+        means = ReadingInputs(lambda tokens: "", lambda required: self._draft)
         text = Text(prompt.ids, prompt.asked, lambda: self._layout(prompt))
         reading = Reading("bench", self._loaded, ledger, text, self._settings, means)
         reading.plan()
@@ -115,7 +115,7 @@ class _Chosen(Reader):
     def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
         """float32, one for each of `ids`."""
 
-    def _fill(self, ledger: Ledger, prompt: Prompt, ahead: Ahead | None) -> None:
+    def _fill(self, ledger: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
         known = self._layout(prompt)
         chosen = select(
             self._scores(prompt.ids, ahead),

@@ -14,7 +14,7 @@ import numpy as np
 
 from core.bench.quality.likelihood import log_probabilities
 from core.errors import InternalError
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.prefill.scorers.attention import Attended, watched
 
@@ -22,7 +22,7 @@ from core.prefill.scorers.attention import Attended, watched
 class Session:
     """`ledger` stands for all of `prompt` but its last token."""
 
-    def __init__(self, loaded: LoadedModel, ledger: Ledger, prompt: Sequence[int]) -> None:
+    def __init__(self, loaded: LoadedModel, ledger: CachedSequence, prompt: Sequence[int]) -> None:
         self._loaded = loaded
         self._ledger = ledger
         self._prompt = list(prompt)

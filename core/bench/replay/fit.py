@@ -37,7 +37,7 @@ from core.drafting.evidence.learned import Learned
 from core.drafting.evidence.remembered import Remembered
 from core.drafting.tables.gram_table import GramTable
 from core.drafting.tables.ngram_table import NgramTable
-from core.drafting.tables.scribe import Scribe
+from core.drafting.tables.table_writer import TableWriter
 from core.rehearsal.streams import Stream, read_streams
 from core.settings.drafting import NgramMod
 
@@ -133,13 +133,13 @@ def _along(
     evidence: Evidence, coming: Sequence[int], weights: Vector | None
 ) -> Iterator[tuple[dict[int, Any], dict[int, int]]]:
     """What is guessed at the end of the text, then behind each token of `coming` that `weights` draft."""
-    spot = evidence.spot()
+    position = evidence.position()
     for token in coming:
-        odds, kinds = evidence.weighed(spot)
+        odds, kinds = evidence.weighed(position)
         yield odds, kinds
         if weights is None or token not in odds or _sigmoid(np.asarray(odds[token]) @ weights) < DRAFTED:
             return
-        spot = evidence.after(spot, token)
+        position = evidence.after(position, token)
 
 
 def fit(streams: Sequence[Stream], table: GramTable | None, held_out: int) -> Fitted:
@@ -179,7 +179,7 @@ def _memory(streams: Sequence[Stream], seed: int) -> NgramTable:
     rng, table = Random(seed), NgramTable(NgramMod().n, _SLOTS)
     for stream in streams:
         if rng.random() < _SAID_BEFORE:
-            Scribe(table).read([*stream.prompt[-2 * table.n :], *stream.out])
+            TableWriter(table).read([*stream.prompt[-2 * table.n :], *stream.out])
     while table.used < _FULL * table.slots:
         table.insert_all((rng.getrandbits(64), rng.randrange(_OTHERS)) for _ in range(1000))
     return table

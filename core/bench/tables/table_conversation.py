@@ -1,7 +1,7 @@
 """Cold against warm, with the real model: edits of one text, with and without what was learned.
 
-Question (seed 001): how much faster is a conversation whose tables have seen such text before, in
-its first turn and as a whole? Every warm run is a real warm start: a first engine learns, saves to
+Question (the ngram-mod article): how much faster is a conversation whose tables have seen such text before,
+in its first turn and as a whole? Every warm run is a real warm start: a first engine learns, saves to
 disk and ends; a second one loads the tables and answers. Both start with no reusable prefix; which
 of a pair comes first alternates, and the answers must be the same.
 

@@ -1,8 +1,8 @@
 """Exactness: how a model's logits depend on the width of the block, measured, not promised.
 
 Kernels for one token and for several sum in different orders, so a token's logits at width 1 and
-at width w may differ in their last bits, and a near-tie may flip (seed 000's parity failures;
-MLX offers no batch-invariant mode). `probe` compares them on three inputs, the state each block
+at width w may differ in their last bits, and a near-tie may flip (the parity failures of the prompt-lookup
+study; MLX offers no batch-invariant mode). `probe` compares them on three inputs, the state each block
 leaves in the cache included, and `Exactness` is what a mode makes of the result:
 
     fast     any width, the choice as it falls

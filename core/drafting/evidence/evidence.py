@@ -6,7 +6,7 @@ token, what it passed over lately, what the family's learned table expects, and 
 table remembers of other chats, if there are such tables. Each token is judged by the longest
 context it was seen in; the other sources add to that, or bring it in.
 
-A *spot* is a place to guess at: the end of the text, or a place after guesses that are assumed
+A *position* is a place to guess at: the end of the text, or a place after guesses that are assumed
 to have come. Evidence at an assumed place is the same as it will be when the walk gets there,
 which is why one calibration serves every depth of a draft.
 
@@ -29,14 +29,14 @@ from core.drafting.evidence.calibration import (
     log2_1,
     logit,
 )
-from core.drafting.evidence.copy_thread import CopyThread
+from core.drafting.evidence.copy_cursor import CopyCursor
 from core.drafting.evidence.learned import Learned, Outlook
 from core.drafting.evidence.recycled import Recycled
 from core.drafting.evidence.remembered import Remembered, Trail
 from core.drafting.evidence.suffix_index import NOWHERE, ROOT, SuffixIndex
 
-# Contexts asked at a spot, and followers looked at in each: where more followed, the newest one
-# only. Both bound the work at a spot whatever the text.
+# Contexts asked at a position, and followers looked at in each: where more followed, the newest one
+# only. Both bound the work at a position whatever the text.
 _CONTEXTS = 6
 _FAN = 12
 # How deep into the verifier's rows new guesses are looked for.
@@ -59,7 +59,7 @@ _NO_TRAIL = Trail(None, 0)
 _second = itemgetter(1)
 
 
-class Spot(NamedTuple):
+class DraftPosition(NamedTuple):
     """`place` and `matched`: the longest suffix known to the index. `thread`: the copy thread's
     offset, `trust`: its trust.
 
@@ -106,7 +106,7 @@ class Evidence:
         self._learned = learned
         self._remembered = remembered
         self._tail = max(TAIL_TOKENS, remembered.table.n) if remembered else TAIL_TOKENS
-        self._thread = CopyThread()
+        self._thread = CopyCursor()
         self._unranked: int = 0
         self._here: list[Guess] | None = None
 
@@ -167,24 +167,26 @@ class Evidence:
 
     # ---- guessing
 
-    def spot(self) -> Spot:
+    def position(self) -> DraftPosition:
         """The end of the text."""
         index, thread = self.index, self._thread
         place = index.tip()
         tail = tuple(index.text[-self._tail :])
         trail = self._remembered.trail() if self._remembered else _NO_TRAIL
-        return Spot(place, index.length(place), tail, thread.at, thread.trust, trail, 0, self._unranked)
+        return DraftPosition(
+            place, index.length(place), tail, thread.at, thread.trust, trail, 0, self._unranked
+        )
 
     def here(self) -> list[Guess]:
         """The guesses at the end of the text; worked out once."""
         if self._here is None:
-            self._here = self.guesses(self.spot())
+            self._here = self.guesses(self.position())
         return self._here
 
-    def after(self, spot: Spot, token: int) -> Spot:
-        """The spot behind `token`, if that comes."""
+    def after(self, position: DraftPosition, token: int) -> DraftPosition:
+        """The position behind `token`, if that comes."""
         index = self.index
-        place, matched = spot.place, spot.matched
+        place, matched = position.place, position.matched
         onward = index.step(place, token)
         while onward < 0 and place > ROOT:
             place = index.up(place)
@@ -192,7 +194,7 @@ class Evidence:
             onward = index.step(place, token)
         if onward < 0:
             onward, matched = ROOT, -1
-        thread, trust = spot.thread, spot.trust
+        thread, trust = position.thread, position.trust
         if 0 <= thread < len(index.text):
             trust = trust + 1 if index.text[thread] == token else trust // 2
             thread += 1
@@ -201,37 +203,39 @@ class Evidence:
                 thread = self._thread.at
         else:
             thread, trust = NOWHERE, 0
-        tail = (*spot.tail[1 - self._tail :], token)
-        trail = spot.trail
+        tail = (*position.tail[1 - self._tail :], token)
+        trail = position.trail
         if self._remembered is not None:
-            trail = self._remembered.after(trail, spot.tail, token)
-        return Spot(onward, matched + 1, tail, thread, trust, trail, spot.assumed + 1, spot.unranked + 1)
+            trail = self._remembered.after(trail, position.tail, token)
+        return DraftPosition(
+            onward, matched + 1, tail, thread, trust, trail, position.assumed + 1, position.unranked + 1
+        )
 
-    def guesses(self, spot: Spot) -> list[Guess]:
-        """What may come at `spot`."""
-        return self._ranked(*self.weighed(spot))
+    def guesses(self, position: DraftPosition) -> list[Guess]:
+        """What may come at `position`."""
+        return self._ranked(*self.weighed(position))
 
-    def weighed(self, spot: Spot) -> tuple[dict[int, float], dict[int, int]]:
-        """Every guess at `spot` with its log-odds, and with its kind.
+    def weighed(self, position: DraftPosition) -> tuple[dict[int, float], dict[int, int]]:
+        """Every guess at `position` with its log-odds, and with its kind.
 
         The log-odds are linear in the calibration's weights.
         """
         calibration = self.calibration
         odds: dict[int, float] = {}
         kinds: dict[int, int] = {}
-        longest = self._followed(spot, odds, kinds)
+        longest = self._followed(position, odds, kinds)
         weights = calibration.weights
-        fresh = calibration.unseen(longest, spot.assumed)
+        fresh = calibration.unseen(longest, position.assumed)
         text = self.index.text
-        if 0 <= spot.thread < len(text):
-            token = text[spot.thread]
+        if 0 <= position.thread < len(text):
+            token = text[position.thread]
             if token not in odds:
                 odds[token], kinds[token] = fresh, 0
-            worth = weights.thread + weights.thread_trust * log2_1(min(spot.trust, 32))
+            worth = weights.thread + weights.thread_trust * log2_1(min(position.trust, 32))
             odds[token] = odds[token] + worth
             kinds[token] += 1
-        if spot.tail:
-            row = self.recycled.after(spot.tail[-1])
+        if position.tail:
+            row = self.recycled.after(position.tail[-1])
             if row:
                 for token, kind in kinds.items():
                     if kind <= _SHORT and token not in row:
@@ -243,21 +247,21 @@ class Evidence:
                     elif rank < _NEW_AFTER:
                         odds[token], kinds[token] = fresh + weights.after[min(rank, 2)], 0
                 fresh = fresh + weights.not_after
-        self._pass_over(spot.unranked, fresh, odds, kinds)
+        self._pass_over(position.unranked, fresh, odds, kinds)
         if self._learned is not None:
-            self._weigh_learned(self._learned.after(spot.tail[-TAIL_TOKENS:]), fresh, odds, kinds)
+            self._weigh_learned(self._learned.after(position.tail[-TAIL_TOKENS:]), fresh, odds, kinds)
         # A suffix as long as the table's is known better from the session itself.
         if self._remembered is not None and longest < self._remembered.table.n:
-            kept = self._remembered.guess(spot.trail)
+            kept = self._remembered.guess(position.trail)
             if kept is not None:
-                self._weigh_remembered(kept, log2_1(min(spot.trail.run, 32)), fresh, odds, kinds)
+                self._weigh_remembered(kept, log2_1(min(position.trail.run, 32)), fresh, odds, kinds)
         return odds, kinds
 
-    def _followed(self, spot: Spot, odds: dict[int, float], kinds: dict[int, int]) -> int:
-        """Weigh what followed the spot's suffixes; the length of the longest that was followed."""
+    def _followed(self, position: DraftPosition, odds: dict[int, float], kinds: dict[int, int]) -> int:
+        """Weigh what followed the position's suffixes; the length of the longest that was followed."""
         index, calibration = self.index, self.calibration
         count, latest, end = index.count, index.latest, len(index.text)
-        place, matched, longest = spot.place, spot.matched, 0
+        place, matched, longest = position.place, position.matched, 0
         for _ in range(_CONTEXTS):
             if place <= ROOT:
                 break
@@ -265,7 +269,7 @@ class Evidence:
             if seen > 0:
                 longest = longest or matched
                 kind = kind_of(matched, False)
-                base = calibration.context(matched, seen, longest - matched, spot.assumed)
+                base = calibration.context(matched, seen, longest - matched, position.assumed)
                 if index.fan(place) <= _FAN:
                     for token, onward in index.followers(place):
                         if token not in odds:

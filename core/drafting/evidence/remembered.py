@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from core.drafting.tables.ngram_table import NgramTable
-from core.drafting.tables.scribe import Scribe
+from core.drafting.tables.table_writer import TableWriter
 
 
 class Trail(NamedTuple):
@@ -29,7 +29,7 @@ class Remembered:
 
     def __init__(self, table: NgramTable) -> None:
         self.table = table
-        self._scribe = Scribe(table)
+        self._scribe = TableWriter(table)
         self._run = 0
 
     def read(self, prompt: Sequence[int]) -> None:

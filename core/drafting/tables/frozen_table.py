@@ -1,6 +1,6 @@
 """FrozenTable: leader → followers counted beforehand, never changed. Cacheback's second table.
 
-Built as in seed 003, §4: the most frequent leaders, and for each its most frequent followers.
+Built as in the Cacheback paper, §4: the most frequent leaders, and for each its most frequent followers.
 Ids belong to one tokenizer family; whoever loads a table checks that. Knows no file format.
 """
 

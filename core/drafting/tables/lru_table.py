@@ -1,6 +1,6 @@
 """LruTable: leader → followers, both bounded, the least recently used leave. Cacheback's table.
 
-Leaders and followers are tuples of ids of any length. Recency (seed 003, §3.1): a leader's is
+Leaders and followers are tuples of ids of any length. Recency (the Cacheback paper, §3.1): a leader's is
 renewed by a query and by an insert, a follower's by an insert only, and followers compete only
 with followers of the same leader. Every operation is O(1): ordered dicts, hash map and linked
 list in one. Knows no tree and no request.

@@ -1,6 +1,6 @@
 """NgramTable: hash of the last n tokens → next token. The memory that requests share.
 
-h(t₁…tₙ) = Σ tᵢ · Mⁿ⁻ⁱ mod 2⁶⁴ with the seed's multiplier M (seed 001), which rolls: a window's
+h(t₁…tₙ) = Σ tᵢ · Mⁿ⁻ⁱ mod 2⁶⁴ with the ngram-mod article's multiplier M, which rolls: a window's
 hash follows from its predecessor's in O(1). How h becomes a slot the seed leaves open. Its low bits
 depend on the ids' low bits alone (the lowest is the parity of their sum) and its top bits hardly
 on the last token, so h is multiplied, folded and multiplied again, and the top bits of that are
@@ -37,7 +37,7 @@ ID_END = _TOKEN
 _EPOCHS = 1 << 8
 # So a quarter of a half full table is at least eight epochs: fine enough to leave about a quarter.
 _EPOCHS_A_TABLE = 64
-# What UI.md's tables do: “when half full, drop the oldest quarter”.
+# What the visual design's tables do: “when half full, drop the oldest quarter”.
 _LEAVING_SHARE = 0.25
 
 

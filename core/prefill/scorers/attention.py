@@ -3,9 +3,9 @@
 mlx-lm's models all send queries, keys and scale through `scaled_dot_product_attention`, by the
 name their module imported it under. There the queries are what they are, after any norm, gate
 and rotation, and without a rotation where a model has none; extracting them again from the
-weights is where ports went wrong (FACTS). While watched, that name leads past a `see` first.
+weights is where ports went wrong. While watched, that name leads past a `see` first.
 
-Scores (seed 002): softmax over the prompt's keys, mean over 13 neighbouring tokens, largest over
+Scores (the SpecPrefill paper): softmax over the prompt's keys, mean over 13 neighbouring tokens, largest over
 layers, heads and the rows of one forward: mostly one word of a question finds its place, and a
 mean over the others drowns it (notes/prefill.md). Grouped keys are never repeated; one key head's
 scores are held at a time. Worker's main thread.

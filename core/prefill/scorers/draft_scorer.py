@@ -1,4 +1,4 @@
-"""draft-model: scores passages by what a smaller model of the family attends to (seed 002).
+"""draft-model: scores passages by what a smaller model of the family attends to (the SpecPrefill paper).
 
 The draft model reads the whole prompt, then answers a few tokens on trial. The queries of the
 prompt's last token and of each trial token count alike, by their mean; the question's own rows
@@ -6,7 +6,7 @@ count by their largest, and a passage has whichever of the two is more. Nothing 
 between these steps; the scores are one evaluation.
 
 Deviations: attention is watched from the prompt's last token on, which ports that began with the
-first trial token missed; it is the most telling one (FACTS). The seed has no question's rows: a
+first trial token missed; it is the most telling one. The seed has no question's rows: a
 draft model too small to begin the answer looks for nothing while it tries, and what was asked for
 would be lost (notes/prefill.md).
 """
@@ -20,7 +20,7 @@ import mlx.core as mx
 import numpy as np
 
 from core.errors import InternalError
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.prefill.read import read_prompt
 from core.prefill.scorers.attention import Attended, Seen, watched
@@ -28,7 +28,7 @@ from core.prefill.scorers.attention import Attended, Seen, watched
 
 def draft_scores(
     draft: LoadedModel,
-    ledger: Ledger,
+    ledger: CachedSequence,
     ids: list[int],
     asking: list[int],
     *,

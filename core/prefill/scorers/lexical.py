@@ -2,9 +2,9 @@
 
 BM25 with passages for documents: a passage counts what of the question's words and word pairs it
 has, by the square of their rarity, as question and passage both weigh a word. What is said about a
-word mostly stands behind it, so its weight is carried on (`core.prefill.scorers.carried`); up to half goes to
-the passage before, where its sentence began. What is left of the share goes to anchors, spread evenly
-at every scale, and a little to recent passages. Finds names, numbers and terms; blind to paraphrase.
+word mostly stands behind it, so its weight is carried on (`core.prefill.scorers.score_propagation`); up to
+half goes to the passage before, where its sentence began. What is left of the share goes to anchors, spread
+evenly at every scale, and a little to recent passages. Finds names, numbers and terms; blind to paraphrase.
 
 Words are taken from token pieces, lower-cased and cut to `_STEM_CHARACTERS`, which brings
 “translate” and “translation” together without knowing a language. Pieces beyond ASCII also count
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from core.prefill.scorers.carried import carried
+from core.prefill.scorers.score_propagation import carried
 
 _STEM_CHARACTERS = 6
 _WORD_CHARACTERS = 24

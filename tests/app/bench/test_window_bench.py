@@ -99,7 +99,7 @@ def test_what_the_window_adds_is_measured_with_one_worker(qapp: QApplication, to
         # The window goes on as before: it never heard of the runs past it.
         await stage.ready(window)
         assert window.views.banner.trouble is None
-        assert len(window.desk.chats.listed()) == 3
+        assert len(window.controller.chats.listed()) == 3
 
     stage.play(qapp, scene, command=worker_command(), model=str(toy_folder))
     (cost,) = heard

@@ -7,20 +7,20 @@ from PySide6.QtGui import QColor, QImage, QMouseEvent
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer import Answer
+from app.chat.answer.answer import AnswerView
 from app.chat.answer.answer_body import AnswerBody
 from app.chat.transcript.transcript import Transcript
 from app.theme.palette import LIGHT
 from tests.app.chat.written import tokens_of
 
 
-def stream(transcript: Transcript, written: str, turn: str = "t", size: int = 4) -> Answer:
+def stream(transcript: Transcript, written: str, turn: str = "t", size: int = 4) -> AnswerView:
     """An answer written a few tokens at a time, not finished."""
     transcript.begin_answer(turn, "ngram-simple")
     tokens = tokens_of(written)
     for at in range(0, len(tokens), size):
         transcript.append_tokens(turn, tokens[at : at + size])
-    return transcript.findChildren(Answer)[-1]
+    return transcript.findChildren(AnswerView)[-1]
 
 
 def body_of(transcript: Transcript) -> AnswerBody:

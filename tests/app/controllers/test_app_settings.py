@@ -73,9 +73,9 @@ def test_command_return_sends(qapp: QApplication) -> None:
         await press(window, KEY.Key_Return)
         await press(window, KEY.Key_3)
         assert window.views.composer.text == "w\n3"
-        assert window.desk.chats.open.turns == ()
+        assert window.controller.chats.open.turns == ()
         await press(window, KEY.Key_Return, CTRL)
-        assert window.desk.chats.open.turns[-1].user.content == "w\n3"
+        assert window.controller.chats.open.turns[-1].user.content == "w\n3"
         await ready(window)
 
     play(qapp, scene)
@@ -115,7 +115,7 @@ def test_the_defaults_of_new_chats_are_taken_back(qapp: QApplication, tmp_path: 
         assert settings.defaults_button.isEnabled()
         await click(settings.defaults_button)
         assert not settings.defaults_button.isEnabled()
-        assert window.desk.home.preferences.defaults == Settings()
+        assert window.controller.home.preferences.defaults == Settings()
         assert window.views.inspector.settings == Settings()
 
     play(qapp, scene, folder=tmp_path)

@@ -15,7 +15,8 @@ import pytest
 from app.controllers.link import WorkerLink
 from app.session.turn.intents import SpawnFailed
 from core.events import Generate, Heartbeat, Hello, LoadModel, Message, ModelLoaded, Token
-from core.worker.client import Heard, WorkerClient, WorkerExited, WorkerSilent
+from core.events.heard import Heard, WorkerExited, WorkerSilent
+from core.worker.client import WorkerClient
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
 Scene = Callable[[WorkerLink, list[Heard | SpawnFailed]], Awaitable[None]]

@@ -54,12 +54,12 @@ def test_off_nothing_is_ever_asked_and_on_once_a_day(
         assert len(server.asked) == 1
         # A day later, or with a clock that was set back.
         for then_s in (0.0, 4e9):
-            window.desk.home.preferences.change(looked_for_update_s=then_s)
+            window.controller.home.preferences.change(looked_for_update_s=then_s)
             asked = len(server.asked)
             host.updates.look_if_due()
             await until(lambda asked=asked: len(server.asked) == asked + 1)
         window.app_settings.set("updates.check", False)
-        window.desk.home.preferences.change(looked_for_update_s=0.0)
+        window.controller.home.preferences.change(looked_for_update_s=0.0)
         host.updates.look_if_due()
         host.stop()
 

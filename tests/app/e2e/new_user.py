@@ -47,28 +47,30 @@ def step(words: str) -> None:
 
 
 def last(window: MainWindow) -> Answer:
-    return window.desk.chats.open.turns[-1].answer
+    return window.controller.chats.open.turns[-1].answer
 
 
 async def ready(hands: Hands, timeout_s: float = 120.0) -> None:
-    await hands.until(lambda: hands.window.desk.link.phase is Phase.READY, "the model is ready", timeout_s)
+    await hands.until(
+        lambda: hands.window.controller.link.phase is Phase.READY, "the model is ready", timeout_s
+    )
 
 
 async def ask(hands: Hands, words: str) -> None:
     """Typed into the composer and sent; the answer has begun when this returns."""
     window = hands.window
-    turns = len(window.desk.chats.open.turns)
+    turns = len(window.controller.chats.open.turns)
     await hands.click(window.views.composer.edit)
     await hands.type(words)
     await hands.until(lambda: window.views.composer.text == words, f"“{words}” is in the composer")
     await hands.press("Return")
-    await hands.until(lambda: len(window.desk.chats.open.turns) == turns + 1, f"“{words}” is asked")
+    await hands.until(lambda: len(window.controller.chats.open.turns) == turns + 1, f"“{words}” is asked")
 
 
 async def answered(hands: Hands) -> Answer:
     """The last answer when it is over, which the transcript shows as it is on record."""
     window = hands.window
-    turn = window.desk.chats.open.turns[-1]
+    turn = window.controller.chats.open.turns[-1]
     await hands.until(lambda: last(window).over, f"“{turn.user.content}” is answered", 150.0)
     assert window.views.transcript.answer_text(turn.id) == last(window).text
     assert last(window).tokens, window.views.banner.trouble
@@ -104,7 +106,7 @@ async def set_number(hands: Hands, key: str, number: int) -> None:
 
 
 async def first(window: MainWindow) -> int:
-    hands, views, desk = Hands(window), window.views, window.desk
+    hands, views, controller = Hands(window), window.views, window.controller
     inspector, composer = views.inspector, views.composer
     await ready(hands)
     assert views.pages.currentWidget() is views.first_page
@@ -171,9 +173,13 @@ async def first(window: MainWindow) -> int:
     await hands.press("ctrl+a")
     await hands.type(OTHER_WORDS)
     await hands.press("Return")
-    await hands.until(lambda: desk.chats.open.turns[-1].user.content == OTHER_WORDS, "it is asked anew")
+    await hands.until(lambda: controller.chats.open.turns[-1].user.content == OTHER_WORDS, "it is asked anew")
     answer = await answered(hands)
-    assert [turn.user.content for turn in desk.chats.open.turns] == [FIRST_WORDS, SECOND_WORDS, OTHER_WORDS]
+    assert [turn.user.content for turn in controller.chats.open.turns] == [
+        FIRST_WORDS,
+        SECOND_WORDS,
+        OTHER_WORDS,
+    ]
     assert views.header.title == FIRST_WORDS
     step(f"edited and asked again: {answer.text!r}")
     await hands.type("not sent yet")
@@ -184,8 +190,8 @@ async def first(window: MainWindow) -> int:
 
 
 async def again(window: MainWindow) -> int:
-    hands, views, desk = Hands(window), window.views, window.desk
-    turns = desk.chats.open.turns
+    hands, views, controller = Hands(window), window.views, window.controller
+    turns = controller.chats.open.turns
     assert [turn.user.content for turn in turns] == [FIRST_WORDS, SECOND_WORDS, OTHER_WORDS]
     assert [turn.answer.status for turn in turns] == ["finished"] * 3
     assert all(turn.answer.text for turn in turns)
@@ -201,7 +207,7 @@ async def again(window: MainWindow) -> int:
     await ready(hands)
     await hands.click(views.composer.edit)
     await hands.press("ctrl+a", "BackSpace", "ctrl+n")
-    await hands.until(lambda: not desk.chats.open.turns, "a new chat is open")
+    await hands.until(lambda: not controller.chats.open.turns, "a new chat is open")
     assert views.inspector.settings.drafting.drafter == "auto"
     await open_section(hands, "sampling")
     await set_number(hands, "sampling.max_tokens", 8)

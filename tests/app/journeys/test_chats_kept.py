@@ -56,19 +56,19 @@ def test_everything_comes_back(qapp: QApplication, tmp_path: Path) -> None:
     async def first(window: MainWindow) -> None:
         await asked(window, question)
         await asked(window, "And write 9 more")
-        window.desk.new_chat()
+        window.controller.new_chat()
         await asked(window, "Another: write 5")
         window.views.composer.set_text("not sent yet")
         window.views.composer.attach(Attachment("notes.txt", "some notes"))
-        window.desk.select_chat(window.desk.chats.listed()[1].id)
+        window.controller.select_chat(window.controller.chats.listed()[1].id)
         window.views.composer.set_text("a follow-up")
         window.views.header.tint.set_value("hover")
         window.resize(1300, 800)
         window.columns.show_inspector(False)
-        kept.append(window.desk.chats.open)
+        kept.append(window.controller.chats.open)
 
     async def second(window: MainWindow) -> None:
-        chat = window.desk.chats.open
+        chat = window.controller.chats.open
         assert chat.turns == kept[0].turns
         assert chat.id == kept[0].id
         assert window.views.header.title == question
@@ -79,12 +79,12 @@ def test_everything_comes_back(qapp: QApplication, tmp_path: Path) -> None:
         assert (window.width(), window.height()) == (1300, 800)
         assert window.columns.arrangement.inspector_px == 0
         assert window.views.header.tint.value == "hover"
-        window.desk.select_chat(window.desk.chats.listed()[0].id)
+        window.controller.select_chat(window.controller.chats.listed()[0].id)
         assert window.views.composer.text == "not sent yet"
         assert [each.name for each in window.views.composer.attachments] == ["notes.txt"]
         await asked(window, "go on and write 3")
-        assert len(window.desk.chats.open.turns) == 2
-        assert window.desk.chats.open.draft.content == ""
+        assert len(window.controller.chats.open.turns) == 2
+        assert window.controller.chats.open.draft.content == ""
 
     play(qapp, first, folder=tmp_path)
     play(qapp, second, folder=tmp_path)
@@ -100,7 +100,7 @@ def test_an_answer_is_on_disk_while_it_is_written(qapp: QApplication, tmp_path: 
 
         def saved() -> int:
             try:
-                return len(other.load(window.desk.chats.open.id).turns[0].answer.tokens)
+                return len(other.load(window.controller.chats.open.id).turns[0].answer.tokens)
             except KeyError:  # not saved for the first time yet
                 return 0
 
@@ -113,11 +113,11 @@ def test_an_answer_is_on_disk_while_it_is_written(qapp: QApplication, tmp_path: 
 def test_a_draft_is_kept_without_leaving_its_chat(qapp: QApplication, tmp_path: Path) -> None:
     async def scene(window: MainWindow) -> None:
         window.views.composer.set_text("half a thought")
-        await until(lambda: window.desk.chats.open.draft.content == "half a thought")
+        await until(lambda: window.controller.chats.open.draft.content == "half a thought")
 
     async def again(window: MainWindow) -> None:
         assert window.views.composer.text == "half a thought"
-        assert window.desk.chats.listed() == ()
+        assert window.controller.chats.listed() == ()
 
     play(qapp, scene, folder=tmp_path)
     play(qapp, again, folder=tmp_path)
@@ -140,7 +140,7 @@ def test_searching_by_key_and_opening_what_is_found(qapp: QApplication, tmp_path
         assert row
         assert [row.passage[begin:end] for begin, end in row.marks] == ["keepers"]
         await press(window, Qt.Key.Key_Return)
-        assert window.desk.chats.open.id == "c9"
+        assert window.controller.chats.open.id == "c9"
         assert "1 chat found" in titles(window)
         sidebar.search.setText("nowhere to be seen")
         await until(lambda: sidebar.list.isHidden())
@@ -162,7 +162,7 @@ def test_a_found_passage_is_gone_to(qapp: QApplication, tmp_path: Path) -> None:
         window.views.sidebar.search.setText("herons")
         await press(window, Qt.Key.Key_K, CTRL)
         await press(window, Qt.Key.Key_Return)
-        assert window.desk.chats.open.id == "c1"
+        assert window.controller.chats.open.id == "c1"
         assert not transcript.is_following
         seen = [
             message.body.accessibleDescription()
@@ -178,7 +178,7 @@ def test_renaming_in_place(qapp: QApplication, tmp_path: Path) -> None:
     filled(tmp_path, chat_of(1), chat_of(2))
 
     async def scene(window: MainWindow) -> None:
-        window.desk.select_chat("c1")
+        window.controller.select_chat("c1")
         window.views.sidebar.list.setFocus()
         await press(window, Qt.Key.Key_F2)
         editor = window.views.sidebar.list.findChild(QLineEdit)
@@ -188,9 +188,9 @@ def test_renaming_in_place(qapp: QApplication, tmp_path: Path) -> None:
         await press_in(editor, Qt.Key.Key_Return)
         assert window.views.header.title == "Harbour rules"
         assert "Harbour rules" in titles(window)
-        window.desk.listing.rename("c1", "")
+        window.controller.listing.rename("c1", "")
         assert window.views.header.title == "Question 0 of chat 1"
-        window.desk.listing.rename("c2", "Second")
+        window.controller.listing.rename("c2", "Second")
 
     async def again(window: MainWindow) -> None:
         assert "Second" in titles(window)
@@ -217,7 +217,7 @@ def test_pinned_chats_stand_first(qapp: QApplication, tmp_path: Path) -> None:
 
     async def again(window: MainWindow) -> None:
         assert titles(window)[0] == "Pinned"
-        window.desk.listing.pin("c1", False)
+        window.controller.listing.pin("c1", False)
         assert "Pinned" not in titles(window)
 
     play(qapp, scene, folder=tmp_path)
@@ -229,35 +229,35 @@ def test_deleting_and_taking_it_back(qapp: QApplication, tmp_path: Path) -> None
 
     async def scene(window: MainWindow) -> None:
         bar = window.views.sidebar.undo_bar
-        window.desk.select_chat("c2")
+        window.controller.select_chat("c2")
         window.views.sidebar.list.setFocus()
         await press(window, Qt.Key.Key_Delete)
         assert bar.isVisible()
         assert bar.text == "“Question 0 of chat 2” deleted"
-        assert window.desk.chats.open.id == "c1"
+        assert window.controller.chats.open.id == "c1"
         assert len(titles(window)) == 2
         await click(bar.undo_button)
         assert bar.isHidden()
-        assert window.desk.chats.open.id == "c2"
+        assert window.controller.chats.open.id == "c2"
         assert len(titles(window)) == 3
-        window.desk.listing.delete("c1")
+        window.controller.listing.delete("c1")
 
     async def after_a_restart(window: MainWindow) -> None:
         bar = window.views.sidebar.undo_bar
         assert bar.isVisible()
         assert bar.text == "“Question 0 of chat 1” deleted"
         await click(bar.undo_button)
-        assert window.desk.chats.get("c1").turns == chat_of(1).turns
+        assert window.controller.chats.get("c1").turns == chat_of(1).turns
         bar.set_time_ms(50)
-        window.desk.listing.delete("c1")
+        window.controller.listing.delete("c1")
         await until(lambda: bar.isHidden())
 
     async def gone(window: MainWindow) -> None:
         assert window.views.sidebar.undo_bar.isHidden()
         with pytest.raises(KeyError):
-            window.desk.chats.get("c1")
-        window.desk.listing.delete("c2")
-        assert window.desk.chats.open.turns == ()
+            window.controller.chats.get("c1")
+        window.controller.listing.delete("c2")
+        assert window.controller.chats.open.turns == ()
         assert window.views.pages.currentWidget() is window.views.first_page
 
     play(qapp, scene, folder=tmp_path)
@@ -270,13 +270,13 @@ def test_deleting_the_chat_that_is_being_answered_stops_it(qapp: QApplication, t
         await ready(window)
         ask(window, "write 100000 slowly")
         await until(lambda: len(last(window).tokens) > 5)
-        chat_id = window.desk.chats.open.id
+        chat_id = window.controller.chats.open.id
         window.views.sidebar.undo_bar.set_time_ms(20)
-        window.desk.listing.delete(chat_id)
+        window.controller.listing.delete(chat_id)
         await ready(window)
         await until(lambda: window.views.sidebar.undo_bar.isHidden())
         with pytest.raises(KeyError):
-            window.desk.chats.get(chat_id)
+            window.controller.chats.get(chat_id)
 
     play(qapp, scene, folder=tmp_path)
 
@@ -289,11 +289,11 @@ def test_the_dots_of_a_row_open_its_menu_and_not_the_chat(qapp: QApplication, tm
         heard: list[str] = []
         view.menu_requested.disconnect()
         view.menu_requested.connect(lambda chat_id, where: heard.append(chat_id))
-        before = window.desk.chats.open.id
+        before = window.controller.chats.open.id
         spot = dots_rect(view.visualRect(view.model().index(2, 0))).center()
         await click_at(view.viewport(), spot)
         assert heard == ["c1"]
-        assert window.desk.chats.open.id == before
+        assert window.controller.chats.open.id == before
 
     play(qapp, scene, folder=tmp_path)
 
@@ -322,12 +322,12 @@ def test_editing_the_last_message_by_key(qapp: QApplication, tmp_path: Path) -> 
         views.composer.set_text("write 7")
         await press(window, Qt.Key.Key_Return)
         await ready(window)
-        turns = window.desk.chats.open.turns
+        turns = window.controller.chats.open.turns
         assert [turn.user.content for turn in turns] == ["write 3 for a start", "write 7"]
         assert len(turns[-1].answer.tokens) == 7
         assert views.composer.text == ""
         assert views.editing_bar.isHidden()
-        assert len(window.desk.chats.listed()) == 1
+        assert len(window.controller.chats.listed()) == 1
 
     play(qapp, scene, folder=tmp_path)
 
@@ -337,7 +337,7 @@ def test_editing_an_earlier_message_goes_on_in_a_new_chat(qapp: QApplication, tm
         views = window.views
         await asked(window, "write 3")
         await asked(window, "write 4")
-        first = window.desk.chats.open
+        first = window.controller.chats.open
         views.composer.set_text("a draft that waits")
         message = views.transcript.findChildren(UserMessage)[0]
         await click(message.edit_button)
@@ -346,11 +346,11 @@ def test_editing_an_earlier_message_goes_on_in_a_new_chat(qapp: QApplication, tm
         views.composer.set_text("write 6")
         await press(window, Qt.Key.Key_Return)
         await ready(window)
-        assert window.desk.chats.open.id != first.id
-        assert [turn.user.content for turn in window.desk.chats.open.turns] == ["write 6"]
-        assert window.desk.chats.get(first.id).turns == first.turns
-        assert window.desk.chats.get(first.id).draft.content == "a draft that waits"
-        assert [each.title for each in window.desk.chats.listed()] == ["write 3 (2)", "write 3"]
+        assert window.controller.chats.open.id != first.id
+        assert [turn.user.content for turn in window.controller.chats.open.turns] == ["write 6"]
+        assert window.controller.chats.get(first.id).turns == first.turns
+        assert window.controller.chats.get(first.id).draft.content == "a draft that waits"
+        assert [each.title for each in window.controller.chats.listed()] == ["write 3 (2)", "write 3"]
 
     play(qapp, scene, folder=tmp_path)
 
@@ -358,11 +358,11 @@ def test_editing_an_earlier_message_goes_on_in_a_new_chat(qapp: QApplication, tm
 def test_an_edited_message_that_is_refused_is_back_in_the_composer(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await asked(window, "write 3")
-        window.desk.edit()
+        window.controller.edit()
         window.views.composer.set_text("refuse this one")
         await press(window, Qt.Key.Key_Return)
         await ready(window)
-        assert [turn.user.content for turn in window.desk.chats.open.turns] == ["write 3"]
+        assert [turn.user.content for turn in window.controller.chats.open.turns] == ["write 3"]
         assert len(last(window).tokens) == 4
         assert window.views.composer.text == "refuse this one"
 
@@ -372,13 +372,13 @@ def test_an_edited_message_that_is_refused_is_back_in_the_composer(qapp: QApplic
 def test_leaving_a_chat_ends_editing_and_keeps_the_draft(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await asked(window, "write 3")
-        first = window.desk.chats.open.id
+        first = window.controller.chats.open.id
         window.views.composer.set_text("mine")
-        window.desk.edit()
-        window.desk.new_chat()
+        window.controller.edit()
+        window.controller.new_chat()
         assert window.views.editing_bar.isHidden()
         assert window.views.composer.text == ""
-        window.desk.select_chat(first)
+        window.controller.select_chat(first)
         assert window.views.composer.text == "mine"
 
     play(qapp, scene)
@@ -388,17 +388,17 @@ def test_branching_from_an_answer(qapp: QApplication, tmp_path: Path) -> None:
     async def scene(window: MainWindow) -> None:
         await asked(window, "write 3")
         await asked(window, "write 4")
-        first = window.desk.chats.open
+        first = window.controller.chats.open
         window.views.inspector.field("sampling.temperature").edited.emit("sampling.temperature", 1.5)
         window.views.transcript.branch_requested.emit(first.turns[0].id)
-        branch = window.desk.chats.open
+        branch = window.controller.chats.open
         assert branch.id != first.id
         assert branch.turns == first.turns[:1]
         assert branch.title == "write 3 (2)"
         assert read(window.views.inspector.settings, "sampling.temperature") == 1.5
         await asked(window, "write 5")
         assert last(window).text.startswith("ECHO 3:")
-        assert window.desk.chats.get(first.id).turns == first.turns
+        assert window.controller.chats.get(first.id).turns == first.turns
 
     play(qapp, scene, folder=tmp_path)
 
@@ -409,15 +409,15 @@ def test_a_chat_holds_its_own_settings(qapp: QApplication, tmp_path: Path) -> No
     async def scene(window: MainWindow) -> None:
         inspector = window.views.inspector
         await asked(window, "write 3")
-        own = window.desk.chats.open.id
+        own = window.controller.chats.open.id
         inspector.field(key).edited.emit(key, 1.5)
         assert inspector.section("sampling").is_own
         assert not inspector.section("drafting").is_own
-        window.desk.new_chat()
+        window.controller.new_chat()
         assert read(inspector.settings, key) == 0.0
         assert not inspector.section("sampling").is_own
         await asked(window, "write 2")
-        window.desk.select_chat(own)
+        window.controller.select_chat(own)
         assert read(inspector.settings, key) == 1.5
 
     async def again(window: MainWindow) -> None:
@@ -430,13 +430,13 @@ def test_a_chat_holds_its_own_settings(qapp: QApplication, tmp_path: Path) -> No
         await click(foot.default_button)
         assert foot.isHidden()
         assert not section.is_own
-        window.desk.new_chat()
+        window.controller.new_chat()
         assert read(inspector.settings, key) == 1.5
         inspector.field(key).edited.emit(key, 0.5)
         assert section.is_own
         await click(foot.reset_button)
         assert read(inspector.settings, key) == 1.5
-        assert window.desk.chats.open.overrides == ()
+        assert window.controller.chats.open.overrides == ()
 
     async def at_last(window: MainWindow) -> None:
         assert read(window.views.inspector.settings, key) == 1.5
@@ -461,20 +461,20 @@ def test_a_damaged_database_is_said_read_and_repaired(qapp: QApplication, tmp_pa
         assert banner.trouble
         assert "damaged" in banner.trouble.title
         assert "chats-damaged-" in banner.trouble.text
-        assert len(window.desk.chats.listed()) > 20
+        assert len(window.controller.chats.listed()) > 20
         assert shown(window) == last(window).text
         await asked(window, "write 4")
         assert banner.trouble  # it stays until it is over
         await click(banner.remedy_button)
         assert banner.isHidden()
-        assert [len(turn.answer.tokens) for turn in window.desk.chats.open.turns] == [4, 4]
-        assert window.desk.home.library
-        assert window.desk.home.library.condition.state == "whole"
+        assert [len(turn.answer.tokens) for turn in window.controller.chats.open.turns] == [4, 4]
+        assert window.controller.home.library
+        assert window.controller.home.library.condition.state == "whole"
 
     async def again(window: MainWindow) -> None:
         assert window.views.banner.isHidden()
-        assert len(window.desk.chats.open.turns) == 2
-        assert len(window.desk.chats.listed()) > 20
+        assert len(window.controller.chats.open.turns) == 2
+        assert len(window.controller.chats.listed()) > 20
 
     play(qapp, scene, folder=tmp_path)
     play(qapp, again, folder=tmp_path)
@@ -496,10 +496,10 @@ def test_missing_chats_are_brought_back_from_a_backup(qapp: QApplication, tmp_pa
         assert banner.trouble
         assert banner.trouble.title == "Some of your chats are missing."
         assert "There were 3, and now there are 0. The last backup has 3 of them." in banner.trouble.text
-        assert window.desk.chats.listed() == ()
+        assert window.controller.chats.listed() == ()
         await click(banner.remedy_button)
         assert banner.isHidden()
-        assert {each.id for each in window.desk.chats.listed()} == {"c0", "c1", "c2"}
+        assert {each.id for each in window.controller.chats.listed()} == {"c0", "c1", "c2"}
 
     play(qapp, scene, folder=tmp_path)
 
@@ -525,7 +525,7 @@ def test_a_full_disk_is_said_and_passes(qapp: QApplication, tmp_path: Path) -> N
     async def scene(window: MainWindow) -> None:
         banner = window.views.banner
         await asked(window, "write 3")
-        library = window.desk.home.library
+        library = window.controller.home.library
         assert library
         assert library.flush()
         writer = library.writer
@@ -563,7 +563,7 @@ def test_a_second_window_says_that_it_saves_nothing(qapp: QApplication, tmp_path
         await ready(window)
         assert window.views.banner.trouble  # a model that is ready changes nothing of it
         await asked(window, "write 3")
-        assert len(window.desk.chats.listed()) == 2
+        assert len(window.controller.chats.listed()) == 2
         assert window.views.banner.trouble
 
     play(qapp, scene, folder=tmp_path)
@@ -583,7 +583,7 @@ def test_a_death_does_not_hide_that_nothing_is_saved(qapp: QApplication, tmp_pat
         unsaved = banner.trouble
         assert unsaved
         ask(window, "die 5")
-        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
         assert banner.trouble
         assert banner.trouble.remedy == "restart"
         assert banner.count_label.text() == "1 of 2"
@@ -617,7 +617,7 @@ def test_out_into_files_and_in_again(
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: str(files))
 
     async def out(window: MainWindow) -> None:
-        transfer = window.desk.transfer
+        transfer = window.controller.transfer
         transfer.export("c1", "json")
         transfer.export("c1", "markdown")
         transfer.export("", "json")
@@ -640,15 +640,15 @@ def test_out_into_files_and_in_again(
         monkeypatch.setattr(
             QFileDialog, "getOpenFileNames", lambda *given: ([str(path) for path in chosen], "")
         )
-        window.desk.transfer.import_files()
-        assert {each.id for each in window.desk.chats.listed()} >= {"c0", "c1", "c2"}
-        assert [window.desk.chats.get(chat.id) for chat in chats] == chats
-        assert len(window.desk.chats.listed()) == 4
-        assert window.desk.chats.open.id == "c2"
+        window.controller.transfer.import_files()
+        assert {each.id for each in window.controller.chats.listed()} >= {"c0", "c1", "c2"}
+        assert [window.controller.chats.get(chat.id) for chat in chats] == chats
+        assert len(window.controller.chats.listed()) == 4
+        assert window.controller.chats.open.id == "c2"
         assert window.views.banner.trouble
         assert "holiday.json" in window.views.banner.trouble.title
-        words = next(each for each in window.desk.chats.listed() if each.id not in ("c0", "c1", "c2"))
-        window.desk.select_chat(words.id)
+        words = next(each for each in window.controller.chats.listed() if each.id not in ("c0", "c1", "c2"))
+        window.controller.select_chat(words.id)
         assert last(window).text == chats[1].turns[-1].answer.text.strip("\n")
 
     play(qapp, out, folder=home)
@@ -686,8 +686,8 @@ def test_a_question_is_on_the_disk_before_its_answer_starts(qapp: QApplication, 
 def test_an_answer_does_not_wait_for_a_disk_that_hangs(qapp: QApplication, tmp_path: Path) -> None:
     async def scene(window: MainWindow) -> None:
         await asked(window, "write 1 first")
-        assert window.desk.home.library
-        assert window.desk.home.library.flush()
+        assert window.controller.home.library
+        assert window.controller.home.library.flush()
         other = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         ask(window, "write 1 second")

@@ -33,7 +33,7 @@ def test_the_worker_counts_what_is_pasted(qapp: QApplication) -> None:
         assert composer.pill.used_tokens == 2_500
         ask(window, "write 2")
         await ready(window)
-        (turn,) = window.desk.chats.open.turns
+        (turn,) = window.controller.chats.open.turns
         assert turn.user.attachments[0].tokens == 2_500
 
     play(qapp, scene)
@@ -49,12 +49,12 @@ def test_what_cannot_fit_is_cut_or_taken_along(qapp: QApplication) -> None:
         composer.set_text("What is it?")
         notice = composer._notice
         await until(notice.isVisible)
-        used = window.desk.chats.open.context_used_tokens
+        used = window.controller.chats.open.context_used_tokens
         assert used > 0
         over = used + 9_003 - 8_191
         assert notice.text == f"This is {over:,} tokens more than fit: the model takes 8,192."
         await click(notice.buttons[0])
-        assert window.desk.chats.open.turns == ()
+        assert window.controller.chats.open.turns == ()
         assert composer.text == "What is it?"
         await until(lambda: notice.text.startswith("This is 812 tokens"))
         await click(notice.buttons[0])
@@ -88,17 +88,17 @@ def test_a_stop_before_the_first_word_gives_the_question_back(qapp: QApplication
         await ready(window)
         message = Message("user", "read 1000 slowly", (Attachment("a.txt", "one two"),))
         views.composer.set_message(message)
-        window.desk.submit(views.composer.message())
-        await until(lambda: window.desk.link.busy)
-        window.desk.stop()
+        window.controller.submit(views.composer.message())
+        await until(lambda: window.controller.link.busy)
+        window.controller.stop()
         await ready(window)
-        assert window.desk.chats.open.turns == ()
+        assert window.controller.chats.open.turns == ()
         assert views.composer.text == "read 1000 slowly"
         assert views.banner.isHidden()
         # What is being written meanwhile is not overwritten: then the question stays.
         ask(window, "read 1000 slowly")
         views.composer.set_text("something new")
-        window.desk.stop()
+        window.controller.stop()
         await ready(window)
         assert views.composer.text == "something new"
         assert last(window).status == "stopped"

@@ -18,7 +18,7 @@ from tests.app.stage import click, last, play, press, ready, shown, until
 
 def footer(window: MainWindow) -> AnswerFooter:
     """Of the last answer."""
-    answer = window.views.transcript.answer(window.desk.chats.open.turns[-1].id)
+    answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
     assert answer
     return answer.footer
 
@@ -50,12 +50,12 @@ def test_a_stopped_answer_goes_on(qapp: QApplication, tmp_path: Path) -> None:
         assert button.isVisible()
         assert button.text() == "Continue writing"
         await keep_writing(window, 8)
-        turn = window.desk.chats.open.turns[-1]
+        turn = window.controller.chats.open.turns[-1]
         assert turn.answer.tokens[: len(first.tokens)] == first.tokens
         assert footer(window).more_button.isHidden()
-        window.desk.stop()
+        window.controller.stop()
         await ready(window)
-        (turn,) = window.desk.chats.open.turns
+        (turn,) = window.controller.chats.open.turns
         tokens = turn.answer.tokens
         # One answer: its words, its places and its steps are counted through.
         assert turn.answer.text == "ECHO 1:" + "".join(f" w{n}" for n in range(1, len(tokens)))
@@ -86,7 +86,7 @@ def test_a_stopped_answer_goes_on(qapp: QApplication, tmp_path: Path) -> None:
         assert answer.finished.stats.tokens == len(answer.tokens)
         assert f"{len(answer.tokens):,} tokens" in footer(window).stats.text
         await keep_writing(window, 4)
-        window.desk.stop()
+        window.controller.stop()
         await ready(window)
         assert last(window).tokens[: len(answer.tokens)] == answer.tokens
 
@@ -97,7 +97,7 @@ def test_a_stopped_answer_goes_on(qapp: QApplication, tmp_path: Path) -> None:
 def test_it_is_offered_where_it_can_be_done(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await stopped(window)
-        first = window.desk.chats.open.turns[-1].id
+        first = window.controller.chats.open.turns[-1].id
         ask(window, "write 5")
         await ready(window)
         # The one before has been answered to; only the last one can be gone on with.
@@ -105,8 +105,8 @@ def test_it_is_offered_where_it_can_be_done(qapp: QApplication) -> None:
         assert older
         assert older.footer.more_button.isHidden()
         assert footer(window).more_button.isVisible()
-        window.desk.go_on(first)
-        assert window.desk.link.phase is Phase.READY
+        window.controller.go_on(first)
+        assert window.controller.link.phase is Phase.READY
         ask(window, "break 3")
         await ready(window)
         assert last(window).status == "failed"
@@ -118,16 +118,16 @@ def test_it_is_offered_where_it_can_be_done(qapp: QApplication) -> None:
 def test_from_another_chat_and_by_key(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await stopped(window)
-        chat = window.desk.chats.open.id
-        window.desk.new_chat()
-        window.desk.select_chat(chat)
+        chat = window.controller.chats.open.id
+        window.controller.new_chat()
+        window.controller.select_chat(chat)
         button = footer(window).more_button
         assert button.isVisible()
         button.setFocus()
         before = len(last(window).tokens)
         await press(window, Qt.Key.Key_Return)
         await until(lambda: len(last(window).tokens) > before)
-        window.desk.stop()
+        window.controller.stop()
         await ready(window)
 
     play(qapp, scene)
@@ -140,13 +140,13 @@ def test_stopped_or_dead_before_its_first_word_it_is_as_before(qapp: QApplicatio
         await ready(window)
         before = last(window)
         assert before.finished
-        window.desk.go_on(window.desk.chats.open.turns[-1].id)
-        window.desk.stop()
+        window.controller.go_on(window.controller.chats.open.turns[-1].id)
+        window.controller.stop()
         await ready(window)
         assert last(window) == before
         assert footer(window).more_button.isVisible()
-        window.desk.go_on(window.desk.chats.open.turns[-1].id)
-        window.desk.restart()
+        window.controller.go_on(window.controller.chats.open.turns[-1].id)
+        window.controller.restart()
         await ready(window)
         assert last(window) == before
         assert "stopped at the token limit" in footer(window).stats.text
@@ -159,7 +159,7 @@ def test_the_starter_model_says_what_it_would_have_said(qapp: QApplication) -> N
         await ready(window, 120)
         words: list[str] = []
         for tokens in (30, 12):
-            window.desk.new_chat()
+            window.controller.new_chat()
             settings = [("sampling.max_tokens", tokens), ("sampling.temperature", 0.0)]
             window.views.inspector.set_settings(assign_all(Settings(), settings))
             ask(window, "Name the days of the week.")

@@ -74,7 +74,7 @@ def test_a_worker_that_aborts(qapp: QApplication, toy_folder: Path, number: sign
         await until(lambda: len(last(window).tokens) > 5)
         assert window.worker.pid
         os.kill(window.worker.pid, number)
-        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
         trouble = window.views.banner.trouble
         assert trouble
         assert number.name in trouble.text
@@ -110,7 +110,7 @@ def test_a_worker_that_hangs(qapp: QApplication, toy_folder: Path) -> None:
         await ready(window, _LOAD_S)
         assert window.worker.pid != pid
         await until(lambda: gone(pid))
-        assert len(window.desk.chats.open.turns[0].answer.tokens) >= written
+        assert len(window.controller.chats.open.turns[0].answer.tokens) >= written
         assert window.views.banner.isHidden()
 
     play(qapp, scene, command=worker_command(), model=str(toy_folder), silence_s=3.0)

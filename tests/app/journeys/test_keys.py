@@ -34,16 +34,16 @@ KEY = Qt.Key
 
 def test_chats(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
-        views, desk = window.views, window.desk
+        views, controller = window.views, window.controller
         await ready(window)
         ask(window, "write 5 about tides")
         await ready(window)
-        first = desk.chats.open.id
+        first = controller.chats.open.id
         await press(window, KEY.Key_N, CTRL)
-        assert desk.chats.open.id != first
+        assert controller.chats.open.id != first
         await press(window, KEY.Key_K, CTRL)
         assert QApplication.focusWidget() is views.sidebar.search
-        desk.select_chat(first)
+        controller.select_chat(first)
         await press(window, KEY.Key_F, CTRL)
         assert views.transcript.finder.is_open
         assert views.transcript.finder.bar.field.hasFocus()
@@ -62,7 +62,7 @@ def test_chats(qapp: QApplication) -> None:
 
 def test_writing_and_sending(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
-        views, desk = window.views, window.desk
+        views, controller = window.views, window.controller
         await ready(window)
         for letter in "HI":
             await press(window, KEY(ord(letter)))
@@ -70,7 +70,7 @@ def test_writing_and_sending(qapp: QApplication) -> None:
         await press(window, KEY.Key_3)
         assert views.composer.text == "hi\n3"
         await press(window, KEY.Key_Return)
-        assert desk.chats.open.turns[-1].user.content == "hi\n3"
+        assert controller.chats.open.turns[-1].user.content == "hi\n3"
         await ready(window)
         await press(window, KEY.Key_Up)
         assert views.composer.text == "hi\n3"
@@ -78,10 +78,10 @@ def test_writing_and_sending(qapp: QApplication) -> None:
         # Escape takes that back; there is no answer to stop.
         await press(window, KEY.Key_Escape)
         assert views.composer.text == ""
-        old = desk.chats.open.turns[-1].id
+        old = controller.chats.open.turns[-1].id
         await press(window, KEY.Key_R, CTRL)
         await ready(window)
-        assert desk.chats.open.turns[-1].id != old
+        assert controller.chats.open.turns[-1].id != old
 
     play(qapp, scene)
 
@@ -131,7 +131,7 @@ def _control(window: MainWindow) -> QWidget:
 
 
 def _answer(window: MainWindow) -> QWidget:
-    answer = window.views.transcript.answer(window.desk.chats.open.turns[-1].id)
+    answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
     assert answer
     return answer.body
 
@@ -179,7 +179,7 @@ def test_the_windows_keys_work_from_anywhere(
         views, actions = window.views, window.menu_actions
         await ready(window)
         text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
-        window.desk.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        window.controller.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
         await ready(window)
         views.composer.set_text("typed")
         heard: list[str] = []
@@ -232,7 +232,7 @@ def test_from_one_kept_passage_to_the_next(qapp: QApplication) -> None:
         views = window.views
         await ready(window)
         text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
-        window.desk.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        window.controller.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
         await ready(window)
         views.composer.edit.setFocus()
         for number in range(3):
@@ -279,7 +279,7 @@ def test_up_edits_only_where_nothing_is_written(qapp: QApplication) -> None:
         await press(window, KEY.Key_Enter, Qt.KeyboardModifier.KeypadModifier)
         await ready(window)
         assert not window.views.editing_bar.isVisible()
-        assert len(window.desk.chats.open.turns) == 1
+        assert len(window.controller.chats.open.turns) == 1
 
     play(qapp, scene)
 
@@ -302,7 +302,7 @@ def test_panels_tint_and_document(qapp: QApplication) -> None:
             assert panel.isVisible()
         assert not actions["next_passage"].isEnabled()
         text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
-        window.desk.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        window.controller.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
         await ready(window)
         assert actions["next_passage"].isEnabled()
         await press(window, KEY.Key_D, CTRL | ALT)
@@ -367,7 +367,7 @@ def test_quitting_from_a_side_window(qapp: QApplication) -> None:
         await press(beside, KEY.Key_Q, CTRL)
         assert window.isHidden()
         await window.closed()
-        assert window.desk.link.phase is Phase.CLOSED
+        assert window.controller.link.phase is Phase.CLOSED
 
     play(qapp, scene)
 

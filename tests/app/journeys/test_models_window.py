@@ -98,8 +98,8 @@ def test_another_model_is_loaded_and_answers(qapp: QApplication, home: Path) -> 
         await click(row(models, home / "small").button)
         await until(lambda: row(models, home / "small").facts.standing == "loaded", 30)
         await ready(window, 30)
-        assert window.desk.link.info
-        assert window.desk.link.info.name == "small"
+        assert window.controller.link.info
+        assert window.controller.link.info.name == "small"
         assert row(models, home / "large").button.isVisible()
         assert "small" in window.views.header.subtitle
         window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
@@ -137,7 +137,7 @@ def test_draft_models_of_the_family_are_offered_and_draft(qapp: QApplication, ho
         assert finished
         assert finished.effective.drafter == "draft-model"
         assert finished.stats.draft_us_median > 0
-        await until(lambda: not window.desk.link.busy)
+        await until(lambda: not window.controller.link.busy)
         models.choose(str(home / "small"))
         await click(models.detail.remove)
         await click(models.detail.confirm)
@@ -171,13 +171,13 @@ def test_a_model_that_became_incomplete_is_refused_and_the_one_in_use_stays(
         assert last(window).finished
         await click(models.problem.close_button)
         assert not models.problem.isVisible()
-        window.desk.models.refresh()
+        window.controller.models.refresh()
         await until(lambda: row(models, home / "small").facts.standing == "unusable", 10)
         assert not row(models, home / "small").button.isVisible()
-        window.desk.restart()
+        window.controller.restart()
         await ready(window, 60)
-        assert window.desk.link.info
-        assert window.desk.link.info.name == "large"
+        assert window.controller.link.info
+        assert window.controller.link.info.name == "large"
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 
@@ -215,8 +215,8 @@ def test_found_on_the_hub_downloaded_paused_continued_and_loaded(
         models.search.clear()
         await click(row(models, NAME).button)
         await until(lambda: row(models, NAME).facts.standing == "loaded", 30)
-        assert window.desk.link.info
-        assert window.desk.link.info.name == "Toy 1M"
+        assert window.controller.link.info
+        assert window.controller.link.info.name == "Toy 1M"
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 
@@ -228,7 +228,7 @@ def test_a_model_that_is_not_here_is_downloaded_with_progress_and_then_loaded(
 
     async def scene(window: MainWindow) -> None:
         banner = window.views.banner
-        await until(lambda: window.desk.link.phase is Phase.NO_MODEL, 60, "loading does not end")
+        await until(lambda: window.controller.link.phase is Phase.NO_MODEL, 60, "loading does not end")
         assert hub.asked == []  # nothing is downloaded that nobody agreed to
         assert banner.trouble
         assert banner.trouble.title == f"{NAME} is not on this computer."
@@ -241,8 +241,8 @@ def test_a_model_that_is_not_here_is_downloaded_with_progress_and_then_loaded(
         await until(lambda: download.progress.done_bytes > 400_000, 20)
         assert download.pause.isVisible()
         await ready(window, 60)
-        assert window.desk.link.info
-        assert window.desk.link.info.name == "Toy 1M"
+        assert window.controller.link.info
+        assert window.controller.link.info.name == "Toy 1M"
 
     play(qapp, scene, command=worker_command(), model=NAME)
 
@@ -284,18 +284,18 @@ def test_a_killed_worker_leaves_the_download_paused_and_it_goes_on(
     async def scene(window: MainWindow) -> None:
         await ready(window, 60)
         models = await opened(window)
-        window.desk.models.download(NAME)
+        window.controller.models.download(NAME)
         await until(lambda: NAME in models.list.downloads, 10)
         download = models.list.downloads[NAME]
         await until(lambda: download.progress.done_bytes > 500_000, 20)
         pid = window.worker.pid
         assert pid
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
         assert download.progress.state == "paused"
         assert not download.resume.isEnabled()
         assert not row(models, home / "small").button.isEnabled()
-        window.desk.restart()
+        window.controller.restart()
         await ready(window, 60)
         await until(lambda: download.resume.isEnabled(), 5)
         hub.trouble = Trouble()
@@ -345,14 +345,14 @@ def test_the_model_at_the_start_is_remembered(qapp: QApplication, home: Path) ->
 
     async def second(window: MainWindow) -> None:
         await ready(window, 60)
-        assert window.desk.link.info
-        assert window.desk.link.info.name == "small"
+        assert window.controller.link.info
+        assert window.controller.link.info.name == "small"
         await click(window.views.sidebar.models_button)
         models = window.windows.find("models")
         assert isinstance(models, ModelsWindow)
         await until(lambda: bool(models.list.models), 30)
         await click(models.detail.unload)
-        await until(lambda: window.desk.link.phase is Phase.NO_MODEL, 10)
+        await until(lambda: window.controller.link.phase is Phase.NO_MODEL, 10)
         await until(lambda: row(models, home / "small").button.isVisible(), 10)
         assert "No model" in window.views.header.subtitle
 

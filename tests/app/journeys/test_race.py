@@ -31,13 +31,13 @@ async def opened(window: MainWindow, question: str = "Please write 40 words") ->
 
 
 async def run(window: MainWindow, timeout_s: float = 10.0) -> None:
-    await until(lambda: window.desk.racing.race.stage is Stage.RUN, timeout_s, "never run")
+    await until(lambda: window.controller.racing.race.stage is Stage.RUN, timeout_s, "never run")
 
 
 def test_a_race_is_recorded_and_replayed(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await opened(window)
-        page, racing = window.views.race, window.desk.racing
+        page, racing = window.views.race, window.controller.racing
         assert not window.columns.arrangement.inspector_px
         await click(page.start_button)
         assert racing.race.stage is Stage.PLAIN
@@ -94,14 +94,14 @@ def test_the_chat_does_not_notice(qapp: QApplication) -> None:
         await ready(window)
         ask(window, "Please write 12 words")
         await ready(window)
-        before = window.desk.chats.open
+        before = window.controller.chats.open
         await press(window, Qt.Key.Key_R, CTRL | SHIFT)
         page = window.views.race
         assert page.prompt.message.content == "Please write 12 words"
         await click(page.start_button)
         await run(window)
-        assert window.desk.chats.open == before
-        assert [m.content for m in window.desk.racing.race.course.messages] == ["Please write 12 words"]  # type: ignore[union-attr]
+        assert window.controller.chats.open == before
+        assert [m.content for m in window.controller.racing.race.course.messages] == ["Please write 12 words"]  # type: ignore[union-attr]
         assert window.views.composer.text == ""
         await click(page.done_button)
         ask(window, "Please write 6 words")
@@ -118,13 +118,13 @@ def test_a_follow_up_is_raced_with_what_went_before_it_and_its_document(qapp: QA
         ask(window, "Please write 6 words")
         await ready(window)
         document = Attachment("ledger.txt", "one two three")
-        window.desk.submit(Message("user", "Please write 9 words", (document,)))
+        window.controller.submit(Message("user", "Please write 9 words", (document,)))
         await ready(window)
-        window.desk.racing.show()
+        window.controller.racing.show()
         assert window.views.race.prompt.message == Message("user", "Please write 9 words", (document,))
-        window.desk.racing.start()
+        window.controller.racing.start()
         await run(window)
-        course = window.desk.racing.race.course
+        course = window.controller.racing.race.course
         assert course
         assert [message.role for message in course.messages] == ["user", "assistant", "user"]
         assert course.messages[-1].attachments == (document,)
@@ -137,14 +137,14 @@ def test_stop_ends_it_and_leaves_the_chat_usable(qapp: QApplication) -> None:
         await opened(window, "Please write 400 words slowly")
         page = window.views.race
         await click(page.start_button)
-        await until(lambda: len(window.desk.racing.race.plain.tokens) > 3)
+        await until(lambda: len(window.controller.racing.race.plain.tokens) > 3)
         assert window.views.composer.state == "blocked"
         await click(page.stop_button)
         await ready(window)
-        assert window.desk.racing.race.stage is Stage.IDLE
+        assert window.controller.racing.race.stage is Stage.IDLE
         assert page.start_button.isVisible()
         assert page.start_button.isEnabled()
-        window.desk.racing.close()
+        window.controller.racing.close()
         ask(window, "Please write 6 words")
         await ready(window)
         assert last(window).status == "finished"
@@ -156,11 +156,11 @@ def test_leaving_it_stops_it(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await opened(window, "Please write 400 words slowly")
         await click(window.views.race.start_button)
-        await until(lambda: len(window.desk.racing.race.plain.tokens) > 3)
-        window.desk.new_chat()
+        await until(lambda: len(window.controller.racing.race.plain.tokens) > 3)
+        window.controller.new_chat()
         assert not window.views.race.isVisible()
         await ready(window)
-        assert window.desk.racing.race.stage is Stage.IDLE
+        assert window.controller.racing.race.stage is Stage.IDLE
 
     play(qapp, scene)
 
@@ -170,18 +170,18 @@ def test_what_goes_wrong_is_said(qapp: QApplication) -> None:
         await opened(window, "Please refuse this")
         page = window.views.race
         await click(page.start_button)
-        await until(lambda: bool(window.desk.racing.race.trouble))
+        await until(lambda: bool(window.controller.racing.race.trouble))
         assert "808 more than" in page.verdict.text()
         page.prompt.question.set_value("Please write 400 words slowly")
         await click(page.start_button)
-        await until(lambda: len(window.desk.racing.race.plain.tokens) > 3)
+        await until(lambda: len(window.controller.racing.race.plain.tokens) > 3)
         pid = window.worker.pid
         assert pid
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
         assert page.verdict.text() == strings.WORKER_GONE
         assert not page.start_button.isEnabled()
-        window.desk.restart()
+        window.controller.restart()
         await ready(window)
         assert page.start_button.isEnabled()
 
@@ -193,8 +193,8 @@ def test_a_real_race(qapp: QApplication) -> None:
         await ready(window, 120)
         values = [("sampling.max_tokens", 32), ("gate.mode", "always")]
         window.views.inspector.set_settings(assign_all(window.views.inspector.settings, values))
-        window.desk.racing.show()
-        page, racing = window.views.race, window.desk.racing
+        window.controller.racing.show()
+        page, racing = window.views.race, window.controller.racing
         page.prompt.drafter.set_value("ngram-simple")
         racing.start()
         await run(window, 120)

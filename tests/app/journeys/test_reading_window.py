@@ -16,8 +16,8 @@ COMMAND = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
 
 def submit(window: MainWindow, question: str, *attachments: Attachment) -> str:
     window.views.composer.set_message(Message("user", question, attachments))
-    window.desk.submit(window.views.composer.message())
-    return window.desk.chats.open.turns[-1].id
+    window.controller.submit(window.views.composer.message())
+    return window.controller.chats.open.turns[-1].id
 
 
 def chip_of(window: MainWindow) -> MessageChip:
@@ -74,9 +74,9 @@ def test_reading_everything_answers_again_densely(qapp: QApplication) -> None:
         button = answer.footer.everything_button
         assert button.accessibleDescription().startswith("All ")
         await click(button)
-        await until(lambda: window.desk.link.busy)
+        await until(lambda: window.controller.link.busy)
         await ready(window)
-        (turn,) = window.desk.chats.open.turns
+        (turn,) = window.controller.chats.open.turns
         assert turn.id != turn_id
         assert turn.answer.reading is None
         assert turn.answer.finished
@@ -103,7 +103,7 @@ def test_reading_everything_can_be_asked_for_while_it_is_read(qapp: QApplication
         assert answer.card
         await click(answer.card.everything_button)
         await until(lambda: last(window).status == "finished")
-        (turn,) = window.desk.chats.open.turns
+        (turn,) = window.controller.chats.open.turns
         assert turn.answer.finished
         assert turn.answer.finished.effective.reading == "dense"
         assert views.composer.text == "And then?"
@@ -122,7 +122,7 @@ def test_cancelling_the_reading_gives_the_prompt_back(qapp: QApplication) -> Non
         assert answer.card
         await click(answer.card.cancel_button)
         await ready(window)
-        assert window.desk.chats.open.turns == ()
+        assert window.controller.chats.open.turns == ()
         assert views.composer.text == "skim slowly write 4"
         assert views.composer.attachments[0].name == "handbook.md"
         assert views.composer.pill.used_tokens < 2_000
@@ -156,7 +156,7 @@ def test_keys_of_the_document(qapp: QApplication) -> None:
         await click(chip_of(window))
         assert window.columns.arrangement.inspector_px == 400
         assert views.document.shown
-        window.desk.new_chat()
+        window.controller.new_chat()
         assert views.document.shown is None
 
     play(qapp, scene)
@@ -168,10 +168,10 @@ def test_a_map_is_shown_again_with_its_chat(qapp: QApplication) -> None:
         await ready(window)
         submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK, 900))
         await ready(window)
-        note, chat_id = chip_of(window).note, window.desk.chats.open.id
+        note, chat_id = chip_of(window).note, window.controller.chats.open.id
         assert "read" in note
-        window.desk.new_chat()
-        window.desk.select_chat(chat_id)
+        window.controller.new_chat()
+        window.controller.select_chat(chat_id)
         assert chip_of(window).note == note
         assert views.document.shown
         assert views.document.shown.reading is not None

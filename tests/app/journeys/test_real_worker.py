@@ -30,13 +30,13 @@ def test_kill_nine_in_mid_answer(qapp: QApplication) -> None:
         pid = window.worker.pid
         assert pid
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
         partial = last(window)
         assert partial.status == "cut_off"
         assert shown(window) == partial.text
         assert window.views.banner.trouble
         assert "SIGKILL" in window.views.banner.trouble.text
-        window.desk.restart()
+        window.controller.restart()
         await ready(window, 120)
         with_max_tokens(window, 20)
         ask(window, "Say hello.")
@@ -45,10 +45,10 @@ def test_kill_nine_in_mid_answer(qapp: QApplication) -> None:
         assert second.finished
         assert shown(window) == second.text
         # The partial answer is part of what was read.
-        first = window.desk.chats.open.turns[0]
-        messages = window.desk.chats.open.messages_for_request()
+        first = window.controller.chats.open.turns[0]
+        messages = window.controller.chats.open.messages_for_request()
         assert [message.content for message in messages[:2]] == [first.user.content, partial.text]
-        assert window.desk.chats.open.context_used_tokens == second.finished.stats.context_used_tokens
+        assert window.controller.chats.open.context_used_tokens == second.finished.stats.context_used_tokens
 
     play(qapp, scene, command=worker_command())
 
@@ -56,22 +56,22 @@ def test_kill_nine_in_mid_answer(qapp: QApplication) -> None:
 def test_stop_and_a_prompt_that_is_too_long(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window, 120)
-        info = window.desk.link.info
+        info = window.controller.link.info
         assert info
         with_max_tokens(window, 2_000)
         ask(window, "Tell a long story about a harbour.")
         await until(lambda: len(last(window).tokens) > 5, timeout_s=120)
-        window.desk.stop()
+        window.controller.stop()
         await ready(window, 120)
         stopped = last(window)
         assert stopped.status == "stopped"
         assert stopped.finished
         assert stopped.finished.stats.tokens == len(stopped.tokens)
-        window.desk.new_chat()
+        window.controller.new_chat()
         long = "q z " * info.context_tokens
         ask(window, long)
         await ready(window, 120)
-        assert window.desk.chats.open.turns == ()
+        assert window.controller.chats.open.turns == ()
         assert window.views.composer.text == long.strip()
         assert window.views.banner.trouble
         assert "more than the" in window.views.banner.trouble.title
@@ -81,7 +81,7 @@ def test_stop_and_a_prompt_that_is_too_long(qapp: QApplication) -> None:
 
 def test_a_model_that_is_not_there(qapp: QApplication, tmp_path: Path) -> None:
     async def scene(window: MainWindow) -> None:
-        await until(lambda: window.desk.link.phase is Phase.NO_MODEL, timeout_s=60)
+        await until(lambda: window.controller.link.phase is Phase.NO_MODEL, timeout_s=60)
         assert window.views.banner.trouble
         assert window.views.banner.trouble.title == "The model could not be loaded."
         assert window.views.banner.remedy_button.text() == "Try again"

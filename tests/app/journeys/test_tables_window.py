@@ -65,7 +65,7 @@ async def teach(window: MainWindow, **values: object) -> None:
     inspector = window.views.inspector
     inspector.set_settings(assign_all(inspector.settings, list(wanted.items())))
     ask(window, "Say the same thing again and again, please.")
-    await until(lambda: window.desk.link.phase is not Phase.READY)
+    await until(lambda: window.controller.link.phase is not Phase.READY)
     await ready(window, 60)
 
 
@@ -197,8 +197,8 @@ def test_another_draftlight_and_files_that_cannot_be_used(on: Play, home: Path) 
         assert not tables.notices.read_only.text
         assert tables.reset.isEnabled()
         family = taught(tables).family
-        window.desk.restart()
-        await until(lambda: window.desk.link.phase is Phase.STARTING)
+        window.controller.restart()
+        await until(lambda: window.controller.link.phase is Phase.STARTING)
         await until(lambda: other.lock(family) == "", 30)
         await ready(window, 120)
         await teach(window)
@@ -243,23 +243,23 @@ def test_rehearsal_runs_stops_for_typing_and_goes_on_after_a_restart(on: Play) -
         await until(lambda: "Rehearsing" in box.state.text(), 30, "it never began")
         await until(lambda: "Rehearsing · " in box.state.text(), 30)
         assert "of 1,450 prompts" in box.state.text()
-        assert window.desk.home.preferences.now.rehearse == ("toy",)
+        assert window.controller.home.preferences.now.rehearse == ("toy",)
         window.activateWindow()
         QTest.keyClicks(window.views.composer.edit, "H")
         await until(lambda: strings.REHEARSAL_QUIET in box.state.text(), 3, "typing did not stop it")
-        stood = window.desk.tables.tables.rehearsal
+        stood = window.controller.tables.tables.rehearsal
         assert stood
-        window.desk.restart()
-        await until(lambda: window.desk.link.phase is Phase.STARTING)
+        window.controller.restart()
+        await until(lambda: window.controller.link.phase is Phase.STARTING)
         await ready(window, 120)
         await until(lambda: "Rehearsing · " in box.state.text(), 30, "the preference is forgotten")
-        again = window.desk.tables.tables.rehearsal
+        again = window.controller.tables.tables.rehearsal
         assert again
         assert again.answered >= stood.answered
         assert box.switch.isChecked()
         await click(box.switch)
         await until(lambda: not box.state.isVisible())
-        assert window.desk.home.preferences.now.rehearse == ()
+        assert window.controller.home.preferences.now.rehearse == ()
 
     on(scene)
 
@@ -269,7 +269,7 @@ def test_learning_is_switched_off_for_all_chats_but_those_that_say_otherwise(on:
         tables = await open_tables(window)
         switch = tables.learning.controls["tables.learn"].editor
         await click(switch)
-        assert not window.desk.home.preferences.defaults.tables.learn
+        assert not window.controller.home.preferences.defaults.tables.learn
         assert not window.views.inspector.settings.tables.learn
         await teach(window)
         await click(tables.save)
@@ -278,7 +278,7 @@ def test_learning_is_switched_off_for_all_chats_but_those_that_say_otherwise(on:
         inspector = window.views.inspector
         inspector.field("tables.learn").control.edited.emit(True)
         assert inspector.settings.tables.learn
-        assert not window.desk.home.preferences.defaults.tables.learn
+        assert not window.controller.home.preferences.defaults.tables.learn
         await teach(window)
         await until(lambda: bool([info for info in tables._tables.tables if info.figures.used]))
 
@@ -291,11 +291,11 @@ def test_a_dead_worker_and_a_new_one(on: Play) -> None:
         pid = window.worker.pid
         assert pid
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
         assert not tables.import_.isEnabled()
         assert tables.import_.toolTip() == strings.WORKER_GONE
         assert tables.learning.rehearsal.model.text() == strings.NO_MODEL
-        window.desk.restart()
+        window.controller.restart()
         await ready(window, 120)
         await until(lambda: tables.import_.isEnabled() and len(tables.list.rows) == 2)
 

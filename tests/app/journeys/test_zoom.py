@@ -7,7 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from app.chat.answer.answer import Answer
+from app.chat.answer.answer import AnswerView
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
 from core.events import Attachment, Message
@@ -18,18 +18,18 @@ KEY = Qt.Key
 TEXT = "\n\n".join(f"Rule {n}: the pilot waits for the tide, and the tide for nobody." for n in range(120))
 
 
-async def asked(window: MainWindow) -> Answer:
+async def asked(window: MainWindow) -> AnswerView:
     """A document, a question and its answer, which is returned."""
     await ready(window)
-    window.desk.submit(Message("user", "skim write 120", (Attachment("rules.md", TEXT),)))
+    window.controller.submit(Message("user", "skim write 120", (Attachment("rules.md", TEXT),)))
     await ready(window)
     await press(window, KEY.Key_D, CTRL | Qt.KeyboardModifier.AltModifier)
-    answer = window.views.transcript.answer(window.desk.chats.open.turns[-1].id)
+    answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
     assert answer
     return answer
 
 
-def measures(window: MainWindow, answer: Answer) -> tuple[int, ...]:
+def measures(window: MainWindow, answer: AnswerView) -> tuple[int, ...]:
     """Of every text that people read."""
     views = window.views
     return (
@@ -83,7 +83,7 @@ def test_what_is_read_stays_and_the_size_is_remembered(qapp: QApplication, tmp_p
 
     async def again(window: MainWindow) -> None:
         assert window.app_settings.now.look.zoom_pct == 175
-        answer = window.views.transcript.answer(window.desk.chats.open.turns[-1].id)
+        answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
         assert answer
         assert answer.body.boxes[0].layout.style.line_px == round(25 * 1.75)
 

@@ -37,6 +37,7 @@ def test_without_a_display_it_says_so_and_looks_off_screen() -> None:
 
 
 def test_a_missing_library_is_broken_and_ends_the_look() -> None:
-    code = f"import app.launch.doctor\napp.doctor.display_problem = lambda *a: 'It misses libX.\\nInstall it.'\n{SHOW}"
+    code = "from app.launch import doctor\n"
+    code += f"doctor.display_problem = lambda *a: 'It misses libX.\\nInstall it.'\n{SHOW}"
     (found,) = findings(code, QT_QPA_PLATFORM="offscreen")
     assert found == ["Window", "broken", "It misses libX.", "Install it."]

@@ -20,8 +20,8 @@ from core.events import (
     Stats,
     Token,
 )
+from core.events.heard import WorkerExited
 from core.settings import Settings
-from core.worker.client import WorkerExited
 
 INFO = ModelInfo(
     name="Toy 1M",

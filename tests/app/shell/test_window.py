@@ -64,11 +64,11 @@ def test_killed_in_mid_answer_and_restarted(qapp: QApplication) -> None:
         await ready(window)
         ask(window, "write 100000 slowly")
         views.composer.set_text("typed meanwhile")
-        await until(lambda: bool(window.desk.chats.open.turns) and len(last(window).tokens) > 20)
+        await until(lambda: bool(window.controller.chats.open.turns) and len(last(window).tokens) > 20)
         pid = window.worker.pid
         assert pid
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
 
         written = last(window)
         assert written.status == "cut_off"
@@ -85,7 +85,7 @@ def test_killed_in_mid_answer_and_restarted(qapp: QApplication) -> None:
         assert views.hint.isVisible()
         assert views.hint.text() == "Sending is paused until the worker is back. Your draft is kept."
         await press(window, Qt.Key.Key_Return)
-        assert len(window.desk.chats.open.turns) == 1
+        assert len(window.controller.chats.open.turns) == 1
 
         await click(views.banner.remedy_button)
         assert views.banner.isHidden()
@@ -97,7 +97,7 @@ def test_killed_in_mid_answer_and_restarted(qapp: QApplication) -> None:
         await ready(window)
         # The question, the partial answer, the new question.
         assert last(window).text.startswith("ECHO 3: w1")
-        assert [turn.answer.status for turn in window.desk.chats.open.turns] == ["cut_off", "finished"]
+        assert [turn.answer.status for turn in window.controller.chats.open.turns] == ["cut_off", "finished"]
 
     play(qapp, scene)
 
@@ -106,7 +106,7 @@ def test_a_worker_that_dies_by_itself_shows_its_last_words(qapp: QApplication) -
     async def scene(window: MainWindow) -> None:
         await ready(window)
         ask(window, "die 5")
-        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
         assert len(last(window).tokens) == 5
         assert "5 tokens" in window.views.banner.accessibleName()
         await click(window.views.banner.details_button)
@@ -114,7 +114,7 @@ def test_a_worker_that_dies_by_itself_shows_its_last_words(qapp: QApplication) -
         # The banner can go and the worker can still be restarted.
         await click(window.views.banner.close_button)
         assert window.views.banner.isHidden()
-        window.desk.restart()
+        window.controller.restart()
         await ready(window)
 
     play(qapp, scene)
@@ -164,7 +164,7 @@ def test_a_refused_request_gives_the_text_back(qapp: QApplication) -> None:
         await ready(window)
         assert views.composer.text == "refuse this"
         assert views.composer.attachments == (Attachment("big.txt", "much text"),)
-        assert window.desk.chats.open.turns == ()
+        assert window.controller.chats.open.turns == ()
         assert views.pages.currentWidget() is views.first_page
         assert views.banner.trouble
         assert "808 more than the 8,192" in views.banner.trouble.title
@@ -188,7 +188,7 @@ def test_a_refused_request_does_not_overwrite_what_is_being_typed(qapp: QApplica
         await ready(window)
         assert window.views.composer.text == "something new"
         assert last(window).status == "failed"
-        assert window.desk.chats.open.turns[-1].user.content == "refuse this"
+        assert window.controller.chats.open.turns[-1].user.content == "refuse this"
 
     play(qapp, scene)
 
@@ -207,12 +207,12 @@ def test_a_smaller_context_where_memory_is_short(qapp: QApplication) -> None:
         assert views.composer.pill.limit_tokens == 4096
         assert window.worker.pid == pid  # it lives, so it stays
         ask(window, "die 5")
-        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
         assert views.banner.smaller_button.text() == "Smaller context: 2,048 tokens"
         await click(views.banner.smaller_button)
         await ready(window)  # a new worker
         assert views.composer.pill.limit_tokens == 2048
-        window.desk.new_chat()
+        window.controller.new_chat()
         assert views.composer.pill.limit_tokens == 8192  # it was for that chat
 
     play(qapp, scene)
@@ -291,7 +291,7 @@ def test_death_while_loading(qapp: QApplication, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("FAKE_LOAD", "die")
 
     async def scene(window: MainWindow) -> None:
-        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
         assert window.views.banner.trouble
         assert "while the model was loading" in window.views.banner.trouble.title
         assert window.views.banner.trouble.log == ("no room for the weights",)
@@ -301,7 +301,7 @@ def test_death_while_loading(qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 
 def test_a_worker_that_cannot_be_started(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
-        await until(lambda: window.desk.link.phase is Phase.DEAD)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
         assert window.views.banner.trouble
         assert window.views.banner.trouble.title == "The worker could not be started."
 
@@ -310,13 +310,13 @@ def test_a_worker_that_cannot_be_started(qapp: QApplication) -> None:
 
 def test_chats_and_switching_in_mid_answer(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
-        views, desk = window.views, window.desk
+        views, controller = window.views, window.controller
         await ready(window)
         ask(window, "write 5")
         await ready(window)
-        first = desk.chats.open.id
+        first = controller.chats.open.id
         await press(window, Qt.Key.Key_N, CTRL)
-        second = desk.chats.open.id
+        second = controller.chats.open.id
         assert second != first
         assert views.pages.currentWidget() is views.first_page
         ask(window, "write 100000 slowly")
@@ -325,20 +325,20 @@ def test_chats_and_switching_in_mid_answer(qapp: QApplication) -> None:
         views.sidebar.chat_selected.emit(first)
         assert views.header.title == "write 5"
         assert views.composer.text == ""
-        assert shown(window) == last(window).text == desk.chats.get(first).turns[0].answer.text
+        assert shown(window) == last(window).text == controller.chats.get(first).turns[0].answer.text
         assert views.composer.state == "blocked"
         assert "is being answered" in views.hint.text()
-        before = len(desk.chats.get(second).turns[0].answer.tokens)
-        await until(lambda: len(desk.chats.get(second).turns[0].answer.tokens) > before + 10)
+        before = len(controller.chats.get(second).turns[0].answer.tokens)
+        await until(lambda: len(controller.chats.get(second).turns[0].answer.tokens) > before + 10)
         views.sidebar.chat_selected.emit(second)
         assert views.composer.text == "draft of the second"
         assert views.composer.state == "busy"
         assert shown(window) == last(window).text
-        desk.stop()
+        controller.stop()
         await ready(window)
         assert shown(window) == last(window).text
         assert last(window).status == "stopped"
-        assert [chat.id for chat in desk.chats.listed()] == [second, first]
+        assert [chat.id for chat in controller.chats.listed()] == [second, first]
 
     play(qapp, scene)
 
@@ -347,13 +347,13 @@ def test_an_answer_that_ends_in_another_chat_is_there_afterwards(qapp: QApplicat
     async def scene(window: MainWindow) -> None:
         await ready(window)
         ask(window, "write 60 slowly")
-        chat = window.desk.chats.open.id
+        chat = window.controller.chats.open.id
         await until(lambda: len(last(window).tokens) > 3)
-        window.desk.new_chat()
+        window.controller.new_chat()
         await ready(window)
         assert window.views.composer.state == "idle"
-        assert window.desk.chats.open.turns == ()
-        window.desk.select_chat(chat)
+        assert window.controller.chats.open.turns == ()
+        window.controller.select_chat(chat)
         assert last(window).status == "finished"
         assert shown(window) == last(window).text
 
@@ -367,11 +367,11 @@ def test_answering_again_replaces_the_last_answer(qapp: QApplication) -> None:
         await ready(window)
         ask(window, "write 9")
         await ready(window)
-        old = [turn.id for turn in window.desk.chats.open.turns]
+        old = [turn.id for turn in window.controller.chats.open.turns]
         await press(window, Qt.Key.Key_R, CTRL)
         assert window.views.composer.state == "busy"
         await ready(window)
-        turns = window.desk.chats.open.turns
+        turns = window.controller.chats.open.turns
         assert len(turns) == 2
         assert turns[0].id == old[0]
         assert turns[1].id != old[1]
@@ -388,32 +388,32 @@ def test_answering_an_earlier_question_again_branches_off(qapp: QApplication) ->
         await ready(window)
         ask(window, "write 9")
         await ready(window)
-        whole = window.desk.chats.open
+        whole = window.controller.chats.open
         window.views.transcript.regenerate_requested.emit(whole.turns[0].id)
         await ready(window)
-        branch = window.desk.chats.open
+        branch = window.controller.chats.open
         assert branch.id != whole.id
         assert [turn.user.content for turn in branch.turns] == ["write 5"]
         assert shown(window) == last(window).text
-        assert window.desk.chats.get(whole.id) == whole
+        assert window.controller.chats.get(whole.id) == whole
 
     play(qapp, scene)
 
 
 def test_a_regeneration_that_is_refused_brings_the_old_answer_back(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
-        desk = window.desk
+        controller = window.controller
         await ready(window)
         ask(window, "write 5")
         await ready(window)
-        chat = desk.chats.open
+        chat = controller.chats.open
         # The same chat, as if its question were one that is refused now.
         turn = chat.turns[0]
         refused = replace(turn, user=replace(turn.user, content="refuse"))
-        desk.chats.keep(chat.with_turns((refused,)))
-        desk.regenerate()
+        controller.chats.keep(chat.with_turns((refused,)))
+        controller.regenerate()
         await ready(window)
-        assert desk.chats.open.turns == (refused,)
+        assert controller.chats.open.turns == (refused,)
         assert shown(window) == turn.answer.text
         assert window.views.composer.text == ""
         assert window.views.banner.isVisible()
@@ -451,9 +451,9 @@ def test_typed_text_and_chips_are_counted_while_idle(qapp: QApplication) -> None
         await ready(window)
         assert composer.pill.used_tokens == last(window).finished.stats.context_used_tokens  # type: ignore[union-attr]
         composer.set_text("six")
-        context = window.desk.chats.open.context_used_tokens
+        context = window.controller.chats.open.context_used_tokens
         await until(lambda: composer.pill.used_tokens == context + 1)
-        window.desk.new_chat()
+        window.controller.new_chat()
         assert composer.pill.used_tokens == 0
 
     play(qapp, scene)
@@ -479,7 +479,7 @@ def test_keys(qapp: QApplication) -> None:
             await click(views.header.sidebar_button)
             assert views.sidebar.isVisible()
         await press(window, Qt.Key.Key_R, CTRL)
-        assert window.desk.link.phase is Phase.READY  # nothing to answer again
+        assert window.controller.link.phase is Phase.READY  # nothing to answer again
 
     play(qapp, scene)
 
@@ -539,11 +539,11 @@ def test_answer_again_by_mouse(qapp: QApplication) -> None:
         await ready(window)
         ask(window, "write 4")
         await ready(window)
-        (turn,) = window.desk.chats.open.turns
+        (turn,) = window.controller.chats.open.turns
         answer = window.views.transcript.answer(turn.id)
         assert answer
         await click(answer.footer.buttons[1])
-        await until(lambda: window.desk.chats.open.turns[-1].answer.status == "finished")
-        assert window.desk.chats.open.turns[-1].id != turn.id
+        await until(lambda: window.controller.chats.open.turns[-1].answer.status == "finished")
+        assert window.controller.chats.open.turns[-1].id != turn.id
 
     play(qapp, scene)

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from app.session.chats.archive import summary_of
 from app.session.chats.conversation import Conversation
-from app.session.chats.shelf import summary_of
 from app.store import packing, schema
 from app.store.chat_store import ChatStore
 from app.store.checksum import ChecksumError

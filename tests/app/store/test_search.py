@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from app.session.chats.archive import MemoryShelf, passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
-from app.session.chats.shelf import MemoryShelf, passage_of
 from app.store.chat_store import ChatStore
 from core.events import Attachment, Message, Token
 from tests.app.store.chats import NOON, chat_of

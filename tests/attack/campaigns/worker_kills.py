@@ -28,8 +28,8 @@ from core.events import (
     TableList,
     Token,
 )
+from core.events.heard import WorkerExited, WorkerSilent
 from core.system.paths import tables_dir
-from core.worker.client import WorkerExited, WorkerSilent
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.support.worker_forks import in_fresh_process
 from tests.attack.support.worker_talk import Broken, WorkerTalk, ask, talking

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.events import Command, Generate, Message
+from core.events.heard import Heard, WorkerExited
 from core.settings import Settings, assign
-from core.worker.client import Heard, WorkerClient, WorkerExited
+from core.worker.client import WorkerClient
 from tests.attack.support.worker_forks import ForkingLoop, alone, import_worker
 
 T = TypeVar("T")

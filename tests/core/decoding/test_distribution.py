@@ -13,7 +13,7 @@ from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import Sampler
 from core.drafting.draft import Draft
 from core.drafting.off import OffDrafter
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
 from core.settings.sampling import Sampling
 from tests.core.toy import toy_model
 
@@ -37,7 +37,7 @@ def test_a_tree_drafter_samples_the_targets_distribution() -> None:
     expected = _joint(model)
     counts: Counter[tuple[int, int]] = Counter()
     accepted = 0
-    ledger = Ledger(lambda: list(make_prompt_cache(model)))
+    ledger = CachedSequence(lambda: list(make_prompt_cache(model)))
     model(mx.array(PROMPT[:-1])[None], cache=ledger.cache)
     ledger.append(PROMPT[:-1])
     for seed in range(RUNS):

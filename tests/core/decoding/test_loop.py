@@ -20,7 +20,7 @@ from core.drafting.draft import EMPTY, Draft
 from core.drafting.drafter import Drafter, RejectedRow
 from core.drafting.off import OffDrafter
 from core.drafting.registry import DRAFTERS, DrafterSpec
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
 from core.prefill.read import read_prompt
 from core.settings.sampling import Sampling
 from tests.core.drafters import build
@@ -115,7 +115,7 @@ def decode(
     drafts: bool = True,
     exactness: Exactness = FAST,
     recycles: bool = False,
-) -> tuple[list[Step], Ledger]:
+) -> tuple[list[Step], CachedSequence]:
     ledger = toy_ledger(model)
     for _ in read_prompt(model, ledger, prompt, chunk_tokens=32):
         pass
@@ -295,7 +295,7 @@ def test_stopping_anywhere_leaves_an_exact_cache(model: Any) -> None:
         assert_cache_equals_cold_start(model, ledger)
 
 
-def assert_cache_equals_cold_start(model: Any, ledger: Ledger) -> None:
+def assert_cache_equals_cold_start(model: Any, ledger: CachedSequence) -> None:
     """Every layer's keys and values are those of reading the ledger's tokens from nothing."""
     cold = make_prompt_cache(model)
     model(mx.array(ledger.tokens)[None], cache=cold)

@@ -15,7 +15,7 @@ from mlx_lm.models.cache import CacheList, KVCache, make_prompt_cache
 from core.decoding.tree_pass import tree_pass
 from core.decoding.tree_rows import TreeRows
 from core.errors import InternalError
-from core.kv.block import Block
+from core.kv.verify_block import VerifyBlock
 from core.models.rope import rotations
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 from tests.core.toy import toy_model
@@ -121,7 +121,7 @@ def test_tree_after_tree_equals_a_cold_start(name: str) -> None:
         lead, nodes = rng.randint(1, 3), rng.randint(2, 10)
         parents, block = random_tree(rng, nodes), ids(rng, lead + nodes)
         path = path_to(rng.randrange(-1, nodes), parents)
-        undo = Block(cache)
+        undo = VerifyBlock(cache)
         mx.eval(tree_logits(model, cache, block, parents, lead))
         assert undo.keep(len(block), [*range(lead), *(lead + node for node in path)])
         read += [*block[:lead], *(block[lead + node] for node in path)]

@@ -16,7 +16,7 @@ from core.decoding.sampling import Sampler
 from core.drafting.draft import Draft, sanitise
 from core.drafting.off import OffDrafter
 from core.drafting.registry import DRAFTERS
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
 from core.settings.sampling import Sampling
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 from tests.core.decoding.test_loop import Oracle, prompt_with_repetition
@@ -50,7 +50,7 @@ class Poison(OffDrafter):
 def decode(
     model: Any, new_cache: Any, prompt: Sequence[int], drafter: OffDrafter | Any
 ) -> tuple[list[int], int]:
-    ledger = Ledger(new_cache)
+    ledger = CachedSequence(new_cache)
     model(mx.array(prompt[:-1])[None], cache=ledger.cache)
     ledger.append(prompt[:-1])
     drafter.begin(prompt)
@@ -109,7 +109,7 @@ def test_partial_acceptance_on_recurrent_models_costs_no_forward_of_its_own(
     rng = random.Random(0)
     prompt = prompt_with_repetition(rng)
     expected = [int(t) for t, _ in generate_step(mx.array(prompt), model, max_tokens=TOKENS)]
-    ledger = Ledger(lambda: make_prompt_cache(model))
+    ledger = CachedSequence(lambda: make_prompt_cache(model))
     model(mx.array(prompt[:-1])[None], cache=ledger.cache)
     ledger.append(prompt[:-1])
     forwards = 0

@@ -19,7 +19,7 @@ from core.engine.draft_models import DraftModels
 from core.engine.engine import Engine, never
 from core.errors import DraftModelError, PromptTooLongError, SettingError
 from core.events import Attachment, Event, Finished, Generate, Message, PrefillProgress, ReadingMap, Token
-from core.kv.ledger import Ledger
+from core.kv.cached_sequence import CachedSequence
 from core.models.rope import rotations
 from core.settings import Settings, assign_all
 from tests.core.architectures import VOCABULARY
@@ -406,7 +406,7 @@ def test_the_map_points_into_the_documents(engine: Engine) -> None:
 def test_the_draft_model_s_cache_is_gone_before_the_target_reads(
     engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held: list[weakref.ref[Ledger]] = []
+    held: list[weakref.ref[CachedSequence]] = []
     scoring = DraftModels.scoring
 
     def noted(self: DraftModels, reference: str, *, required: bool, drafts: bool) -> Any:

@@ -10,8 +10,8 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.models.cache import make_prompt_cache
 
+from core.kv.cached_sequence import CachedSequence
 from core.kv.entries import kind_of, leaves
-from core.kv.ledger import Ledger
 from core.kv.masks import masked
 from core.models.rope import rotations
 from core.prefill.read import Positions, read_kept, read_prompt
@@ -36,11 +36,13 @@ def some_positions(rng: random.Random, tokens: int = PROMPT_TOKENS, start: int =
     return np.array(sorted(kept), dtype=np.int32)
 
 
-def ledger_of(model: Any) -> Ledger:
-    return Ledger(lambda: make_prompt_cache(model))
+def ledger_of(model: Any) -> CachedSequence:
+    return CachedSequence(lambda: make_prompt_cache(model))
 
 
-def read(model: Any, ledger: Ledger, prompt: Sequence[int], kept: Positions | None = None) -> Ledger:
+def read(
+    model: Any, ledger: CachedSequence, prompt: Sequence[int], kept: Positions | None = None
+) -> CachedSequence:
     """All of it, or the positions `kept`."""
     if kept is None:
         steps = read_prompt(model, ledger, prompt, chunk_tokens=CHUNK_TOKENS)
@@ -51,8 +53,8 @@ def read(model: Any, ledger: Ledger, prompt: Sequence[int], kept: Positions | No
     return ledger
 
 
-def logits(model: Any, ledger: Ledger, tokens: Sequence[int]) -> mx.array:
-    """Stock forwards, in chunks: the logits of `tokens`, which follow what `ledger` holds."""
+def logits(model: Any, ledger: CachedSequence, tokens: Sequence[int]) -> mx.array:
+    """WidgetPool forwards, in chunks: the logits of `tokens`, which follow what `ledger` holds."""
     out = []
     for at in range(0, len(tokens), CHUNK_TOKENS):
         chunk = list(tokens[at : at + CHUNK_TOKENS])
@@ -85,7 +87,7 @@ def masked_forward(model: Any, tokens: Sequence[int], dropped: Sequence[int]) ->
     return out
 
 
-def one_by_one(model: Any, prompt: Sequence[int], kept: Positions) -> Ledger:
+def one_by_one(model: Any, prompt: Sequence[int], kept: Positions) -> CachedSequence:
     """The kept tokens alone through the stock forward, no hook: each at the offset of its position."""
     ledger = ledger_of(model)
     for position in kept:

@@ -16,8 +16,8 @@ from core.errors import InternalError
 from core.kv.entries import kind_of, leaves
 from core.kv.positioned import Positioned
 from core.models.rope import Steps, rotations
+from core.prefill.gap_probe import why_no_gaps
 from core.prefill.read import read_kept
-from core.prefill.trial import why_no_gaps
 from tests.core.architectures import ARCHITECTURES, tiny
 from tests.core.prefill.gaps import (
     PROMPT_TOKENS,

@@ -14,8 +14,8 @@ from app.controllers.lab_process import sweep_command
 from app.session.lab.lab import SweepPlan
 from core.events import Finished, Hello, LoadModel, ModelList, ModelLoaded
 from core.events import ListModels as List
+from core.events.heard import WorkerExited
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
-from core.worker.client import WorkerExited
 from tests.core.worker.test_worker import ask, worker
 
 # Runs the child as it is run, and says at its end which modules it had.

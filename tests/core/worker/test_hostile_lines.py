@@ -28,8 +28,8 @@ from core.events import (
     encode,
 )
 from core.events.codec import LINE_LIMIT_BYTES, failure
+from core.events.heard import BadLine, WorkerExited
 from core.settings import Settings
-from core.worker.client import BadLine, WorkerExited
 from tests.core.worker.test_worker import Conversation, ask, worker
 
 _M = 8_000_000

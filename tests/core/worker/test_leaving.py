@@ -13,8 +13,8 @@ import pytest
 
 from core.errors import WorkerError
 from core.events import Finished, Heartbeat, LoadModel, ModelLoaded
+from core.events.heard import WorkerExited
 from core.worker import client
-from core.worker.client import WorkerExited
 from tests.core.worker.test_worker import Conversation, ask, worker
 
 # A disk that takes some seconds for each file, in a worker that waits half a second for a forward.

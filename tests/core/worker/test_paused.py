@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from core.events import Finished, Heartbeat, LoadModel, ModelLoaded, Token
+from core.events.heard import WorkerSilent
 from core.system.clock import MOST_S
-from core.worker.client import WorkerSilent
 from tests.core.worker.test_worker import ask, run, worker
 
 _PAUSE_S = 2.5

@@ -33,8 +33,9 @@ from core.events import (
     TokenCount,
     UnloadModel,
 )
+from core.events.heard import BadLine, Heard, WorkerExited, WorkerSilent
 from core.settings import Settings, assign
-from core.worker.client import BadLine, Heard, WorkerClient, WorkerExited, WorkerSilent
+from core.worker.client import WorkerClient
 
 T = TypeVar("T")
 

@@ -39,7 +39,7 @@ class Case(Struct, frozen=True):
 class Task(Struct, frozen=True):
     """`build(rng, room, count)` makes a case whose document has about `room` tokens, never many more.
 
-    `family` is where the task comes from: `adversarial` (seed 002), `ruler`, or our `own`.
+    `family` is where the task comes from: `adversarial` (the SpecPrefill paper), `ruler`, or our `own`.
     `answer_tokens` is how much an answer may take. `everything` tasks need the whole document:
     sparse reading is expected to fail them.
     """

@@ -3,7 +3,7 @@
 What people do who have not read what they pasted. In `OTHER_WORDS` sentence and question have no word
 in common but the commonest (a test sees to it), so whoever finds it has understood it; a scorer that
 only compares words is blind there, and some of the question's words stand in the filler. Another
-language is a task of seed 002. Sentences are our own; the numbers have four digits.
+language is a task of the SpecPrefill paper. Sentences are our own; the numbers have four digits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Structured documents of seed 002: JSON records, code with a bug, a back-reference, nested XML.
+"""Structured documents as in the SpecPrefill paper: JSON records, code with a bug, a back-reference, nested
+XML.
 Documents and questions are our own.
 """
 

@@ -7,7 +7,7 @@ from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QMenu, QToolTip
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer import Answer
+from app.chat.answer.answer import AnswerView
 from app.chat.transcript.transcript import Transcript
 from core.events import Change, PrefillProgress, Stats
 from tests.app.chat.watching import colour, colours, enlarged, picture, stream
@@ -16,7 +16,7 @@ from tests.app.chat.written import FERRY, finished, tokens_of
 
 def test_reading_shows_a_card_until_the_first_token(transcript: Transcript) -> None:
     transcript.begin_answer("t")
-    answer = transcript.findChild(Answer)
+    answer = transcript.findChild(AnswerView)
     assert answer is not None
     transcript.show_progress("t", PrefillProgress("r", 10, 90, 0))
     assert answer.card is None
@@ -61,7 +61,7 @@ def test_an_answer_cut_off_before_its_first_token(transcript: Transcript) -> Non
     transcript.begin_answer("t")
     transcript.show_progress("t", PrefillProgress("r", 100, 5000, 0, 9.0))
     transcript.finish_answer("t", None, "Cancelled.")
-    answer = transcript.findChild(Answer)
+    answer = transcript.findChild(AnswerView)
     assert answer is not None
     assert answer.card is None
     assert answer.footer.stats.text == "stopped early"

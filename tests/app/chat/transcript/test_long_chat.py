@@ -11,7 +11,7 @@ from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer import Answer
+from app.chat.answer.answer import AnswerView
 from app.chat.transcript.transcript import Transcript
 from app.richtext.layout.piece_box import PieceBox
 from app.richtext.markdown.piece import Piece
@@ -41,14 +41,14 @@ def test_only_what_is_near_has_widgets(transcript: Transcript, qtbot: QtBot) -> 
     transcript.show_turns(TURNS)
     bar = transcript.verticalScrollBar()
     assert bar.value() == bar.maximum() > 10_000
-    assert 1 <= len(transcript.findChildren(Answer)) <= 3
+    assert 1 <= len(transcript.findChildren(AnswerView)) <= 3
     assert "t29" in seen(transcript)
     assert transcript.answer("t0") is None
-    assert transcript.answer_text("t0").startswith("Answer 0.")
+    assert transcript.answer_text("t0").startswith("AnswerView 0.")
     for _ in range(40):
         bar.setValue(bar.value() - 500)
         qtbot.wait(1)
-    qtbot.waitUntil(lambda: len(transcript.findChildren(Answer)) <= 10)
+    qtbot.waitUntil(lambda: len(transcript.findChildren(AnswerView)) <= 10)
 
 
 @pytest.mark.parametrize("width", [800, 560])
@@ -79,7 +79,7 @@ def test_what_comes_near_is_laid_out_once(
     own = {id(piece) for piece in first.body.pieces}
     widths = [given for piece, given in made if id(piece) in own]
     assert len(widths) == len(own) > 10
-    assert set(widths) == {first.width() - 2 * Answer.OUTDENT_PX}
+    assert set(widths) == {first.width() - 2 * AnswerView.OUTDENT_PX}
 
 
 def test_a_reopened_answer_looks_as_it_did_when_it_was_written(transcript: Transcript, qtbot: QtBot) -> None:

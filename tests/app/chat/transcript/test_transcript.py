@@ -12,7 +12,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer import Answer
+from app.chat.answer.answer import AnswerView
 from app.chat.answer.user_message import UserMessage
 from app.chat.transcript.newest_button import NewestButton
 from app.chat.transcript.transcript import Transcript
@@ -121,7 +121,9 @@ def test_clear_leaves_nothing(transcript: Transcript, qtbot: QtBot) -> None:
     transcript.add_user("t", Message("user", "A question"))
     stream(transcript, MERGE)
     transcript.clear()
-    qtbot.waitUntil(lambda: not transcript.findChildren(Answer) and not transcript.findChildren(UserMessage))
+    qtbot.waitUntil(
+        lambda: not transcript.findChildren(AnswerView) and not transcript.findChildren(UserMessage)
+    )
     assert transcript.verticalScrollBar().maximum() == 0
     with pytest.raises(KeyError):
         transcript.answer_text("t")

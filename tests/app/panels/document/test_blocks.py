@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chat.reading.reading_map import Stretch
-from app.panels.document.blocks import MOST_CHARACTERS, Block, Part, block_at, blocks_of, parts_of
+from app.panels.document.blocks import MOST_CHARACTERS, Part, TextBlock, block_at, blocks_of, parts_of
 
 TEXT = "7.2 Fog\nFirst line\nsecond line\n\nNew paragraph"
 
 
 def test_lines_headings_and_paragraphs() -> None:
     assert blocks_of(TEXT) == (
-        Block(0, 7, heading=True),
-        Block(8, 18, opens=True, closes=False),
-        Block(19, 30, opens=False, closes=True),
-        Block(32, 45),
+        TextBlock(0, 7, heading=True),
+        TextBlock(8, 18, opens=True, closes=False),
+        TextBlock(19, 30, opens=False, closes=True),
+        TextBlock(32, 45),
     )
     assert blocks_of("") == ()
     assert blocks_of("\n \n") == ()
@@ -49,10 +49,10 @@ def test_very_long_lines_are_cut_at_words() -> None:
 def test_what_of_a_block_is_read() -> None:
     stretches = (Stretch(0, 10), Stretch(20, 40), Stretch(50, 60))
     starts = [stretch.first for stretch in stretches]
-    assert parts_of(Block(5, 30), stretches, starts) == (Part(0, 5, 0), Part(15, 25, 1))
-    assert parts_of(Block(25, 35), stretches, starts) == (Part(0, 10, 1),)
-    assert parts_of(Block(40, 50), stretches, starts) == ()
-    assert parts_of(Block(0, 5), (), ()) == ()
+    assert parts_of(TextBlock(5, 30), stretches, starts) == (Part(0, 5, 0), Part(15, 25, 1))
+    assert parts_of(TextBlock(25, 35), stretches, starts) == (Part(0, 10, 1),)
+    assert parts_of(TextBlock(40, 50), stretches, starts) == ()
+    assert parts_of(TextBlock(0, 5), (), ()) == ()
 
 
 def test_the_block_of_a_character() -> None:

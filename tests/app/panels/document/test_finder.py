@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.panels.document.blocks import Block, blocks_of
+from app.panels.document.blocks import TextBlock, blocks_of
 from app.panels.document.find import MOST, NONE, Matches, matches_of
 from app.panels.document.paint import LEFT_PX, TEXT_LEFT_PX
 from app.panels.document.tab import WIDTH_PX, DocumentTab
@@ -80,7 +80,7 @@ def test_a_match_over_two_lines_is_in_both_blocks() -> None:
     found = matches_of(text, "two three", everywhere, 0)
     assert [(part.first, part.last) for part in found.within(first)] == [(4, 7)]
     assert [(part.first, part.last) for part in found.within(second)] == [(0, 5)]
-    assert found.within(Block(0, 4)) == ()
+    assert found.within(TextBlock(0, 4)) == ()
 
 
 def test_the_button_the_field_and_the_keys(qtbot: QtBot, tab: DocumentTab) -> None:

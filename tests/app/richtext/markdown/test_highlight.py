@@ -6,7 +6,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.transcript.transcript import Transcript
 from app.richtext.markdown.highlight import Highlight
-from app.richtext.markdown.own_words import pieces_of
+from app.richtext.markdown.user_text import pieces_of
 from core.events import Message
 from tests.app.chat.watching import colour, colours, picture, stream
 from tests.app.chat.written import MERGE, finished

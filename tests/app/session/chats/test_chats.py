@@ -6,10 +6,10 @@ from datetime import datetime
 
 import pytest
 
+from app.session.chats.archive import MemoryShelf
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.overrides import Override
-from app.session.chats.shelf import MemoryShelf
 from core.events import Message
 from tests.app.session.words import finished
 

@@ -48,8 +48,8 @@ from core.events import (
     TableStatus,
     TokenCount,
 )
+from core.events.heard import BadLine, WorkerExited, WorkerSilent
 from core.settings import Settings
-from core.worker.client import BadLine, WorkerExited, WorkerSilent
 from tests.app.session.words import (
     HEARTBEAT,
     HELLO,

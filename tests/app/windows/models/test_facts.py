@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.session.worker.model_shelf import ModelShelf
+from app.session.worker.models import ModelsState
 from app.windows.models import strings
 from app.windows.models.facts import (
     draft_of,
@@ -48,8 +48,8 @@ BROKEN = entry("broken", "alpha", 1, 0.5, problem="It lacks a file.", hint="Get 
 INFO = ModelInfo("large", "/m/large", "alpha", "Alpha", "llama", "bfloat16", "4-bit", 1, 1, 8192, 1, 1, True)
 
 
-def shelf(*models: ModelEntry, limit_gib: float = 16, **more: Any) -> ModelShelf:
-    return ModelShelf(True, "/m", models, limit_bytes=int(limit_gib * GIB), **more)
+def shelf(*models: ModelEntry, limit_gib: float = 16, **more: Any) -> ModelsState:
+    return ModelsState(True, "/m", models, limit_bytes=int(limit_gib * GIB), **more)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import core.decoding.probes.verdict as verdict_module
-import core.engine.measured as measured_module
+import core.engine.machine_profile as measured_module
 from core.decoding.probes.split_probe import Splits
 from core.decoding.probes.verdict import NOT_TRIED, Verdict, is_tried, load_verdict, save_verdict, verdict_key
 from core.engine.engine import Engine

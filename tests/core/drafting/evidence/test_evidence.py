@@ -28,9 +28,9 @@ def test_guesses_are_probabilities_in_order(prompt: list[int], answer: list[tupl
     for token, row in answer:
         evidence.hear(token)
         evidence.hear_top([row])
-        spot = evidence.spot()
+        position = evidence.position()
         for _ in range(3):
-            guesses = evidence.guesses(spot)
+            guesses = evidence.guesses(position)
             likely = [guess.probability for guess in guesses]
             assert likely == sorted(likely, reverse=True)
             assert all(0.0 <= p <= 1.0 for p in likely)
@@ -38,7 +38,7 @@ def test_guesses_are_probabilities_in_order(prompt: list[int], answer: list[tupl
             assert len({guess.token for guess in guesses}) == len(guesses)
             if not guesses:
                 break
-            spot = evidence.after(spot, guesses[-1].token)
+            position = evidence.after(position, guesses[-1].token)
 
 
 def test_longer_commoner_and_undisputed_contexts_weigh_more() -> None:
@@ -54,17 +54,17 @@ def test_longer_commoner_and_undisputed_contexts_weigh_more() -> None:
 def test_an_assumed_place_knows_what_the_index_will_know_there(prompt: list[int], path: list[int]) -> None:
     """Walking the index by guesses finds the longest known suffix of context plus guesses."""
     evidence = evidence_of(prompt)
-    spot = evidence.spot()
+    position = evidence.position()
     context = list(prompt)
     for token in path[:8]:
-        spot = evidence.after(spot, token)
+        position = evidence.after(position, token)
         context.append(token)
         longest = 0
         for length in range(1, len(context) + 1):
             tail = context[-length:]
             if any(prompt[i : i + length] == tail for i in range(len(prompt) - length + 1)):
                 longest = length
-        assert spot.matched == longest
+        assert position.matched == longest
 
 
 def test_the_thread_goes_on_behind_a_changed_token() -> None:
@@ -127,4 +127,4 @@ def test_no_ids_raise(prompt: list[int], answer: list[int], rows: list[list[int]
     for token in answer[:20]:
         evidence.hear(token)
         evidence.hear_top(rows)
-        evidence.guesses(evidence.after(evidence.spot(), token))
+        evidence.guesses(evidence.after(evidence.position(), token))

@@ -50,7 +50,7 @@ def test_evidence_guesses_what_only_the_table_knows() -> None:
     best = with_table.here()[0]
     assert best.token == 7
     # Behind an assumed token the table is asked with that token.
-    onward = with_table.guesses(with_table.after(with_table.spot(), 7))
+    onward = with_table.guesses(with_table.after(with_table.position(), 7))
     assert onward[0].token == 8
     assert onward[0].probability == pytest.approx(best.probability, abs=0.4)
 
@@ -61,7 +61,7 @@ def test_the_table_raises_what_both_know_and_lowers_what_it_does_not_expect() ->
     for name, learned in (("with", Learned(table())), ("without", None)):
         evidence = Evidence(100, Calibration(WEIGHTS_LEARNED), learned)
         evidence.read(text)
-        odds, _ = evidence.weighed(evidence.spot())
+        odds, _ = evidence.weighed(evidence.position())
         lead[name] = odds[8] - odds[9]
     assert lead["with"] > lead["without"] + 0.05
 

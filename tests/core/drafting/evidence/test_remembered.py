@@ -87,5 +87,5 @@ def test_where_the_session_knows_as_much_the_table_is_not_asked() -> None:
     evidence = Evidence(1000, Calibration(), None, Remembered(table))
     evidence.read([*SAID[:20], 1, *SAID[:10]])
     asked = table.figures().lookups
-    evidence.guesses(evidence.spot())
+    evidence.guesses(evidence.position())
     assert table.figures().lookups == asked

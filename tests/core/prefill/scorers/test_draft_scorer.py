@@ -92,7 +92,7 @@ def test_keys_are_never_repeated_and_nothing_is_waited_for(monkeypatch: pytest.M
     model, ids = tiny("llama"), prompt_of(random.Random(0), TOKENS)
     loaded: Any = Loaded(model)
     waits = 0
-    settle = module.Ledger.settle
+    settle = module.CachedSequence.settle
 
     def counted(self: Any) -> None:
         nonlocal waits
@@ -102,7 +102,7 @@ def test_keys_are_never_repeated_and_nothing_is_waited_for(monkeypatch: pytest.M
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("not while scoring")
 
-    monkeypatch.setattr(module.Ledger, "settle", counted)
+    monkeypatch.setattr(module.CachedSequence, "settle", counted)
     for name in ("repeat", "tile"):
         monkeypatch.setattr(mx, name, refuse)
     scoring = draft_scores(loaded, ledger_of(model), ids, [100, 118], lookahead_tokens=8, chunk_tokens=40)

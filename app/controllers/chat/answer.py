@@ -1,0 +1,264 @@
+"""AnswerController: the one running answer, from its first token to its end, on record and on the screen.
+
+Invariant: an answer's record and the transcript get the same tokens in the same order. An answer
+may run in a chat that is not open; then only the record grows. Knows no worker: what was heard
+comes in as effects.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat.reading.reading_map import skipped_tokens
+from app.controllers.chat import strings
+from app.controllers.chat.chat_page import ChatPage
+from app.controllers.chat.context_meter import ContextMeter
+from app.controllers.trouble import TroubleController
+from app.controllers.views import Views
+from app.session.chats.chats import Chats
+from app.session.chats.coalescer import Coalescer
+from app.session.chats.continuing import placed
+from app.session.chats.conversation import Conversation, Turn
+from app.session.chats.reading import documents
+from app.session.turn import effects as fx
+from core.events import Message, PrefillProgress, Token
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running answer: its chat and turn, and the turns that it replaces if it is given again.
+
+    `after` is the last token of an answer that is gone on with.
+    """
+
+    chat_id: str
+    turn_id: str
+    replaced: tuple[Turn, ...] | None = None
+    after: Token | None = None
+
+
+class AnswerController(QObject):
+    """`start()` says which answer the coming effects belong to."""
+
+    answer_finished = Signal(str)  # turn id, however it ended
+    reading_heard = Signal(object)  # PrefillProgress of the answer on the screen
+    map_heard = Signal()  # it is known what is read for the answer on the screen
+
+    def __init__(
+        self,
+        views: Views,
+        chats: Chats,
+        page: ChatPage,
+        meter: ContextMeter,
+        trouble: TroubleController,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._trouble = trouble
+        self._views = views
+        self._chats = chats
+        self._page = page
+        self._meter = meter
+        self._running: Running | None = None
+        self._instead: Callable[[], None] | None = None
+        self._coalescer = Coalescer(time.monotonic)
+        self._flush_timer = QTimer(self, singleShot=True)
+        self._flush_timer.timeout.connect(lambda: self._flush())
+
+    @property
+    def running(self) -> Running | None:
+        """The answer under way, if there is one."""
+        return self._running
+
+    @property
+    def elsewhere(self) -> str:
+        """The title of the chat that is being answered, if it is not the one on the screen."""
+        if self._running is None or self._is_shown():
+            return ""
+        return self._chats.get(self._running.chat_id).title
+
+    def start(self, running: Running) -> None:
+        """What is asked next is `running`; its turn is in the chat already."""
+        self._running = running
+
+    def stop_for(self, instead: Callable[[], None]) -> None:
+        """The running answer is being stopped; when it has ended, `instead` is done."""
+        self._instead = instead
+
+    def carry_out(self, effect: fx.Effect) -> bool:
+        """Whether `effect` was about the answer; if so it is done."""
+        match effect:
+            case fx.AnswerBegun():
+                self._begin()
+            case fx.ReadingHeard(progress):
+                if self._is_shown():
+                    self._show_reading(progress)
+            case fx.MapHeard(reading):
+                assert self._running
+                chat = self._chats.get(self._running.chat_id).read(self._running.turn_id, reading)
+                self._chats.keep(chat)
+                if self._is_shown():
+                    texts = {d.source: (d.attachment.name, d.attachment.text) for d in documents(chat)}
+                    self._views.transcript.show_map(self._running.turn_id, reading, texts)
+                    self.map_heard.emit()
+            case fx.TokenHeard(token):
+                self._coalescer.add(self._placed(token))
+                self._flush_soon()
+            case fx.GaugesHeard(gauges):
+                self._note_context(gauges.context_used_tokens)
+                if self._is_shown():
+                    self._views.strip.show_gauges(gauges)
+            case fx.AnswerFinished():
+                self._finish(effect)
+            case fx.AnswerFailed():
+                self._fail(effect)
+            case fx.AnswerCutOff():
+                self._cut_off(effect)
+            case _:
+                return False
+        return True
+
+    # ---- its beginning and its tokens
+
+    def _show_reading(self, progress: PrefillProgress) -> None:
+        assert self._running
+        self._views.strip.show_prefill(progress)
+        self._views.transcript.show_progress(self._running.turn_id, progress)
+        reading = self._chats.open.turn(self._running.turn_id).answer.reading
+        # Skipped tokens keep their places in the context.
+        if reading:
+            self._meter.show_used(reading.prompt_tokens, skipped_tokens(reading.passages))
+        else:
+            self._meter.show_used(progress.total_tokens)
+        self.reading_heard.emit(progress)
+
+    def _placed(self, token: Token) -> Token:
+        assert self._running
+        after = self._running.after
+        return placed(token, self._running.turn_id, after) if after else token
+
+    def _begin(self) -> None:
+        assert self._running
+        if self._running.replaced is None:
+            self._views.composer.clear()
+            self._page.add_turn(self._chats.open.turn(self._running.turn_id))
+        else:
+            self._page.show_transcript()
+        self._views.strip.reset()
+        self._page.show_kind()
+        self._page.show_names()
+
+    def _flush_soon(self) -> None:
+        due_in_s = self._coalescer.due_in_s()
+        if due_in_s is not None and not self._flush_timer.isActive():
+            self._flush_timer.start(round(due_in_s * 1000))
+
+    def _flush(self, all_of_it: bool = False) -> None:
+        tokens = self._coalescer.drain() if all_of_it else self._coalescer.take()
+        if tokens and self._running:
+            turn_id = self._running.turn_id
+            self._chats.keep(self._chats.get(self._running.chat_id).write(turn_id, tokens))
+            if self._is_shown():
+                self._views.transcript.append_tokens(turn_id, tokens)
+        if all_of_it:
+            self._flush_timer.stop()
+        else:
+            self._flush_soon()
+
+    def _note_context(self, used_tokens: int) -> None:
+        assert self._running
+        self._chats.keep(self._chats.get(self._running.chat_id).with_context(used_tokens))
+        if self._is_shown():
+            reading = self._chats.open.turn(self._running.turn_id).answer.reading
+            self._meter.show_used(used_tokens, skipped_tokens(reading.passages) if reading else 0)
+
+    # ---- its end
+
+    def _end(self) -> tuple[Running, Conversation, bool]:
+        """The last tokens are in; what ended, its chat, and whether that is on the screen."""
+        self._flush(all_of_it=True)
+        assert self._running
+        ended, shown = self._running, self._is_shown()
+        self._running = None
+        return ended, self._chats.get(ended.chat_id), shown
+
+    def _finish(self, effect: fx.AnswerFinished) -> None:
+        finished = effect.finished
+        ended, chat, shown = self._end()
+        instead, self._instead = self._instead, None
+        wordless = finished.reason == "cancelled" and not finished.stats.tokens
+        if wordless and instead is None and self._undo(ended, chat, shown):
+            self.answer_finished.emit(ended.turn_id)
+            return
+        chat = chat.finish(ended.turn_id, finished)
+        self._chats.keep(chat)
+        if shown:
+            whole = chat.turn(ended.turn_id).answer.finished or finished
+            self._meter.show_used(whole.stats.context_used_tokens, whole.stats.skipped_tokens)
+            self._views.transcript.finish_answer(ended.turn_id, whole)
+            self._views.strip.show_stats(whole.stats)
+            self._page.show_readings()
+        self.answer_finished.emit(ended.turn_id)
+        if instead is not None and shown:
+            instead()
+
+    def _cut_off(self, effect: fx.AnswerCutOff) -> None:
+        self._instead = None
+        ended, chat, shown = self._end()
+        if ended.after and not effect.tokens:
+            self._undo(ended, chat, shown)
+            self.answer_finished.emit(ended.turn_id)
+            return
+        self._chats.keep(chat.cut_off(ended.turn_id, strings.STOPPED_EARLY_NOTE))
+        if shown:
+            self._views.transcript.finish_answer(ended.turn_id, None, strings.STOPPED_EARLY_NOTE)
+        self.answer_finished.emit(ended.turn_id)
+
+    def _fail(self, effect: fx.AnswerFailed) -> None:
+        failed = effect.failed
+        self._instead = None
+        ended, chat, shown = self._end()
+        undone = effect.tokens == 0 and self._undo(ended, chat, shown)
+        back = undone and (ended.replaced is None or self._is_back(chat.turn(ended.turn_id).user))
+        if not undone:
+            self._chats.keep(chat.fail(ended.turn_id, failed.message))
+            if shown:
+                self._views.transcript.finish_answer(ended.turn_id, None, failed.message)
+        self._trouble.say_failure(failed, text_is_back=back)
+        if back:
+            self._meter.show_refused(failed.over_tokens)
+        self.answer_finished.emit(ended.turn_id)
+
+    def _undo(self, ended: Running, chat: Conversation, shown: bool) -> bool:
+        """Make it as if an answer without a word had not been asked for, if that loses nothing.
+
+        A new question goes back into the composer, unless something else is being written there.
+        """
+        composer = self._views.composer
+        if ended.replaced is not None:
+            self._chats.keep(chat.with_turns(ended.replaced))
+            if shown:
+                self._page.show()
+                message = chat.turn(ended.turn_id).user
+                # An edited message: the old one is in the chat again, the new one in the composer.
+                if message != ended.replaced[-1].user and not (composer.text or composer.attachments):
+                    composer.set_message(message)
+            return True
+        if not shown or composer.text or composer.attachments:
+            return False
+        message = chat.turn(ended.turn_id).user
+        self._chats.keep(chat.without(ended.turn_id))
+        self._page.show()
+        composer.set_message(message)
+        return True
+
+    def _is_back(self, message: Message) -> bool:
+        """Whether the composer holds what was sent."""
+        return self._views.composer.message() == message
+
+    def _is_shown(self) -> bool:
+        return self._running is not None and self._running.chat_id == self._chats.open.id

@@ -1,0 +1,128 @@
+"""ChatListController: the sidebar's chats: what is listed or found, renaming, pinning, deleting and taking it
+back.
+
+A deleted chat is marked and hidden at once and goes for good when the undo bar has been seen for
+its time; until then it survives everything, a restart included.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal
+
+from app.controllers.chat import strings
+from app.controllers.chat.answer import AnswerController
+from app.controllers.chat.chat_page import ChatPage
+from app.controllers.views import Views
+from app.panels.chats.chat_row import ChatRow
+from app.session.chats.chats import Chats
+from core.errors import RequestError
+from core.events.text import well_formed
+
+
+class ChatListController(QObject):
+    """Works on `chats`; opening and closing chats is the controller's, which hears the signals."""
+
+    open_requested = Signal(str)  # chat id, empty for a new one
+    stop_requested = Signal()
+    listed = Signal()  # the chats, or which can be taken back
+    failed = Signal(object)  # RequestError
+
+    def __init__(
+        self,
+        views: Views,
+        chats: Chats,
+        page: ChatPage,
+        answering: AnswerController,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._sidebar = views.sidebar
+        self._chats = chats
+        self._page = page
+        self._answering = answering
+        sidebar = self._sidebar
+        sidebar.search_requested.connect(lambda query: self.show())
+        sidebar.search_ended.connect(self.show)
+        sidebar.rename_requested.connect(self.rename)
+        sidebar.pin_requested.connect(self.pin)
+        sidebar.delete_requested.connect(self.delete)
+        sidebar.undo_bar.undo_requested.connect(self.undo)
+        sidebar.undo_bar.expired.connect(self.purge)
+        page.names_changed.connect(self.show)
+        self._offer_undo()
+
+    def show(self) -> None:
+        """All chats, or those that the search finds."""
+        if self._sidebar.searching:
+            self._sidebar.set_results(self._found(self._sidebar.searching), self._chats.open.id)
+        else:
+            rows = [ChatRow(each.id, each.title, each.when, each.pinned) for each in self._chats.listed()]
+            self._sidebar.set_chats(rows, self._chats.open.id)
+        self.listed.emit()
+
+    def rename(self, chat_id: str, name: str) -> None:
+        """Give a chat the title `name`; empty brings back the one from its first question."""
+        chat, name = self._chats.get(chat_id), well_formed(name)
+        if name != chat.title:
+            self._chats.keep(chat.renamed(name))
+            self._page.show_names()
+
+    def pin(self, chat_id: str, pinned: bool) -> None:
+        """Keep a chat above the others, or not."""
+        self._chats.keep(self._chats.get(chat_id).with_pin(pinned))
+        self.show()
+
+    def delete(self, chat_id: str) -> None:
+        """Hide a chat and offer to take that back."""
+        running = self._answering.running
+        if running and running.chat_id == chat_id:
+            self.stop_requested.emit()
+        self._page.keep_draft()
+        listed = [each.id for each in self._chats.listed()]
+        self._chats.keep(self._chats.get(chat_id).with_deleted(self._chats.now()))
+        if chat_id == self._chats.open.id:
+            place = listed.index(chat_id) if chat_id in listed else 0
+            rest = [each for each in listed if each != chat_id]
+            self.open_requested.emit(rest[min(place, len(rest) - 1)] if rest else "")
+        else:
+            self.show()
+        self._offer_undo()
+
+    def undo(self) -> None:
+        """Bring back what the undo bar speaks of."""
+        self._sidebar.undo_bar.clear()
+        back = [each.id for each in self._chats.deleted()]
+        for chat_id in back:
+            self._chats.keep(self._chats.get(chat_id).with_deleted(None))
+        if len(back) == 1:
+            self.open_requested.emit(back[0])
+        self.show()
+
+    def purge(self) -> None:
+        """The time for undo is over."""
+        self._sidebar.undo_bar.clear()
+        running = self._answering.running
+        if running and any(each.id == running.chat_id for each in self._chats.deleted()):
+            self._offer_undo()  # its answer is still being stopped
+            return
+        for each in self._chats.deleted():
+            self._chats.purge(each.id)
+        self.listed.emit()
+
+    def _offer_undo(self) -> None:
+        if deleted := self._chats.deleted():
+            self._sidebar.undo_bar.show_deleted(strings.deleted([each.title for each in deleted]))
+
+    def _found(self, query: str) -> list[ChatRow]:
+        try:
+            hits = self._chats.search(query)
+        except RequestError as error:
+            self.failed.emit(error)
+            return []
+        rows = []
+        for hit in hits:
+            head = self._chats.summary(hit.chat_id)
+            rows.append(
+                ChatRow(head.id, head.title, head.when, head.pinned, hit.passage, hit.marks, hit.turn_id)
+            )
+        return rows

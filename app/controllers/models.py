@@ -1,0 +1,208 @@
+"""ModelsController: the models' controller at the controller: what is known of them, and what people want
+done.
+
+Everything is the worker's work; this asks for it and keeps what it says. Loading goes the way of all
+loads, so that the chat window shows it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from msgspec.structs import replace
+from PySide6.QtCore import QObject, Signal
+
+from app.panels.inspector.inspector import Inspector
+from app.session.turn import effects as fx
+from app.session.turn.intents import AskModels, Intent, Load, Unload
+from app.session.turn.link_state import Link, Phase
+from app.session.worker import models
+from app.session.worker.models import ModelsState
+from app.store.preferences import PreferencesFile
+from core.events import (
+    CancelDownload,
+    DownloadModel,
+    DownloadProgress,
+    ImportModel,
+    ListModels,
+    LookUpModels,
+    ModelImported,
+    PauseDownload,
+    RemoveModel,
+    Stats,
+)
+from core.settings import assign, read
+
+DRAFT_KEY = "draft_model.model"
+_SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
+
+
+class ModelsController(QObject):
+    """`take` carries out intents, as everyone's at the controller. `shelf` is what is known."""
+
+    changed = Signal()  # the shelf, the draft model or the default are others
+    imported = Signal(str)  # the reference of a model that was just imported
+
+    def __init__(
+        self,
+        inspector: Inspector,
+        preferences: PreferencesFile,
+        take: Callable[[Intent], None],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._inspector = inspector
+        self._preferences = preferences
+        self._take = take
+        self._numbers = count(1)
+        self._alive = False
+        self._watched = False
+        self._fetched = ""  # the download that is to be loaded when it is here
+        self._stands: tuple[object, ...] = ()
+        self.shelf = ModelsState()
+        self.last_stats: tuple[str, Stats] | None = None
+        inspector.settings_changed.connect(lambda settings: self.changed.emit())
+
+    @property
+    def can_load(self) -> bool:
+        """Whether another model may be loaded just now."""
+        return self._alive and not self.shelf.busy and not self.shelf.loading
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a worker to ask."""
+        return self._alive
+
+    @property
+    def draft(self) -> str:
+        """The reference of the draft model in the open chat's settings; empty if none is chosen."""
+        return str(read(self._inspector.settings, DRAFT_KEY))
+
+    @property
+    def default(self) -> str:
+        """The reference of the model that a new start loads."""
+        return self._preferences.now.model
+
+    # ---- what people want
+
+    def watch(self) -> None:
+        """Somebody looks at the models from now on."""
+        self._watched = True
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Ask what there is."""
+        self._ask(lambda request: ListModels(request))
+
+    def load(self, reference: str) -> None:
+        """Let this model answer from now on."""
+        if self.can_load:
+            self._take(Load(reference))
+
+    def unload(self) -> None:
+        """Free the model's memory."""
+        if self.can_load and self.shelf.info:
+            self._take(Unload())
+
+    def download(self, model: str) -> None:
+        """Get it from the hub, or go on."""
+        self._ask(lambda request: DownloadModel(model))
+
+    def fetch(self, model: str) -> None:
+        """Download it, and load it when it is here."""
+        self._fetched = model
+        self.download(model)
+
+    def pause(self, model: str) -> None:
+        """Stop its download and keep what arrived."""
+        self._ask(lambda request: PauseDownload(model))
+
+    def cancel(self, model: str) -> None:
+        """Stop its download and remove what arrived."""
+        self._ask(lambda request: CancelDownload(model))
+
+    def take_folder(self, path: str) -> None:
+        """Import the model folder at `path`."""
+        self._ask(lambda request: ImportModel(request, path))
+
+    def remove(self, reference: str) -> None:
+        """Erase or forget the model."""
+        self._ask(lambda request: RemoveModel(request, reference))
+
+    def look_up(self, text: str) -> None:
+        """Ask the hub; empty text takes back the answer."""
+        self._set(models.look_up(self.shelf, text))
+        if text:
+            self._ask(lambda request: LookUpModels(request, text))
+
+    def choose_draft(self, reference: str) -> None:
+        """The draft model of the open chat; empty for none."""
+        inspector = self._inspector
+        settings = assign(inspector.settings, DRAFT_KEY, reference)
+        inspector.change_settings(settings)
+
+    def make_default(self, reference: str) -> None:
+        """Load this one whenever Draftlight starts."""
+        self._preferences.change(model=reference)
+        self.changed.emit()
+
+    def dismiss(self) -> None:
+        """The last problem was read."""
+        if self.shelf.problem:
+            self._set(replace(self.shelf, problem="", hint=""))
+
+    # ---- what is heard
+
+    def carry_out(self, effect: fx.Effect) -> bool:
+        """Whether `effect` was about models on the disk; what is about loading others show, too."""
+        match effect:
+            case fx.ModelsHeard(event):
+                self._set(models.hear(self.shelf, event))
+                if isinstance(event, ModelImported):
+                    self.imported.emit(event.model.reference)
+                elif isinstance(event, DownloadProgress) and event.model == self._fetched:
+                    self._follow_fetched(event)
+                return True
+            case fx.ModelsFailed(failed):
+                self._set(models.fail(self.shelf, failed))
+                return True
+            case fx.LoadFailed(failed):
+                self._set(models.fail(self.shelf, failed))
+            case fx.LoadStarted(model, _, fraction):
+                self._set(replace(self.shelf, loading=model, fraction=fraction, problem="", hint=""))
+            case fx.AnswerFinished(finished):
+                if self.shelf.info:
+                    self.last_stats = (self.shelf.info.path, finished.stats)
+            case _:
+                pass
+        return False
+
+    def follow(self, link: Link) -> None:
+        """After every step of the machine; hardly any of them matters here."""
+        stands = (link.phase in _SPOKEN, link.info, link.busy, link.phase is Phase.LOADING)
+        if stands == self._stands:
+            return
+        came = stands[0] and not self._alive
+        self._stands, self._alive = stands, stands[0]
+        shelf = self.shelf if self._alive else models.forget_worker(self.shelf)
+        loading = shelf.loading if link.phase is Phase.LOADING else ""
+        self._set(replace(shelf, info=link.info if self._alive else None, loading=loading, busy=link.busy))
+        if came and self._watched:
+            self.refresh()
+
+    # ---- inside
+
+    def _follow_fetched(self, progress: DownloadProgress) -> None:
+        if progress.state in ("done", "cancelled", "failed"):
+            self._fetched = ""
+        if progress.state == "done":
+            self.load(progress.model)
+
+    def _set(self, shelf: ModelsState) -> None:
+        self.shelf = shelf
+        self.changed.emit()
+
+    def _ask(self, make: Callable[[str], object]) -> None:
+        if self._alive:
+            self._take(AskModels(make(f"models-{next(self._numbers)}")))  # type: ignore[arg-type]

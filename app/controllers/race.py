@@ -1,0 +1,200 @@
+"""RaceController: the race's controller at the controller: its prompt, its two requests, and the page that
+shows them.
+
+Its requests go the way of all others, one at a time, and are answered apart: the open chat and
+what the worker remembers stay as they are. Effects of its requests are its own; everyone else's
+are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat.first_page import strings as chat_strings
+from app.controllers.views import Views
+from app.session.chats.chats import Chats
+from app.session.chats.conversation import Conversation
+from app.session.race.race import (
+    Ask,
+    Broke,
+    Course,
+    Ended,
+    Given,
+    Halt,
+    Race,
+    Read,
+    Stage,
+    Start,
+    StopAnswer,
+    Wrote,
+    advance,
+)
+from app.session.turn import effects as fx
+from app.session.turn.intents import Stop, Submit
+from app.session.turn.link_state import Link, Phase
+from app.windows.race import strings
+from core.events import Message
+from core.settings import assign_all
+
+# What is shown while an answer is recorded; painting more often would only take time from it.
+_SHOW_EVERY_MS = 250
+_MOST_TOKENS = 256
+
+
+class RaceController(QObject):
+    """`take` carries out intents, as everyone's at the controller."""
+
+    shown_changed = Signal(bool)  # whether the race is on the screen
+
+    def __init__(
+        self,
+        views: Views,
+        chats: Chats,
+        take: Callable[[Submit | Stop], None],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._take = take
+        self._phase = Phase.STARTING
+        self._filled = ("", "")
+        self.race = Race()
+        self.open = False
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(_SHOW_EVERY_MS)
+        self._soon.timeout.connect(self._show)
+        page = views.race
+        page.start_requested.connect(self.start)
+        page.stop_requested.connect(self.halt)
+        page.done_requested.connect(self.close)
+
+    @property
+    def recording(self) -> bool:
+        """Whether the answer under way is the race's."""
+        return self.race.recording
+
+    def show(self) -> None:
+        """Bring the race to the screen, with the open chat's last question."""
+        self._fill()
+        if not self.open:
+            self.open = True
+            self.shown_changed.emit(True)
+        page = self._views.race
+        self._show()
+        (page.start_button if page.start_button.isVisible() else page.done_button).setFocus()
+
+    def close(self) -> None:
+        """Back to the chat; what is being recorded is given up."""
+        if self.open:
+            self.open = False
+            self.halt()
+            self.shown_changed.emit(False)
+
+    def toggle(self) -> None:
+        """There and back."""
+        (self.close if self.open else self.show)()
+
+    def start(self) -> None:
+        """Record both answers."""
+        page = self._views.race
+        message = page.prompt.message
+        if self._phase is not Phase.READY or not message.content:
+            return
+        asked = self._earlier().ask("race", message).messages_for_request()
+        settings = assign_all(
+            self._views.inspector.settings,
+            [
+                ("drafting.drafter", page.prompt.drafter.value),
+                ("sampling.max_tokens", int(page.prompt.most_tokens.value)),
+            ],
+        )
+        page.prompt.show_seed(settings.sampling.seed)
+        self._advance(Start(Course(asked, settings)))
+
+    def halt(self) -> None:
+        """Stop recording, if it is recorded."""
+        self._advance(Halt())
+
+    def carry_out(self, effect: fx.Effect) -> bool:
+        """Whether `effect` was about one of the race's answers; if so it is taken in."""
+        if not self.race.request or _request_of(effect) != self.race.request:
+            return False
+        match effect:
+            case fx.ReadingHeard(progress):
+                self._advance(Read(progress))
+            case fx.TokenHeard(token):
+                self._advance(Wrote(token))
+            case fx.AnswerFinished(finished):
+                self._advance(Ended(finished))
+            case fx.AnswerFailed(failed):
+                self._advance(Broke(f"{failed.message} {failed.hint}".strip()))
+            case fx.AnswerCutOff():
+                self._advance(Broke(strings.WORKER_GONE))
+            case _:
+                pass  # that it began, its map and its gauges: the page shows what was recorded
+        return True
+
+    def follow(self, link: Link, blocked: str) -> None:
+        """What the worker is at; `blocked` says why nothing can be asked, empty if it can."""
+        self._phase = link.phase
+        self._views.race.show_blocked("" if link.phase is Phase.READY or self.recording else blocked)
+
+    # ---- inside
+
+    def _advance(self, given: Given) -> None:
+        step = advance(self.race, given)
+        changed, before = step.race is not self.race, self.race.stage
+        self.race = step.race
+        if changed and (step.race.stage is not before or not step.race.recording):
+            self._show()
+        elif changed and not self._soon.isActive():
+            self._soon.start()
+        for effect in step.effects:
+            match effect:
+                case Ask(request, messages, settings):
+                    self._take(Submit(request, messages, settings, apart=True))
+                case StopAnswer():
+                    self._take(Stop())
+
+    def _show(self) -> None:
+        self._soon.stop()
+        self._views.race.show_race(self.race)
+
+    def _earlier(self) -> Conversation:
+        """The open chat before its last question."""
+        return self._chats.open.with_turns(self._chats.open.turns[:-1])
+
+    def _fill(self) -> None:
+        """The question, unless it is the one that was filled in before: it may have been changed since."""
+        chat = self._chats.open
+        key = (chat.id, chat.turns[-1].id if chat.turns else "")
+        if key == self._filled or self.recording:
+            return
+        self._filled = key
+        prompt, settings = self._views.race.prompt, self._views.inspector.settings
+        example = Message("user", chat_strings.EXAMPLE_CODE_TEXT.strip())
+        prompt.show_message(
+            chat.turns[-1].user if chat.turns else example, len(self._earlier().messages_for_request())
+        )
+        prompt.show_seed(settings.sampling.seed)
+        drafter = settings.drafting.drafter
+        prompt.drafter.set_value("auto" if drafter == "off" else drafter)
+        prompt.most_tokens.set_value(min(_MOST_TOKENS, settings.sampling.max_tokens))
+        if self.race.stage is Stage.RUN:
+            self.race = Race(number=self.race.number)
+
+
+def _request_of(effect: fx.Effect) -> str:
+    match effect:
+        case fx.AnswerBegun(request) | fx.AnswerCutOff(request):
+            return request
+        case fx.ReadingHeard(heard) | fx.MapHeard(heard) | fx.TokenHeard(heard) | fx.GaugesHeard(heard):
+            return heard.request
+        case fx.AnswerFinished(heard) | fx.AnswerFailed(heard):
+            return heard.request
+        case _:
+            return ""

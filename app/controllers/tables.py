@@ -1,0 +1,253 @@
+"""TablesController: what is known of the tables, their window, and what is asked of the worker for them.
+
+It keeps up with the worker whether or not the window was opened: a model that is to rehearse is
+told so as soon as it is loaded, and a rehearsal hears at once that somebody types.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QFileDialog
+
+from app.controllers.chat.chat_settings import ChatSettings
+from app.controls.buttons.button import Kind
+from app.session.turn import effects as fx
+from app.session.turn.intents import AskTables, TableCommand
+from app.session.turn.link_state import Link, Phase
+from app.session.worker import tables as known
+from app.session.worker.families import recognised
+from app.session.worker.tables import Tables
+from app.store.preferences import PreferencesFile
+from app.windows.tables import strings
+from core.events import (
+    ExportTable,
+    ImportTable,
+    ListTables,
+    LoadTables,
+    Rehearse,
+    ResetTable,
+    SaveTables,
+    TableAction,
+    TableInfo,
+    Typing,
+)
+
+if TYPE_CHECKING:  # the window brings it in
+    from app.windows.tables.window import TablesWindow
+
+# Well below what the worker waits for after the last of them.
+_TYPING_EVERY_S = 2.0
+_SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
+
+
+class TablesController(QObject):
+    """`take` steps the machine. `follow()` after each of its steps."""
+
+    def __init__(
+        self,
+        settings: ChatSettings,
+        preferences: PreferencesFile,
+        take: Callable[[AskTables], None],
+        parent: QObject | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._preferences = preferences
+        self._take = take
+        self._clock = clock
+        self._tables = Tables()
+        self._phase = Phase.STARTING
+        self._window: TablesWindow | None = None
+        self._numbers = count(1)
+        self._listing = False
+        self._typed_at = -_TYPING_EVERY_S
+
+    @property
+    def tables(self) -> Tables:
+        """What is known."""
+        return self._tables
+
+    def open(self, window: TablesWindow) -> TablesWindow:
+        """Fill this window from now on, and do what is wanted there."""
+        self._window = window
+        window.destroyed.connect(self._forget_window)
+        window.shown.connect(self._look)
+        window.save_requested.connect(lambda: self._do("save", SaveTables(self._request())))
+        window.load_requested.connect(self._ask_load)
+        window.reset_requested.connect(self._ask_reset)
+        window.export_requested.connect(self._export)
+        window.import_requested.connect(self._import)
+        window.notices.put_away.connect(self._put_away)
+        window.learning.default_changed.connect(self._settings.set_default)
+        window.learning.folder_requested.connect(self._show_folder)
+        window.learning.rehearsal.switched.connect(self._rehearse)
+        self.show_defaults()
+        self._show()
+        return window
+
+    # ---- what is heard
+
+    def carry_out(self, effect: fx.Effect) -> bool:
+        """Whether `effect` was about the tables; if so it is taken in."""
+        match effect:
+            case fx.TablesHeard(event):
+                self._tables = known.heard(self._tables, event)
+                self._listing = self._listing and not self._tables.listed
+            case fx.TablesFailed(failed):
+                self._tables = known.failed(self._tables, failed)
+                self._listing = self._listing and failed.command != "list_tables"
+            case _:
+                return False
+        self._show()
+        self._look_again()
+        return True
+
+    def follow(self, link: Link) -> None:
+        """The machine made a step; each token makes one, and hardly any is news here."""
+        info = link.info if link.phase in _SPOKEN else None
+        if link.phase is self._phase and info == self._tables.model:
+            return
+        self._phase = link.phase
+        if link.phase not in _SPOKEN:
+            self._tables, self._listing = known.without_worker(self._tables), False
+        elif info != self._tables.model:
+            self._tables = known.with_model(self._tables, info)
+            if info is not None and info.name in self._preferences.now.rehearse:
+                self._take(AskTables(Rehearse(self._request(), True)))
+        self._show()
+        self._look_again()
+
+    def show_defaults(self) -> None:
+        """What chats do unless they say otherwise, as it is now."""
+        if self._window is not None:
+            self._window.learning.show_defaults(self._preferences.defaults)
+
+    def note_typing(self) -> None:
+        """Somebody writes: a rehearsal must not be in the way."""
+        rehearsal, now = self._tables.rehearsal, self._clock()
+        if rehearsal is None or rehearsal.state not in ("running", "waiting"):
+            return
+        if self._phase is Phase.READY and now - self._typed_at >= _TYPING_EVERY_S:
+            self._typed_at = now
+            self._take(AskTables(Typing()))
+
+    # ---- what is wanted
+
+    def _do(self, action: TableAction, command: TableCommand) -> None:
+        self._tables = known.begun(self._tables, action)
+        self._take(AskTables(command))
+        self._show()
+
+    def _ask_load(self) -> None:
+        window, info = self._window, self._selected()
+        if window is None or info is None:
+            return
+        own = self._tables.of_family(info.family)
+        previous = any(one.has_previous for one in own)
+        answers: list[tuple[str, str, Kind]] = [("saved", strings.LOAD_YES, "primary")]
+        if previous:
+            answers.insert(0, ("previous", strings.LOAD_PREVIOUS, "plain"))
+        detail = strings.load_detail(sum(one.unsaved for one in own), previous)
+        question = window.ask(strings.load_question(recognised(info.family_name)), detail, answers)
+        question.chosen.connect(
+            lambda answer: self._do("load", LoadTables(self._request(), answer == "previous"))
+        )
+
+    def _ask_reset(self) -> None:
+        window, info = self._window, self._selected()
+        if window is None or info is None:
+            return
+        own = self._tables.of_family(info.family)
+        question = window.ask(
+            strings.reset_question(recognised(info.family_name)),
+            strings.reset_detail(sum(one.figures.used for one in own)),
+            [("reset", strings.RESET_YES, "danger")],
+        )
+        question.chosen.connect(lambda answer: self._do("reset", ResetTable(self._request(), info.family)))
+
+    def _export(self) -> None:
+        info = self._selected()
+        if info is None:
+            return
+        name = f"{recognised(info.family_name)}-n{info.n}.safetensors"
+        chosen, _ = QFileDialog.getSaveFileName(self._window, strings.EXPORT_TITLE, name, strings.FILE_FILTER)
+        if chosen:  # the dialog has asked whether a file that is there may be replaced
+            command = ExportTable(
+                self._request(), info.family, info.n, info.figures.slots, chosen, replace=True
+            )
+            self._do("export", command)
+
+    def _import(self) -> None:
+        chosen, _ = QFileDialog.getOpenFileName(self._window, strings.IMPORT_TITLE, "", strings.FILE_FILTER)
+        if chosen:
+            self._do("import", ImportTable(self._request(), chosen))
+
+    def _rehearse(self, wanted: bool) -> None:
+        model = self._tables.model
+        if model is None:
+            return
+        others = tuple(name for name in self._preferences.now.rehearse if name != model.name)
+        self._preferences.change(rehearse=(*others, model.name) if wanted else others)
+        self._take(AskTables(Rehearse(self._request(), wanted)))
+
+    def _show_folder(self) -> None:
+        folder = Path(self._tables.folder)
+        shown = bool(self._tables.folder) and folder.is_dir()
+        if not (shown and QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))) and self._window:
+            self._window.tell(strings.no_folder(str(folder)), bad=True)
+
+    # ---- inside
+
+    def _put_away(self) -> None:
+        self._tables = known.put_away(self._tables)
+        self._show()
+
+    def _selected(self) -> TableInfo | None:
+        chosen = self._window.selected if self._window else None
+        return chosen if isinstance(chosen, TableInfo) else None
+
+    def _look(self) -> None:
+        """The window came to the screen."""
+        self._tables = known.out_of_date(self._tables)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Ask for a list if the one there is may be wrong and somebody sees it."""
+        seen = self._window is not None and self._window.isVisible()
+        if seen and self._tables.stale and not self._listing and self._phase in _SPOKEN:
+            self._listing = True
+            self._take(AskTables(ListTables(self._request())))
+
+    def _show(self) -> None:
+        window, tables = self._window, self._tables
+        if window is None:
+            return
+        window.show_tables(tables, alive=self._phase in _SPOKEN)
+        model = tables.model.name if tables.model else ""
+        window.learning.rehearsal.show_model(model, wanted=model in self._preferences.now.rehearse)
+        if tables.doing:
+            busy = self._phase in (Phase.READING, Phase.WRITING, Phase.STOPPING)
+            window.tell(strings.working(tables.doing, waits=busy))
+        elif tables.told and tables.told.done:
+            done = tables.told.done
+            words = strings.done(done.action, recognised(done.family_name), done.entries, done.path)
+            window.tell(" ".join((words, *done.notes)))
+        elif tables.told and tables.told.failed:
+            failed = tables.told.failed
+            window.tell(f"{failed.message} {failed.hint}".strip(), bad=True)
+        else:
+            window.tell("")
+
+    def _forget_window(self) -> None:
+        self._window = None
+
+    def _request(self) -> str:
+        return f"tables-{next(self._numbers)}"

@@ -1,0 +1,106 @@
+"""TroubleController: what went wrong, on the banner or in the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from app.chat.banner import Banner
+from app.session.turn import effects as fx
+from app.session.worker.trouble import (
+    Trouble,
+    Until,
+    of_death,
+    of_failed_load,
+    of_failure,
+    of_silence,
+    of_tables,
+    of_unreadable,
+)
+from app.session.worker.troubles import Troubles
+from core.errors import RequestError
+from core.events import Failed, failure
+
+_LOG = logging.getLogger("draftlight.window")
+
+
+class TroubleController:
+    """The one way to the banner: every controller says here what is wrong, and what has ended it.
+
+    `context_tokens` gives what an answer may fill. Words come from `session.trouble`.
+    """
+
+    def __init__(self, banner: Banner, context_tokens: Callable[[], int]) -> None:
+        self._banner = banner
+        self._context_tokens = context_tokens
+        self._troubles = Troubles()
+        self._tell_dismissed: Callable[[Trouble], None] = lambda trouble: None
+        banner.dismissed.connect(self._dismiss)
+        banner.next_requested.connect(lambda: self._show(self._troubles.next()))
+
+    def listen_dismissed(self, tell: Callable[[Trouble], None]) -> None:
+        """`tell` hears what a person has closed."""
+        self._tell_dismissed = tell
+
+    def say(self, trouble: Trouble) -> None:
+        """This is wrong, too."""
+        self._show(self._troubles.with_new(trouble))
+
+    def withdraw(self, trouble: Trouble | None) -> None:
+        """This is over."""
+        self._show(self._troubles.without(trouble))
+
+    def end(self, happened: Until) -> None:
+        """Whatever lasts no longer than until this is over."""
+        self._show(self._troubles.after(happened))
+
+    def carry_out(self, effect: fx.Effect) -> bool:
+        """Whether `effect` was a trouble; if so it is shown."""
+        match effect:
+            case fx.LoadFailed(failed, kept, model):
+                self.say(of_failed_load(failed, kept, model))
+            case fx.TroubleHeard(failed):
+                self.say(of_failure(failed))
+            case fx.TablesWarned(status):
+                self.say(of_tables(status))
+            case fx.WorkerDied():
+                self.end(Until.MOVES)
+                self.say(of_death(effect, self._context_tokens()))
+            case fx.WorkerStuck():
+                self.say(of_silence(effect))
+            case fx.SilenceBroken():
+                self.end(Until.MOVES)
+            case fx.WorkerMistake(message):
+                _LOG.warning("The worker broke the protocol: %s", message)
+                if not self._troubles.held:
+                    self.say(of_unreadable(message))
+            case fx.WindowMistake(message):
+                _LOG.error("The window broke the protocol: %s", message)
+            case _:
+                return False
+        return True
+
+    def say_failure(self, failed: Failed, *, text_is_back: bool) -> None:
+        """An answer failed; `text_is_back`: what was sent can be sent again."""
+        self.say(of_failure(failed, text_is_back=text_is_back, context_tokens=self._context_tokens()))
+
+    def show_request_error(self, error: RequestError, command: str) -> None:
+        """Something that a person asked of the window and that cannot be done."""
+        self.say(replace(of_failure(failure(error, command=command)), until=Until.ASKED))
+
+    def _dismiss(self) -> None:
+        trouble = self._troubles.shown
+        self.withdraw(trouble)
+        if trouble:
+            self._tell_dismissed(trouble)
+
+    def _show(self, troubles: Troubles) -> None:
+        if troubles == self._troubles:
+            return
+        self._troubles = troubles
+        if troubles.shown is None:
+            self._banner.clear()
+        else:
+            self._banner.show_trouble(troubles.shown, troubles.at + 1, len(troubles.held))

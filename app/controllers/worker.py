@@ -1,0 +1,82 @@
+"""WorkerController: what the window shows about the worker and its model: loading, status, memory, counts."""
+
+from __future__ import annotations
+
+from app.controllers import strings
+from app.controllers.chat.context_meter import ContextMeter
+from app.controllers.trouble import TroubleController
+from app.controllers.views import Views
+from app.session.turn import effects as fx
+from app.session.turn.link_state import Link
+from app.session.worker.families import recognised
+from app.session.worker.status import Status, status_of
+from app.session.worker.trouble import Until
+
+
+class WorkerController:
+    """`show()` after every step of the machine; it draws only what is new."""
+
+    def __init__(self, views: Views, meter: ContextMeter, trouble: TroubleController) -> None:
+        self._views = views
+        self._trouble = trouble
+        self._meter = meter
+        self._shown: Status | None = None
+        self._memory = (0, 0)
+
+    def carry_out(self, effect: fx.Effect) -> bool:
+        """Whether `effect` was about the worker's work; if so it is shown."""
+        match effect:
+            case fx.LoadStarted(_, stage, fraction):
+                self._views.first_page.set_loading(stage, fraction)
+            case fx.ModelReady(info):
+                self._meter.set_model(info)
+                self._views.first_page.set_model_name(info.name)
+                self._views.first_page.set_ready()
+                self._views.inspector.set_model(info)
+                self._views.strip.set_family(recognised(info.family_name))
+                self._trouble.end(Until.READY)
+            case fx.ModelGone():
+                self._views.inspector.set_model(None)
+            case fx.Counted(request, tokens):
+                self._meter.take_count(request, tokens)
+            case fx.MemoryHeard(used_bytes, limit_bytes):
+                self._memory = (used_bytes, limit_bytes)
+                self._views.strip.set_memory(used_bytes, limit_bytes)
+                self._show_worker()
+            case _:
+                return False
+        return True
+
+    def forget(self) -> None:
+        """The worker is gone, and with it what it was asked and what it held."""
+        self._meter.forget()
+        self._memory = (0, self._memory[1])
+
+    def show(self, link: Link, answering_elsewhere: str, racing: bool = False) -> None:
+        """Each token makes a new link, and hardly any of them another status."""
+        status = status_of(
+            link, self._views.inspector.settings, answering_elsewhere=answering_elsewhere, racing=racing
+        )
+        if status == self._shown:
+            return
+        self._shown = status
+        composer = self._views.composer
+        if status.composer == "idle":
+            composer.set_idle()
+        elif status.composer == "busy":
+            composer.set_busy()
+        else:
+            composer.set_blocked(status.reason)
+        self._views.show_hint(composer.blocked_reason)
+        self._views.transcript.set_regenerable(status.composer == "idle")
+        self._views.header.set_subtitle(status.subtitle)
+        self._views.strip.set_stale(status.stale)
+        self._views.inspector.set_footer(strings.AFTER_RESTART if status.stale else strings.NEXT_ANSWER)
+        self._show_worker()
+
+    def _show_worker(self) -> None:
+        if self._shown is None:
+            return
+        used_bytes, limit_bytes = self._memory
+        detail = strings.worker_detail(self._shown.worker_state, used_bytes, limit_bytes)
+        self._views.sidebar.set_worker(self._shown.worker_title, detail, self._shown.level)

@@ -1,0 +1,136 @@
+"""ModelsState: what is known of the models on this machine and of the downloads, as one record.
+
+Pure: `hear()` takes what the worker said and gives the next record. Nothing here asks; the room at
+the controller does.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.events import (
+    DownloadProgress,
+    Failed,
+    HubModel,
+    ModelEntry,
+    ModelImported,
+    ModelInfo,
+    ModelList,
+    ModelRemoved,
+    ModelsFound,
+)
+
+ModelEvent = ModelList | ModelsFound | DownloadProgress | ModelImported | ModelRemoved
+
+
+class ModelsState(Struct, frozen=True):
+    """`listed` is False until the worker answered. `info` is the loaded model, `loading` (a reference)
+    the one that is on its way, `busy` says that an answer is being given.
+
+    `asked` is what the hub was asked, `found` what it knows, `finding` whether it is still thinking.
+    `problem` and `hint` are about the last thing that was wanted and could not be done.
+    """
+
+    listed: bool = False
+    folder: str = ""
+    models: tuple[ModelEntry, ...] = ()
+    downloads: tuple[DownloadProgress, ...] = ()
+    limit_bytes: int = 0
+    free_bytes: int = 0
+    suggested: tuple[ModelEntry, ...] = ()
+    info: ModelInfo | None = None
+    loading: str = ""
+    fraction: float | None = None
+    busy: bool = False
+    asked: str = ""
+    finding: bool = False
+    found: tuple[HubModel, ...] = ()
+    problem: str = ""
+    hint: str = ""
+
+    @property
+    def disk_bytes(self) -> int:
+        """What all listed models take on the disk."""
+        return sum(entry.disk_bytes for entry in self.models)
+
+    @property
+    def loaded(self) -> ModelEntry | None:
+        """The entry of the model that answers, if it is listed."""
+        path = self.info.path if self.info else None
+        return next((entry for entry in self.models if entry.path == path), None)
+
+    def entry(self, reference: str) -> ModelEntry | None:
+        """The listed model of that reference."""
+        return next((entry for entry in self.models if entry.reference == reference), None)
+
+    def download(self, model: str) -> DownloadProgress | None:
+        """The download of that hub name."""
+        return next((each for each in self.downloads if each.model == model), None)
+
+
+def hear(shelf: ModelsState, event: ModelEvent) -> ModelsState:
+    """The record after `event`."""
+    match event:
+        case ModelList(_, folder, models, downloads, limit_bytes, free_bytes, suggested):
+            return replace(
+                shelf,
+                listed=True,
+                folder=folder,
+                models=models,
+                downloads=_merged(shelf.downloads, downloads),
+                limit_bytes=limit_bytes,
+                free_bytes=free_bytes,
+                suggested=suggested,
+            )
+        case ModelsFound(_, text, models):
+            return replace(shelf, finding=False, found=models) if text == shelf.asked else shelf
+        case DownloadProgress():
+            return replace(shelf, downloads=_with(shelf.downloads, event))
+        case ModelImported(_, model):
+            # The list that follows puts it into its place.
+            models = shelf.models if shelf.entry(model.reference) else (*shelf.models, model)
+            return replace(shelf, models=models, problem="", hint="")
+        case _:
+            return replace(shelf, problem="", hint="")
+
+
+def fail(shelf: ModelsState, failed: Failed) -> ModelsState:
+    """The record after something that was wanted could not be done."""
+    finding = shelf.finding and failed.command != "look_up_models"
+    return replace(shelf, finding=finding, problem=failed.message, hint=failed.hint)
+
+
+def look_up(shelf: ModelsState, text: str) -> ModelsState:
+    """The record after the hub was asked about `text`; empty text ends it."""
+    return replace(shelf, asked=text, finding=bool(text), found=(), problem="", hint="")
+
+
+def forget_worker(shelf: ModelsState) -> ModelsState:
+    """The worker is gone, and its downloads with it; what arrived of them is kept."""
+    stopped = tuple(
+        replace(each, state="paused", bytes_per_s=0.0, seconds_left=None) if each.state == "running" else each
+        for each in shelf.downloads
+    )
+    return replace(shelf, info=None, loading="", fraction=None, busy=False, finding=False, downloads=stopped)
+
+
+def _with(downloads: tuple[DownloadProgress, ...], event: DownloadProgress) -> tuple[DownloadProgress, ...]:
+    others = tuple(each for each in downloads if each.model != event.model)
+    if event.state in ("done", "cancelled"):
+        return others
+    if len(others) == len(downloads):
+        return (*downloads, event)
+    return tuple(event if each.model == event.model else each for each in downloads)
+
+
+def _merged(
+    known: tuple[DownloadProgress, ...], listed: tuple[DownloadProgress, ...]
+) -> tuple[DownloadProgress, ...]:
+    """As listed, in the order that they were in; a failure's reason outlives the list."""
+    reasons = {each.model: each for each in known if each.state == "failed"}
+    order = {each.model: place for place, each in enumerate(known)}
+    kept = [
+        reasons[each.model] if each.state == "paused" and each.model in reasons else each for each in listed
+    ]
+    return tuple(sorted(kept, key=lambda each: order.get(each.model, len(order))))

@@ -1,0 +1,332 @@
+"""Generation: one request on its way from prompt ids to Finished.
+
+Plans what can be done of what was asked, reads the prompt, decodes, and keeps the ledger
+truthful however it ends: a prefix of the prompt and the shown tokens. Everything it needs is
+given to it; it loads nothing. Worker's main thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+
+import mlx.core as mx
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.decoding.detokenise import TokenTexts
+from core.decoding.loop import DecodeLoop, Step
+from core.decoding.planner import Planner
+from core.decoding.probes.exactness import Exactness
+from core.decoding.probes.width_cost import LiveCost
+from core.decoding.proposer import ModelProposer
+from core.decoding.sampling import Sampler
+from core.decoding.tally import Tally
+from core.drafting.auto import AutoDrafter
+from core.drafting.drafter import Drafter
+from core.drafting.gate import Gate, default_cost
+from core.drafting.ngram_mod import NgramModDrafter
+from core.drafting.registry import DrafterSpec
+from core.errors import BrokenLogitsError
+from core.events import (
+    Change,
+    Effective,
+    Event,
+    Finished,
+    FinishReason,
+    Gauges,
+    Origin,
+    PrefillProgress,
+    Stats,
+    TableFigures,
+    TableUse,
+    Token,
+)
+from core.kv.cached_sequence import CachedSequence
+from core.models.loader import LoadedModel
+from core.models.runtime import memory
+from core.models.runtime.blas_threads import BlasThreads
+from core.prefill.read import read_prompt
+from core.prefill.reading import Reading, ReadingInputs, Text
+from core.settings import Settings
+
+_GAUGE_EVERY_S = 0.25
+
+
+class Plan(Struct, frozen=True):
+    """What will be done: `settings` as they can be, and a change for each that cannot be as asked.
+
+    `cost` is T(w) where a planner shapes the drafts; None where a gate decides alone.
+    """
+
+    settings: Settings
+    spec: DrafterSpec
+    drafter: Drafter
+    exactness: Exactness
+    cost: LiveCost | None = None
+    proposer: ModelProposer | None = None
+    changes: tuple[Change, ...] = ()
+
+
+class Generation:
+    """`prompt` fits the context. `cancelled` is asked between steps and prefill chunks.
+
+    `clock` gives seconds; by it the request was taken up at `started`.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        ledger: CachedSequence,
+        text: Text,
+        means: ReadingInputs,
+        plan: Plan,
+        cancelled: Callable[[], bool],
+        request: str,
+        clock: Callable[[], float],
+        started: float,
+        threads: BlasThreads,
+    ) -> None:
+        self._loaded = loaded
+        self._threads = threads
+        self._ledger = ledger
+        self._prompt = text.ids
+        self._before = text.ids[len(text.ids) - text.begun :]
+        self._reading = Reading(request, loaded, ledger, text, plan.settings.prefill, means)
+        self._plan = plan
+        self._context_tokens = plan.settings.prefill.context_of(loaded.info.context_tokens)
+        self._cancelled = cancelled
+        self._request = request
+        self._clock = clock
+        self._started = started
+        self._gate = Gate(plan.settings.gate)
+        self._tally = Tally()
+        self._shown: list[int] = []
+        self._begun = 0  # the prompt's last token, once the first step reads it
+        self._prefill_s = 0.0
+        # Before the drafter reads the prompt, which writes it into the table.
+        self._table_before = _figures(plan.drafter)
+
+    def events(self) -> Iterator[Event]:
+        """All events, Finished last."""
+        self._reading.plan()
+        try:
+            cancelled = yield from self._read_prompt()
+            reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
+        except Exception:
+            # A forward that failed half-way has moved some layers' caches and not others.
+            self._ledger.clear()
+            if self._plan.proposer is not None:
+                self._plan.proposer.ledger.clear()
+            raise
+        finally:
+            self._drop_unshown()
+        yield Finished(self._request, reason, self._stats(), self._effective())
+
+    def _read_prompt(self) -> Generator[Event, None, bool]:
+        """Prefill of the model and of a draft model that drafts. Returns whether it was cancelled."""
+        proposer = self._plan.proposer
+        total, also = 0, len(self._prompt) - 1 if proposer else 0
+        with closing(self._reading.events()) as reading:
+            for event in reading:
+                self._prefill_s = self._now()
+                if isinstance(event, PrefillProgress):
+                    total = event.total_tokens
+                    total_then = total + (also if event.phase == "reading" else 0)
+                    event = replace(event, total_tokens=total_then, time_s=self._prefill_s)
+                yield event
+                if self._cancelled():
+                    return True
+                self._threads.look()
+        if proposer is None:
+            return False
+        proposer.ledger.reuse(self._prompt)
+        chunk_tokens = self._plan.settings.prefill.chunk_tokens
+        model, ledger = proposer.loaded.model, proposer.ledger
+        steps = read_prompt(model, ledger, self._prompt, chunk_tokens=chunk_tokens, clock=self._clock)
+        for step in steps:
+            self._prefill_s = self._now()
+            yield PrefillProgress(
+                self._request,
+                total + step.done_tokens,
+                total + also,
+                self._reading.outcome.reused_tokens,
+                step.seconds_left,
+                time_s=self._prefill_s,
+            )
+            if self._cancelled():
+                return True
+            self._threads.look()
+        return False
+
+    def _write(self) -> Generator[Event, None, FinishReason]:
+        """Decode. Returns why the answer ended."""
+        loaded, plan = self._loaded, self._plan
+        plan.drafter.begin(self._prompt)
+        self._gate.begin(self._prompt)
+        self._begun = 1
+        loop = DecodeLoop(
+            loaded.model,
+            self._ledger,
+            self._prompt[-1],
+            plan.drafter,
+            Sampler(plan.settings.sampling),
+            vocabulary=loaded.info.vocabulary,
+            drafts=plan.spec.drafts,
+            gate=self._gate if plan.cost is None or plan.settings.gate.mode == "prompt" else None,
+            planner=Planner(plan.cost) if plan.cost else None,
+            recycles=plan.spec.recycles,
+            exactness=plan.exactness,
+            stops=loaded.eos,
+        )
+        texts = TokenTexts(loaded.tokenizer, self._before)
+        waiting: list[Token] = []
+        reason: FinishReason = "length"
+        gauge_due_s = 0.0
+        before_s = self._now()
+        broken: BrokenLogitsError | None = None
+        try:
+            for step in loop.steps(plan.settings.sampling.max_tokens):
+                now_s = self._now()
+                step_s, before_s = now_s - before_s, now_s
+                if plan.cost is not None:
+                    plan.cost.step(step.width, step_s)
+                self._threads.step(step_s / (plan.cost or default_cost)(step.width))
+                self._tally.add(step, now_s)
+                for index, token in enumerate(step.tokens):
+                    waiting.append(self._token(step, index, now_s))
+                    if token not in loaded.eos:
+                        self._shown.append(token)
+                        for text in texts.add(token):
+                            yield replace(waiting.pop(0), text=text)
+                if step.tokens[-1] in loaded.eos:
+                    reason = "stop"
+                    break
+                if self._cancelled():
+                    reason = "cancelled"
+                    break
+                if now_s >= gauge_due_s:
+                    gauge_due_s = now_s + _GAUGE_EVERY_S
+                    yield self._gauges()
+        except BrokenLogitsError as error:
+            broken = error  # what came before is shown whole, half-finished characters included
+        for text in texts.finish():
+            yield replace(waiting.pop(0), text=text)
+        yield from waiting
+        if broken:
+            raise broken
+        yield self._gauges()
+        return reason
+
+    def _token(self, step: Step, index: int, now_s: float) -> Token:
+        drafted = index < step.accepted
+        origin: Origin = "accepted" if drafted else "bonus" if step.drafted else "normal"
+        return Token(
+            self._request,
+            step.tokens[index],
+            "",
+            origin,
+            self._tally.steps,
+            self._tally.tokens - len(step.tokens) + index,
+            index + 1 if drafted else 0,
+            step.drafted if drafted else 0,
+            now_s,
+        )
+
+    def _gauges(self) -> Gauges:
+        tally, drafter = self._tally, self._plan.drafter
+        return Gauges(
+            self._request,
+            tally.live_tokens_per_s,
+            tally.first_s,
+            tally.tokens,
+            tally.accepted,
+            tally.tested,
+            tally.acceptance,
+            tally.mean_per_step,
+            tally.positions,
+            drafter.occupancy(),
+            memory.used_bytes(),
+            len(self._prompt) + len(self._shown),
+            self._context_tokens,
+            self._table(),
+        )
+
+    def _stats(self) -> Stats:
+        tally, reading = self._tally, self._reading.outcome
+        return Stats(
+            prompt_tokens=len(self._prompt),
+            reused_tokens=reading.reused_tokens,
+            read_tokens=reading.read_tokens + self._begun,
+            skipped_tokens=self._ledger.skipped,
+            scored_tokens=reading.scored_tokens,
+            kept_tokens=reading.kept_tokens,
+            tokens=tally.tokens,
+            accepted=tally.accepted,
+            bonus=tally.bonus,
+            normal=tally.normal,
+            steps=tally.steps,
+            drafted=tally.drafted,
+            tested=tally.tested,
+            rechecked=tally.rechecked,
+            acceptance=tally.acceptance,
+            mean_per_step=tally.mean_per_step,
+            ttft_s=tally.first_s,
+            prefill_s=self._prefill_s,
+            score_s=reading.score_s,
+            decode_s=tally.last_s - tally.first_s,
+            total_s=self._now(),
+            tokens_per_s=tally.tokens_per_s,
+            positions=tally.positions,
+            occupancy=self._plan.drafter.occupancy(),
+            draft_us_median=tally.draft_us_median,
+            draft_us_p99=tally.draft_us_p99,
+            context_used_tokens=len(self._prompt) + len(self._shown),
+            context_tokens=self._context_tokens,
+            memory_bytes=memory.used_bytes(),
+            memory_peak_bytes=int(mx.get_peak_memory()),
+            table=self._table(),
+        )
+
+    def _table(self) -> TableUse | None:
+        """What the shared table held and gave so far, if the drafter asks one."""
+        before, now = self._table_before, _figures(self._plan.drafter)
+        if before is None or now is None:
+            return None
+        lookups, hits = now.lookups - before.lookups, now.hits - before.hits
+        return TableUse(now.used, now.slots, before.used, lookups, hits)
+
+    def _effective(self) -> Effective:
+        info, plan = self._loaded.info, self._plan
+        gate, reading = self._gate.decision, self._reading.outcome
+        return Effective(
+            info.name,
+            info.dtype,
+            plan.spec.name,
+            plan.settings,
+            f"{gate.state}: {gate.reason}" if plan.spec.drafts and not plan.cost else "",
+            (*plan.changes, *reading.changes),
+            "sparse" if self._ledger.skipped else "dense",
+            reading.reason,
+            reading.scorer,
+            self._threads.words,
+        )
+
+    def _drop_unshown(self) -> None:
+        """Leave nothing in the ledger that was not shown.
+
+        Only a stop token can be in it that was not: the pipelined forward had already begun with
+        it. A cache that does not keep all positions cannot take it back; its ledger says so, and
+        a chat template puts it there in the next turn anyway.
+        """
+        shown = len(self._prompt) + len(self._shown)
+        if self._ledger.keeps_all and len(self._ledger.tokens) > shown:
+            self._ledger.truncate(shown)
+
+    def _now(self) -> float:
+        return self._clock() - self._started
+
+
+def _figures(drafter: Drafter) -> TableFigures | None:
+    """Of the shared table that it asks, if it does."""
+    return drafter.figures() if isinstance(drafter, AutoDrafter | NgramModDrafter) else None

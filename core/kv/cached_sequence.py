@@ -1,0 +1,184 @@
+"""CachedSequence: the KV cache of one conversation and the token ids it stands for, kept equal.
+
+Invariant: the cache is what reading those of `tokens` that `columns` names, each at its own
+position, from nothing would leave. Mostly these are all of them. After a sparse reading some
+are only known, never read: they count for positions and for recognising the context again, and
+a ledger with such gaps never serves a request that wants everything read beyond the first gap.
+
+Everything that puts tokens into the cache or takes them out goes through here or through a
+`VerifyBlock` whose outcome is recorded here. Owned by the worker's main thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx.utils import tree_map
+from mlx_lm.models.cache import CacheList
+
+from core.errors import InternalError
+from core.kv.columns import Columns
+from core.kv.entries import columns_of, keeps_all, kind_of, leaves, why_no_rollback
+from core.kv.marks import Mark, go_back, mark
+from core.kv.positioned import Positioned
+
+_MARKS = 6
+
+
+class CachedSequence:
+    """`new_cache()` makes an empty cache list; it is called again whenever reuse is impossible."""
+
+    def __init__(self, new_cache: Callable[[], list[Any]]) -> None:
+        self._new_cache = new_cache
+        self.cache = new_cache()
+        self.tokens: list[int] = []
+        self.columns = Columns()
+        self._marks: list[Mark] = []
+        self.why_no_rollback = why_no_rollback(self.cache)
+        self.keeps_all = keeps_all(self.cache)
+
+    @property
+    def skipped(self) -> int:
+        """How many of `tokens` were never read."""
+        return len(self.tokens) - self.columns.count
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the cache's arrays and of what was put aside."""
+        held = sum(int(entry.nbytes) for entry in leaves(self.cache) if not entry.empty())
+        return held + sum(mark.nbytes for mark in self._marks)
+
+    def shared(self, prompt: Sequence[int], *, whole: bool = False) -> int:
+        """Length of the prefix of `prompt` that `reuse` would keep; see there."""
+        limit = len(prompt) - 1
+        if whole and self.columns.whole is not None:
+            limit = min(limit, self.columns.whole)
+        held = min(limit, len(self.tokens))
+        shared = next((i for i in range(held) if self.tokens[i] != prompt[i]), held)
+        if shared == len(self.tokens) or self.keeps_all:
+            return shared
+        return max((mark.length for mark in self._marks if mark.length <= shared), default=0)
+
+    def reuse(self, prompt: Sequence[int], *, whole: bool = False) -> int:
+        """Keep the longest prefix shared with `prompt`, drop the rest; returns its length.
+
+        At most len(prompt) − 1: the last token is always run, because its logits are needed.
+        With `whole` no further than to the first token that was skipped. A cache that does not
+        keep all positions is reused as a whole or up to a mark.
+        """
+        shared = self.shared(prompt, whole=whole)
+        if not shared:
+            self.clear()
+        elif shared < len(self.tokens):
+            self.truncate(shared)
+        return shared
+
+    def append(self, tokens: Sequence[int]) -> None:
+        """A forward pass has put `tokens` into the cache, at the positions that follow."""
+        self.tokens.extend(tokens)
+        self.columns.extend(len(tokens))
+
+    def append_at(self, prompt: Sequence[int], positions: np.ndarray[Any, Any]) -> None:
+        """A forward pass has put the tokens of `prompt` at `positions` into the cache.
+
+        Ascending, the first one where the ledger ends; what lies between them is skipped.
+        """
+        for run in np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1):
+            self.skip(prompt[len(self.tokens) : int(run[0])])
+            self.append(prompt[int(run[0]) : int(run[-1]) + 1])
+        self._stand()
+
+    def skip(self, tokens: Sequence[int]) -> None:
+        """The context goes on with `tokens`, and they are not read."""
+        if not tokens:
+            return
+        if self.columns.whole is None:
+            self.cache = [self._positioned(entry) for entry in self.cache]
+        self.tokens.extend(tokens)
+        self.columns.jump(len(self.tokens))
+        self._stand()
+
+    def truncate(self, length: int) -> None:
+        """Take back everything from position `length` on. Only where `keeps_all` or at a mark."""
+        self._marks = [mark for mark in self._marks if mark.length <= length]
+        if not self.keeps_all:
+            go_back(self.cache, next(mark for mark in self._marks if mark.length == length))
+        self.columns.cut(length)
+        for entry in leaves(self.cache):
+            if kind_of(entry) != "appending":
+                continue
+            excess = columns_of(entry) - self.columns.count
+            if excess and entry.trim(excess) != excess:
+                raise InternalError(f"A {type(entry).__name__} did not take back {excess} tokens.")
+        del self.tokens[length:]
+
+    def mark(self) -> None:
+        """Make it possible to come back to here. Does nothing where any prefix can be gone back to."""
+        here = len(self.tokens)
+        if self.keeps_all or self.why_no_rollback or not here:
+            return
+        others = [mark for mark in self._marks if mark.length != here]
+        # The first is what chats share; of the others the latest are likely to be wanted again.
+        self._marks = [*others[:1], *others[1:][2 - _MARKS :], mark(self.cache, here)]
+
+    def fork(self, length: int) -> CachedSequence:
+        """A new ledger of the first `length` tokens; this one stays. Where `truncate` could."""
+        other = CachedSequence(self._new_cache)
+        if not length:
+            return other
+        other.tokens, other.columns = self.tokens[:length], self.columns.fork(length)
+        other._marks = [mark for mark in self._marks if mark.length <= length]
+        if not self.keeps_all:
+            go_back(other.cache, next(mark for mark in self._marks if mark.length == length))
+        for new, entry in zip(leaves(other.cache), leaves(self.cache), strict=True):
+            if kind_of(entry) == "appending":
+                _copy_head(new, entry, other.columns.count)
+        if other.columns.whole is not None:
+            other.cache = [other._positioned(entry) for entry in other.cache]
+        return other
+
+    def settle(self) -> None:
+        """Wait until the cache's arrays are computed."""
+        mx.eval([entry.state for entry in self.cache])
+
+    def clear(self) -> None:
+        """Forget everything; the memory is returned."""
+        self.cache = self._new_cache()
+        self.tokens = []
+        self.columns = Columns()
+        self._marks = []
+        mx.clear_cache()
+
+    def _stand(self) -> None:
+        for entry in leaves(self.cache):
+            if kind_of(entry) == "window":
+                _stand(entry, len(self.tokens))
+
+    def _positioned(self, entry: Any) -> Any:
+        if isinstance(entry, CacheList):
+            return CacheList(*(self._positioned(child) for child in entry.caches))
+        return Positioned(entry, self.columns) if kind_of(entry) == "appending" else entry
+
+
+def _stand(window: Any, position: int) -> None:
+    """The next token of a `RotatingKVCache` stands at `position`, past the columns it has held.
+
+    It takes columns and position for the same number, which only shows before it is full: its
+    buffer is cut to what is written, so that it cannot be mistaken for one that has wrapped.
+    """
+    if window.keys is not None and window._idx != window.keys.shape[2]:
+        window.keys = window._temporal_order(window.keys)
+        window.values = window._temporal_order(window.values)
+        window._idx = window.keys.shape[2]
+    window.offset = position
+
+
+def _copy_head(new: Any, entry: Any, columns: int) -> None:
+    """`new`, an empty appending entry, holds the first `columns` of `entry`, in arrays of its own."""
+    if columns_of(entry):
+        held = (entry.keys, entry.values)
+        new.keys, new.values = tree_map(lambda part: part[..., :columns, :], held)
+    new.offset = columns

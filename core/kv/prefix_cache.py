@@ -1,0 +1,68 @@
+"""PrefixCache: the ledgers of several contexts, so that what was read once need not be read again.
+
+One is current: the one that was taken last. Chats that begin alike share what they share: if
+going on from a common beginning would cost another chat more than that beginning is long, the
+beginning is copied; a tail shorter than that is given up rather than so much copied.
+
+Together they stay within a budget; what was not used for longest goes first, the current one
+never. Worker's main thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+
+from core.kv.cached_sequence import CachedSequence
+
+
+class PrefixCache:
+    """`new_cache()` makes an empty cache list."""
+
+    def __init__(self, new_cache: Callable[[], list[Any]]) -> None:
+        self._new_cache = new_cache
+        self._ledgers = [CachedSequence(new_cache)]  # the current one is the last
+
+    @property
+    def current(self) -> CachedSequence:
+        """The ledger that was taken last."""
+        return self._ledgers[-1]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all ledgers."""
+        return sum(ledger.nbytes for ledger in self._ledgers)
+
+    def __len__(self) -> int:
+        return len(self._ledgers)
+
+    def take(self, prompt: Sequence[int], *, whole: bool = False) -> CachedSequence:
+        """The ledger that goes on to `prompt`: call its `reuse` next. It is the current one now.
+
+        `whole` as in `CachedSequence.reuse`. Of equal beginnings one without gaps is preferred.
+        """
+        best = max(self._ledgers, key=lambda ledger: (ledger.shared(prompt, whole=whole), -ledger.skipped))
+        shared = best.shared(prompt, whole=whole)
+        if len(best.tokens) - shared <= shared or not best.tokens:
+            self._ledgers.remove(best)
+        else:
+            best = best.fork(shared) if shared else CachedSequence(self._new_cache)
+        self._ledgers.append(best)
+        return best
+
+    def replace(self, old: CachedSequence, new: CachedSequence) -> None:
+        """`new` stands for `old`, if that is still here."""
+        self._ledgers = [new if ledger is old else ledger for ledger in self._ledgers]
+
+    def fit(self, budget_bytes: int) -> None:
+        """Drop what was not used for longest until all is within the budget, but the current one."""
+        while len(self._ledgers) > 1 and (self.nbytes > budget_bytes or not self._ledgers[0].tokens):
+            self._ledgers.pop(0)
+            mx.clear_cache()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._ledgers = [CachedSequence(self._new_cache)]
+        mx.clear_cache()

@@ -1,0 +1,26 @@
+"""Rest: reading everything of a context that was skip-read, a chunk at a time, while nothing is asked.
+
+The dense twin grows beside the ledger with gaps and takes its place when it is whole; stopped
+before that, it is dropped and nothing has changed. Worker's main thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+from core.kv.cached_sequence import CachedSequence
+from core.kv.prefix_cache import PrefixCache
+from core.prefill.read import read_prompt
+
+
+def read_rest(
+    model: Callable[..., Any], shelf: PrefixCache, ledger: CachedSequence, *, chunk_tokens: int
+) -> Generator[None, None, None]:
+    """`ledger` is on `shelf` and has gaps. One chunk a `next()`."""
+    # `read_prompt` leaves the last token to whoever asks for logits; nobody does here.
+    ids = [*ledger.tokens, -1]
+    twin = ledger.fork(ledger.shared(ids, whole=True))
+    for _ in read_prompt(model, twin, ids, chunk_tokens=chunk_tokens):
+        yield
+    shelf.replace(ledger, twin)

@@ -1,0 +1,13 @@
+"""docs/settings.md says what the declarations say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.cli.settings import document
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "settings.md"
+
+
+def test_the_document_is_that_of_the_declarations() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == document(), "make settings-doc writes it"

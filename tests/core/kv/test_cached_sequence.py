@@ -1,0 +1,106 @@
+"""The ledger of a context with gaps: what it reuses, takes back and gives to whom."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx_lm.models.cache import KVCache, QuantizedKVCache
+
+from core.kv.cached_sequence import CachedSequence
+from core.kv.verify_block import VerifyBlock
+from tests.core.architectures import tiny
+from tests.core.prefill.gaps import (
+    difference,
+    ledger_of,
+    logits,
+    masked_forward,
+    prompt_of,
+    read,
+    some_positions,
+)
+
+
+def sparse(model: Any, seed: int = 0) -> tuple[CachedSequence, list[int], list[int]]:
+    """A ledger with gaps, its prompt, and the positions that were dropped."""
+    rng = random.Random(seed)
+    prompt, kept = prompt_of(rng), some_positions(rng)
+    ledger = read(model, ledger_of(model), prompt, kept)
+    return ledger, prompt, sorted(set(range(len(prompt) - 1)) - set(kept.tolist()))
+
+
+def test_a_request_for_everything_gets_no_further_than_the_first_gap() -> None:
+    model = tiny("llama")
+    ledger, prompt, dropped = sparse(model)
+    assert ledger.shared(prompt) == len(prompt) - 1
+    assert ledger.shared(prompt, whole=True) == dropped[0]
+    assert ledger.reuse(prompt, whole=True) == dropped[0]
+    assert ledger.skipped == 0
+    read(model, ledger, prompt)
+    dense = read(model, ledger_of(model), prompt)
+    assert difference(logits(model, ledger, prompt[-1:]), logits(model, dense, prompt[-1:])) < 1e-5
+
+
+@pytest.mark.parametrize("length", [1, 5, 60, 61, 100, 150, 178])
+def test_any_prefix_can_be_gone_back_to(length: int) -> None:
+    model = tiny("qwen3")
+    ledger, prompt, dropped = sparse(model)
+    more = prompt_of(random.Random(99), 20)
+    assert ledger.reuse([*prompt[:length], *more]) == length
+    assert ledger.tokens == prompt[:length]
+    assert ledger.skipped == sum(position < length for position in dropped)
+    left = [position for position in dropped if position < length]
+    got = logits(model, ledger, more)
+    assert difference(got, masked_forward(model, prompt[:length] + more, left)[length:]) < 1e-4
+
+
+@pytest.mark.parametrize("entry", [KVCache, lambda: QuantizedKVCache(group_size=32, bits=8)])
+def test_full_and_quantised_entries_roll_back_blocks_over_gaps(entry: Callable[[], Any]) -> None:
+    """A block kept in part (a chain, then a tree's path) leaves what only its kept rows would."""
+    model: Any = tiny("llama", 1) if entry is KVCache else _wide_llama()
+    rng = random.Random(3)
+    prompt, kept, block = prompt_of(rng), some_positions(rng), prompt_of(rng, 5)
+
+    def ledger() -> CachedSequence:
+        return read(model, CachedSequence(lambda: [entry() for _ in model.layers]), prompt, kept)
+
+    tried = ledger()
+    guard = VerifyBlock(tried.cache)
+    model(mx.array(block)[None], cache=tried.cache)
+    assert guard.keep(5, [0, 1])
+    tried.append(block[:2])
+    plain = ledger()
+    logits(model, plain, block[:2])
+    assert tried.cache[0].offset == plain.cache[0].offset == len(prompt) + 1
+    assert difference(logits(model, tried, block[2:]), logits(model, plain, block[2:])) < 1e-5
+
+    rows = ledger()
+    guard = VerifyBlock(rows.cache)
+    model(mx.array(block)[None], cache=rows.cache)
+    before = [mx.array(part) for part in _parts(rows.cache[0])]
+    assert guard.keep(5, [0, 3])
+    at = len(kept)
+    for part, was in zip(_parts(rows.cache[0]), before, strict=True):
+        assert mx.array_equal(part[..., at : at + 2, :], was[..., mx.array([at, at + 3]), :])
+
+
+def test_bytes_are_those_of_the_arrays() -> None:
+    model = tiny("llama")
+    ledger, _, _ = sparse(model)
+    assert ledger.nbytes == sum(e.keys.nbytes + e.values.nbytes for e in ledger.cache) > 0
+    ledger.clear()
+    assert (ledger.nbytes, ledger.skipped, ledger.tokens) == (0, 0, [])
+
+
+def _parts(entry: Any) -> list[mx.array]:
+    held = (entry.keys, entry.values)
+    return [part for side in held for part in (side if isinstance(side, list | tuple) else [side])]
+
+
+def _wide_llama() -> Any:
+    from tests.core.architectures import ARCHITECTURES, build
+
+    return build({**ARCHITECTURES["llama"].config, "head_dim": 32}, 2.3)

@@ -1,0 +1,94 @@
+"""The rooms of the repository: small folders, no import circles, comments that point at what is there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MOST_FILES = 16
+# What may stand at a root beside its rooms: how the window starts, and the way in from Python.
+ENTRY = {"app": "main.py", "core": "python.py"}
+# Documents by name, and what only those know who planned this.
+_NAMED = re.compile(r"(?<![\w./*{<-])((?:[\w-]+/)*[\w-]+\.(?:md|py|toml))\b")
+_ELSEWHERE = re.compile(r"\b(?:UI\.md|DESIGN\.md|FACTS\.md|STYLE\.md|seeds? \d{3}|(?<!mlx )issue \d+)")
+# Names in texts that are made up, or of files that people have and the repository has not.
+_NOT_OURS = {"config.toml", "helper.py", "tokenizer.py"}
+
+
+@cache
+def _tracked() -> tuple[Path, ...]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return tuple(Path(line) for line in listed.stdout.splitlines() if (ROOT / line).is_file())
+
+
+@cache
+def _imports() -> grimp.ImportGraph:
+    return grimp.build_graph("app", "core", exclude_type_checking_imports=True)
+
+
+def _circle(graph: dict[str, set[str]]) -> str:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return " → ".join(error.args[1])
+    return ""
+
+
+def test_no_folder_is_crowded() -> None:
+    files = Counter(path.parent for path in _tracked() if path.suffix == ".py")
+    assert not {str(folder): count for folder, count in files.items() if count > MOST_FILES}
+
+
+@pytest.mark.parametrize("root", ENTRY)
+def test_a_root_holds_its_rooms_and_one_way_in(root: str) -> None:
+    files = {path.name for path in _tracked() if path.parent == Path(root)}
+    assert files == {"__init__.py", ENTRY[root]}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = _imports()
+    assert not _circle({name: graph.find_modules_directly_imported_by(name) for name in graph.modules})
+
+
+def test_no_rooms_import_each_other_in_a_circle() -> None:
+    graph = _imports()
+    rooms: dict[str, set[str]] = {}
+    for name in graph.modules:
+        for other in graph.find_modules_directly_imported_by(name):
+            here, there = (".".join(one.split(".")[:2]) for one in (name, other))
+            if here != there:
+                rooms.setdefault(here, set()).add(there)
+    assert not _circle(rooms)
+
+
+def test_what_is_named_is_there() -> None:
+    names = {path.name for path in _tracked()}
+    paths = {str(path) for path in _tracked()}
+    missing = []
+    for path in _tracked():
+        if (
+            path.suffix not in {".py", ".md"}
+            or "fixtures" in path.parts
+            or path == Path("tests/test_rooms.py")
+        ):
+            continue
+        for number, line in enumerate((ROOT / path).read_text(encoding="utf-8").splitlines(), 1):
+            if elsewhere := _ELSEWHERE.search(line):
+                missing.append(f"{path}:{number}: {elsewhere[0]}")
+            comment = line.partition("#")[2] if path.suffix == ".py" else ""
+            for name in _NAMED.findall(comment):
+                known = name in names if "/" not in name else any(one.endswith(name) for one in paths)
+                if not known and name not in _NOT_OURS:
+                    missing.append(f"{path}:{number}: {name}")
+    assert not missing, "\n".join(missing)
