@@ -22,7 +22,9 @@ from core.events.sweep import decode_sweep_event
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
 
 _LINE_LIMIT_BYTES = 16 * 1024 * 1024
+_TOO_LONG = f"A line has more than {_LINE_LIMIT_BYTES:,} bytes; it was skipped."
 _LOG_LINES = 20
+_SHOWN_CHARACTERS = 300
 _END_TIMEOUT_S = 5.0
 
 
@@ -110,7 +112,7 @@ class SweepProcess:
         assert process.stdout
         assert process.stderr
         reading = asyncio.ensure_future(_drain(process.stderr, log))
-        while line := await process.stdout.readline():
+        while line := await _line(process.stdout, log):
             try:
                 self._hear(Said(decode_sweep_event(line)))
             except ProtocolError as error:
@@ -118,7 +120,7 @@ class SweepProcess:
         status = await process.wait()
         await reading
         self._process = None
-        last = f" Its last words: {log[-1]}" if log else ""
+        last = f" Its last words: {log[-1][-_SHOWN_CHARACTERS:]}" if log else ""
         self._hear(Gone(f"The sweep ended by itself with status {status}.{last}"))
 
     async def _end(self) -> None:
@@ -140,7 +142,16 @@ class SweepProcess:
                 process.send_signal(number)
 
 
+async def _line(stream: asyncio.StreamReader, log: deque[str]) -> bytes:
+    """The next line, empty at the end. One that is too long is skipped, which `log` says."""
+    while True:
+        try:
+            return await stream.readline()
+        except ValueError:  # the stream has dropped what it held
+            log.append(_TOO_LONG)
+
+
 async def _drain(stream: asyncio.StreamReader, log: deque[str]) -> None:
-    while line := await stream.readline():
+    while line := await _line(stream, log):
         if text := line.decode("utf-8", "replace").strip():
             log.append(text)

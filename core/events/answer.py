@@ -41,7 +41,7 @@ class Stats(Struct, frozen=True):
     through the model now, `reused_tokens` what the cache already held, `skipped_tokens` what
     the model has not read, now or in an earlier turn: prompt = reused + read + skipped.
     `table` is set where a shared table was asked.
-    Of this answer's sparse reading: `scored_tokens` were scored in `score_s` (part of
+    Of this answer's sparse prefill: `scored_tokens` were scored in `score_s` (part of
     `prefill_s`), `kept_tokens` of them were chosen to be read; all 0 where all was read.
     """
 

@@ -1,4 +1,4 @@
-"""How a prompt is read: its progress, and which passages of it a sparse reading keeps."""
+"""How a prompt is read: its progress, and which passages of it a sparse prefill keeps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Passage(Struct, frozen=True):
 class PrefillProgress(Wire, frozen=True):
     """Reading the prompt: `done_tokens` of `total_tokens` read, `reused_tokens` needed no reading.
 
-    Before a sparse reading comes the phase `scoring`: `scored_tokens` of `total_tokens` new ones
+    Before a sparse prefill comes the phase `scoring`: `scored_tokens` of `total_tokens` new ones
     were looked at, none is read (`done_tokens` is 0). In the phase `reading` after it
     `total_tokens` counts what will be in the cache, and `kept_tokens` (0 where all is read) how
     much of that was chosen to be read. `seconds_left` is until the end of the phase, `time_s` since
@@ -53,7 +53,7 @@ class PrefillProgress(Wire, frozen=True):
 
 
 class ReadingMap(Wire, frozen=True):
-    """What a sparse reading will read, sent once it is chosen and before it is read.
+    """What a sparse prefill will read, sent once it is chosen and before it is read.
 
     `passages` cover, in order and without gaps, the tokens that are new in this prompt of
     `prompt_tokens`; `read_tokens` of them will be read.

@@ -1,7 +1,7 @@
 """CachedSequence: the KV cache of one conversation and the token ids it stands for, kept equal.
 
 Invariant: the cache is what reading those of `tokens` that `columns` names, each at its own
-position, from nothing would leave. Mostly these are all of them. After a sparse reading some
+position, from nothing would leave. Mostly these are all of them. After a sparse prefill some
 are only known, never read: they count for positions and for recognising the context again, and
 a ledger with such gaps never serves a request that wants everything read beyond the first gap.
 

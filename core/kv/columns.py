@@ -1,6 +1,6 @@
 """Columns: which position of the context each column of a cache holds.
 
-After a dense reading column and position are the same number. A sparse reading leaves gaps:
+After a dense reading column and position are the same number. A sparse prefill leaves gaps:
 the columns stay dense, the positions jump. Pure bookkeeping: knows no cache and no token.
 
 Positions rise with columns; a run is a stretch in which both rise by one.

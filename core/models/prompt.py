@@ -1,7 +1,7 @@
 """From messages to token ids, through the model's own chat template.
 
 OutOfBand the ids stands the rendered text and which of its characters came from where, so that a
-sparse reading knows template from document and the reading map finds its characters.
+sparse prefill knows template from document and the reading map finds its characters.
 """
 
 from __future__ import annotations

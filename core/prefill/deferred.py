@@ -1,4 +1,4 @@
-"""Rest: reading everything of a context that was skip-read, a chunk at a time, while nothing is asked.
+"""Rest: reading everything of a context that was read sparsely, a chunk at a time, while nothing is asked.
 
 The dense twin grows beside the ledger with gaps and takes its place when it is whole; stopped
 before that, it is dropped and nothing has changed. Worker's main thread.

@@ -1,4 +1,4 @@
-"""Layout: what each token of a prompt is, as far as a sparse reading must know.
+"""Layout: what each token of a prompt is, as far as a sparse prefill must know.
 
 Protected tokens are the template's own and the system prompt's; the question is what the last
 user message says in its own words; documents are the attachments' texts, whose characters are

@@ -29,7 +29,7 @@ class Decision(Struct, frozen=True):
 def why_whole(settings: Prefill, question: str) -> str:
     """Why every token must have been read, in words; empty if gaps are allowed."""
     if settings.mode == "off":
-        return "skip-reading is off"
+        return "sparse prefill is off"
     if settings.keep_pct >= 100:
         return "all of the text is kept"
     if settings.mode == "auto" and needs_every_token(question):

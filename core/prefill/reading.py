@@ -2,7 +2,7 @@
 
 `plan` first, then `events` once. Whatever goes wrong with skipping, everything is read instead
 and `outcome` says why; only requests that cannot be met and exhausted memory are raised. A
-sparse reading that does not come to its end (cancel, error) leaves the ledger as it was after
+sparse prefill that does not come to its end (cancel, error) leaves the ledger as it was after
 `plan`: nothing half-written. Worker's main thread.
 """
 

@@ -14,12 +14,12 @@ TAIL_TOKENS = 512
 
 
 class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the prompt is read. Sparse reading scores passages, keeps the best and reads only those."""
+    """How the prompt is read. Sparse prefill scores passages, keeps the best and reads only those."""
 
     mode: Annotated[
         PrefillMode,
         Meta(
-            title="Skip-reading",
+            title="Sparse prefill",
             description="Reads only the passages of a long text that matter for the question.",
             extra={
                 "labels": {"auto": "When it is safe", "on": "Always", "off": "Never"},
@@ -137,7 +137,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         Meta(
             title="Read the rest while idle",
-            description="After a skip-read answer the skipped passages are read quietly, for the next one.",
+            description="What an answer skipped is read quietly after it, for the next one.",
         ),
     ] = False
 

@@ -92,7 +92,7 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         Meta(
             title="Read on while idle",
-            description="What a skip-read answer left out may be read quietly while nothing is asked, in"
+            description="What sparse prefill left out may be read quietly while nothing is asked, in"
             " chats that want that. It uses power. Rehearsing has a switch of its own, in Tables.",
             extra={
                 "notes": {

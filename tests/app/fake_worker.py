@@ -5,7 +5,7 @@ What happens is written in the last question, as words:
     write N      N tokens, in steps of accepted, accepted, bonus, after one normal step
     read N       N chunks of prompt before the first token
     skim         look through the attachments and read every fifth passage of them, in two seconds
-                 if slowly; reads all instead when sparse reading is off
+                 if slowly; reads all instead when sparse prefill is off
     slowly       20 ms between steps
     die N        end by SIGKILL after N tokens
     refuse       fail the request before the first token

@@ -1,6 +1,6 @@
 """ContextPill: how much of the model's context is used, as a ring and in figures.
 
-What sparse reading skips keeps its place in the context but is not held in memory: that part of
+What sparse prefill skips keeps its place in the context but is not held in memory: that part of
 the ring is paler.
 """
 

@@ -1,4 +1,4 @@
-"""`draftlight bench quality`: what sparse reading costs in answers and likelihoods, paired with dense.
+"""`draftlight bench quality`: what sparse prefill costs in answers and likelihoods, paired with dense.
 
 Question: where the model answers rightly after reading everything, does it still after reading
 `keep` of it; how much worse are given texts predicted, where a document just goes on and where a

@@ -167,7 +167,7 @@ def write_report(results: QualityResults) -> str:
     trials = results.trials
     readers = list(dict.fromkeys(t.reader for t in trials if t.reader != DENSE))
     lines = [
-        "# What sparse reading costs in quality",
+        "# What sparse prefill costs in quality",
         "",
         f"{results.model}, keep {results.keep_pct:g} %. Passages and tasks of about {results.context:,}"
         f" prompt tokens; documents of {results.document_context:,} tokens. Of documents and passages"
@@ -275,7 +275,7 @@ def _tasks(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
         lines += [
             "",
             "The model passes fewer than half densely of: " + ", ".join(weak) + ". There passes say little"
-            " about sparse reading; the likelihood of the right answer says more.",
+            " about sparse prefill; the likelihood of the right answer says more.",
         ]
     lines += [
         "",

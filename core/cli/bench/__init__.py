@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_command(benches, "prefill", "time to first token of a long document against mlx-lm")
     )
     quality.add_arguments(
-        add_command(benches, "quality", "what sparse reading costs in answers and likelihoods")
+        add_command(benches, "quality", "what sparse prefill costs in answers and likelihoods")
     )
     tables.add_arguments(add_command(benches, "tables", "what tables give, how large, how safe, how quick"))
     sweep.add_arguments(add_command(benches, "sweep", "every drafter on every class: what the Lab shows"))

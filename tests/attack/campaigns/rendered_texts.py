@@ -29,7 +29,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QtMsgType, qIns
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
-from app.chat.answer.answer import Answer as AnswerView
+from app.chat.answer.answer import AnswerView
 from app.chat.answer.entry import Reply
 from app.chat.transcript.transcript import Transcript
 from app.launch.application import Application

@@ -1,4 +1,4 @@
-"""Skip-reading through the engine on other kinds of cache: windows, recurrent state, latent keys."""
+"""Sparse prefill through the engine on other kinds of cache: windows, recurrent state, latent keys."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Common words (CWE: ten words far more often than the others), frequent words (FWE: coded words
 whose frequency falls as a zeta distribution, the three most frequent asked for) and variable
-tracking (VT: a chain of assignments, all names with one value asked for). Sparse reading cannot
+tracking (VT: a chain of assignments, all names with one value asked for). Sparse prefill cannot
 answer the first two by design; they show where its limit is.
 """
 

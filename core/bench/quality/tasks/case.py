@@ -41,7 +41,7 @@ class Task(Struct, frozen=True):
 
     `family` is where the task comes from: `adversarial` (the SpecPrefill paper), `ruler`, or our `own`.
     `answer_tokens` is how much an answer may take. `everything` tasks need the whole document:
-    sparse reading is expected to fail them.
+    sparse prefill is expected to fail them.
     """
 
     name: str

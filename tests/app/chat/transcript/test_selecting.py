@@ -8,7 +8,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer import Answer
+from app.chat.answer.answer import AnswerView
 from app.chat.transcript.transcript import Transcript
 from app.richtext.canvas.text_canvas import TextCanvas
 from app.session.chats.conversation import Answer as Written
@@ -145,7 +145,7 @@ def test_a_selection_over_far_more_than_the_window_needs_no_widgets(
     while bar.value():
         bar.setValue(bar.value() - 500)
         QApplication.processEvents()
-    qtbot.waitUntil(lambda: len(transcript.findChildren(Answer)) <= 10)
+    qtbot.waitUntil(lambda: len(transcript.findChildren(AnswerView)) <= 10)
     first = transcript.answer("t0")
     assert first is not None
     assert first.body.selected_text.startswith("Answer 0.")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer import Answer
+from app.chat.answer.answer import AnswerView
 from app.chat.answer.answer_footer import AnswerFooter
 from app.chat.answer.message_chip import MessageChip
 from app.chat.transcript.transcript import Transcript
@@ -89,10 +89,10 @@ def test_an_entry_that_cannot_be_measured_says_so(
 ) -> None:
     transcript.show_turns(turns())
 
-    def failing(self: Answer, width: int) -> int:
+    def failing(self: AnswerView, width: int) -> int:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(Answer, "height_for", failing)
+    monkeypatch.setattr(AnswerView, "height_for", failing)
     transcript.show_turns(turns())
     picture(transcript)
     assert shown(transcript) == ["one", SAID, "two", SAID]
@@ -145,7 +145,7 @@ def test_figures_of_any_kind_leave_the_chat_readable(transcript: Transcript, sta
     transcript.show_turns([turn, *turns()])
     picture(transcript)
     answer = transcript.answer("h")
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, AnswerView)
     assert answer.body.readable_text == "It is."
     answer.facts(0)
     transcript.show_turns(turns())

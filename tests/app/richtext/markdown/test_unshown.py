@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer import Answer
+from app.chat.answer.answer import AnswerView
 from app.chat.transcript.transcript import Transcript
 from app.richtext.canvas import strings
 from app.richtext.layout.piece_box import PieceBox
@@ -62,7 +62,7 @@ def test_a_chat_opens_whatever_is_in_it(transcript: Transcript, unshown: list[st
     assert shown(transcript) == ["one", "First.", "two", said, said, "Third."]
     assert transcript.answer_text("1") == BAD
     answer = transcript.answer("1")
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, AnswerView)
     answer.footer.copy_requested.emit()
     assert QGuiApplication.clipboard().text() == BAD
     assert len(unshown) == 2

@@ -1,0 +1,35 @@
+"""The Lab's child process: what it writes is heard, whatever it is."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from app.controllers.lab_process import SweepProcess
+from app.session.lab.lab import Given, Gone
+
+LONG_LINES = """
+import sys
+for stream in (sys.stdout, sys.stderr):
+    stream.write("x" * (17 * 1024 * 1024) + "\\n")
+    stream.flush()
+sys.exit(3)
+"""
+
+
+def test_a_line_that_is_too_long_is_skipped_and_the_end_is_heard() -> None:
+    heard: list[Given] = []
+
+    async def live() -> None:
+        process = SweepProcess(heard.append)
+        process.start([sys.executable, "-c", LONG_LINES])
+        async with asyncio.timeout(30):
+            while not heard:
+                await asyncio.sleep(0.01)
+        await process.close()
+
+    asyncio.run(live())
+    (gone,) = heard
+    assert isinstance(gone, Gone)
+    assert "status 3" in gone.reason
+    assert len(gone.reason) < 500
