@@ -1,4 +1,4 @@
-"""LabController: the Lab's controller: its state, the sweep's process, the files of earlier sweeps, and the
+"""LabController: the Lab's state, the sweep's process, the files of earlier sweeps, and the
 window.
 
 The window is made when it is first asked for. Sweeps go on while it is closed; they stand still

@@ -1,4 +1,4 @@
-"""ModelsController: the models' controller at the controller: what is known of them, and what people want
+"""ModelsController: what is known of the models on this machine, and what people want
 done.
 
 Everything is the worker's work; this asks for it and keeps what it says. Loading goes the way of all
@@ -39,7 +39,7 @@ _SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
 
 
 class ModelsController(QObject):
-    """`take` carries out intents, as everyone's at the controller. `shelf` is what is known."""
+    """`take` carries out intents, as every controller's. `shelf` is what is known."""
 
     changed = Signal()  # the shelf, the draft model or the default are others
     imported = Signal(str)  # the reference of a model that was just imported

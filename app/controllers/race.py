@@ -1,4 +1,4 @@
-"""RaceController: the race's controller at the controller: its prompt, its two requests, and the page that
+"""RaceController: the race's prompt, its two requests, and the page that
 shows them.
 
 Its requests go the way of all others, one at a time, and are answered apart: the open chat and
@@ -44,7 +44,7 @@ _MOST_TOKENS = 256
 
 
 class RaceController(QObject):
-    """`take` carries out intents, as everyone's at the controller."""
+    """`take` carries out intents, as every controller's."""
 
     shown_changed = Signal(bool)  # whether the race is on the screen
 

@@ -1,4 +1,4 @@
-"""Views: the widgets that the controller shows things on, and the few things several of them do together."""
+"""Views: the widgets that controllers show things on, and the few things several of them do together."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From messages to token ids, through the model's own chat template.
 
-OutOfBand the ids stands the rendered text and which of its characters came from where, so that a
+Beside the ids stands the rendered text and which of its characters came from where, so that a
 sparse prefill knows template from document and the reading map finds its characters.
 """
 

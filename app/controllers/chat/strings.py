@@ -1,4 +1,4 @@
-"""Every text of this controller that a person reads."""
+"""What the controllers of a chat say. Every text a person sees in it is here."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class DocumentLayouts:
     def of(
         self, number: int, block: TextBlock, text: str, parts: Sequence[Part], width: float
     ) -> QTextLayout:
-        """TextBlock `number` with its `text` in lines of that width; what is in `parts` is not dim."""
+        """Block `number` with its `text` in lines of that width; what is in `parts` is not dim."""
         layout = self._layouts.pop(number, None)
         if layout is None:
             layout = self._lay_out(block, text, parts, width)
@@ -38,7 +38,7 @@ class DocumentLayouts:
         return layout
 
     def drop(self, number: int) -> None:
-        """TextBlock `number` is not looked at now."""
+        """Block `number` is not looked at now."""
         self._layouts.pop(number, None)
 
     def drop_oldest(self) -> None:

@@ -1,4 +1,4 @@
-"""Every text of this room that a person reads."""
+"""Every text of this folder that a person reads."""
 
 from __future__ import annotations
 

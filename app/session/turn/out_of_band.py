@@ -1,4 +1,4 @@
-"""OutOfBand: what goes between window and worker beside the one turn, and belongs to a room of its own.
+"""Out of band: what goes between window and worker beside the one turn, each for a controller of its own.
 
 Such commands may be sent in every phase in which there is a worker to hear them, and such events
 change nothing of the turn: each becomes one effect. Pure data for the machine in `turn.py`.

@@ -83,7 +83,7 @@ class LineChart(Chart):
         self._paint_names(painter, box, ends)
 
     def _paint_names(self, painter: QPainter, box: QRectF, ends: list[QPointF]) -> None:
-        """OutOfBand the ends; where curves end close together, one below the other."""
+        """Beside the ends; where curves end close together, one below the other."""
         tops = spread([end.y() for end in ends], _APART_PX, box.top(), box.bottom())
         best = max(self._curves, key=lambda curve: curve.points[-1][1])
         for number, (curve, y) in enumerate(zip(self._curves, tops)):

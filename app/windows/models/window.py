@@ -1,6 +1,6 @@
 """ModelsWindow: the models on this machine and the chosen one, with downloads and what the hub has.
 
-It shows what the models' controller at the controller knows and asks the controller for everything; it does
+It shows what the models' controller knows and asks it for everything; it does
 no work.
 """
 

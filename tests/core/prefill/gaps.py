@@ -54,7 +54,7 @@ def read(
 
 
 def logits(model: Any, ledger: CachedSequence, tokens: Sequence[int]) -> mx.array:
-    """WidgetPool forwards, in chunks: the logits of `tokens`, which follow what `ledger` holds."""
+    """Stock forwards, in chunks: the logits of `tokens`, which follow what `ledger` holds."""
     out = []
     for at in range(0, len(tokens), CHUNK_TOKENS):
         chunk = list(tokens[at : at + CHUNK_TOKENS])

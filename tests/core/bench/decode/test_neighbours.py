@@ -29,7 +29,7 @@ def test_ratios_are_medians_and_more_is_better() -> None:
     assert company.ttft_ratio == pytest.approx(2.0)
     results = NeighbourResults("neighbours", _HERE, "toy", "p.jsonl", "auto", 200, 48, (company,))
     report = write_report(results)
-    assert "OutOfBand one busy loop: 2.00 times the speed, TTFT 2.00 times as quick" in report
+    assert "Beside one busy loop: 2.00 times the speed, TTFT 2.00 times as quick" in report
     assert "| code | 10.0 | 18.0 | 2.00 | 1.00 | 1 of 2: others | equal |" in report
 
 

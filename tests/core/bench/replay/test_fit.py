@@ -37,7 +37,7 @@ def test_features_times_weights_are_the_log_odds() -> None:
     evidence.read(stream.prompt)
     expected: list[float] = []
     for place, token in enumerate(stream.out):
-        expected += evidence.weighed(evidence.spot())[0].values()
+        expected += evidence.weighed(evidence.position())[0].values()
         evidence.hear(token, ())
         evidence.hear_top([stream.tops[place]])
     assert guesses.features @ weights == pytest.approx(expected)
@@ -72,13 +72,13 @@ def test_guesses_behind_a_draft_are_those_of_assumed_places() -> None:
     evidence.read(stream.prompt)
     expected: list[float] = []
     for place, token in enumerate(stream.out):
-        spot = evidence.spot()
+        position = evidence.position()
         for ahead in range(place, min(place + 4, len(stream.out) - 1)):
-            odds = evidence.weighed(spot)[0].get(stream.out[ahead], -9.0)
+            odds = evidence.weighed(position)[0].get(stream.out[ahead], -9.0)
             if 1 / (1 + math.exp(-odds)) < DRAFTED:
                 break
-            spot = evidence.after(spot, stream.out[ahead])
-            expected += evidence.weighed(spot)[0].values()
+            position = evidence.after(position, stream.out[ahead])
+            expected += evidence.weighed(position)[0].values()
         evidence.hear(token, ())
         evidence.hear_top([stream.tops[place]])
     assert len(expected) > 5
