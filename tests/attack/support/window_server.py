@@ -96,37 +96,37 @@ class _Driver:
 
     async def _watch(self) -> None:
         while True:
-            desk = self._window.desk
-            if ready := desk.link.phase is Phase.READY:
+            controller = self._window.controller
+            if ready := controller.link.phase is Phase.READY:
                 if not self._ready:
                     self._say("ready")
-            elif desk.link.phase in (Phase.DEAD, Phase.NO_MODEL):
-                self._say("error", text=f"the worker is {desk.link.phase.value}")
+            elif controller.link.phase in (Phase.DEAD, Phase.NO_MODEL):
+                self._say("error", text=f"the worker is {controller.link.phase.value}")
                 return
             self._ready = ready
             trouble = self._window.views.banner.trouble
             if trouble and trouble.title != self._trouble:
                 self._trouble = trouble.title
                 self._say("trouble", text=trouble.title)
-            if self._turn and desk.chats.open.has(self._turn):
-                tokens = desk.chats.open.turn(self._turn).answer.tokens
+            if self._turn and controller.chats.open.has(self._turn):
+                tokens = controller.chats.open.turn(self._turn).answer.tokens
                 if len(tokens) > self._seen:
                     self._say("tokens", ids=tuple(token.id for token in tokens[self._seen :]))
                     self._seen = len(tokens)
             await asyncio.sleep(_LOOK_EVERY_S)
 
     def _do(self, task: Task) -> None:
-        window, desk = self._window, self._window.desk
+        window, controller = self._window, self._window.controller
         sidebar, transcript = window.views.sidebar, window.views.transcript
         match task.act:
             case "look":
                 if task.chat:
                     sidebar.chat_selected.emit(task.chat)
-                turns = desk.chats.open.turns if task.chat else ()
+                turns = controller.chats.open.turns if task.chat else ()
                 self._say(
                     "look",
-                    chat=desk.chats.open.id,
-                    listed=tuple(each.id for each in desk.chats.listed() if sidebar.list.row(each.id)),
+                    chat=controller.chats.open.id,
+                    listed=tuple(each.id for each in controller.chats.listed() if sidebar.list.row(each.id)),
                     answers=tuple(transcript.answer_text(turn.id) for turn in turns),
                 )
             case "ask":
@@ -137,7 +137,7 @@ class _Driver:
                 else:
                     sidebar.new_chat_requested.emit()
                 self._turn, self._seen = ask(window, task.text), 0
-                self._say("sent", chat=desk.chats.open.id, turn=self._turn)
+                self._say("sent", chat=controller.chats.open.id, turn=self._turn)
             case "rename":
                 sidebar.rename_requested.emit(task.chat, task.text)
             case "delete":
@@ -147,11 +147,11 @@ class _Driver:
                 sidebar.undo_bar.expired.emit()
             case "branch":
                 sidebar.chat_selected.emit(task.chat)
-                transcript.branch_requested.emit(desk.chats.open.turns[-1].id)
+                transcript.branch_requested.emit(controller.chats.open.turns[-1].id)
             case _:
                 raise ValueError(task.act)
         if task.act not in ("look", "ask"):
-            self._say("done", chat=desk.chats.open.id)
+            self._say("done", chat=controller.chats.open.id)
 
     def _say(self, what: str, **values: Any) -> None:
         self._link.sendall(msgspec.json.encode(Report(what, time.monotonic(), **values)) + b"\n")

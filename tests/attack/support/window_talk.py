@@ -25,7 +25,7 @@ from tests.attack.support.worker_talk import Broken
 _IMPORT_S = 60.0
 _FORK_S = 10.0
 _END_S = 15.0
-_REPOSITORY = Path(__file__).resolve().parents[2]
+_REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 class WindowTalk:

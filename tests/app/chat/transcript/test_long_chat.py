@@ -44,7 +44,7 @@ def test_only_what_is_near_has_widgets(transcript: Transcript, qtbot: QtBot) -> 
     assert 1 <= len(transcript.findChildren(AnswerView)) <= 3
     assert "t29" in seen(transcript)
     assert transcript.answer("t0") is None
-    assert transcript.answer_text("t0").startswith("AnswerView 0.")
+    assert transcript.answer_text("t0").startswith("Answer 0.")
     for _ in range(40):
         bar.setValue(bar.value() - 500)
         qtbot.wait(1)
