@@ -25,7 +25,7 @@ class Commands(QObject):
 
     def __init__(self, controller: WindowController, views: Views, columns: Columns, parent: QWidget) -> None:
         super().__init__(parent)
-        self._desk = controller
+        self._controller = controller
         self._views = views
         self._columns = columns
         self._phase = controller.link.phase
@@ -37,7 +37,7 @@ class Commands(QObject):
 
     def slots(self) -> dict[str, Callable[[], object]]:
         """What is bound to the declared actions."""
-        controller, views = self._desk, self._views
+        controller, views = self._controller, self._views
         edit = views.composer.edit
         return {
             "new_chat": controller.new_chat,
@@ -70,7 +70,7 @@ class Commands(QObject):
 
     def facts(self) -> Facts:
         """As they stand."""
-        controller, plan = self._desk, self._columns.arrangement
+        controller, plan = self._controller, self._columns.arrangement
         on = {
             "sidebar": plan.sidebar_px > 0,
             "inspector": plan.inspector_px > 0,
@@ -106,11 +106,11 @@ class Commands(QObject):
     def _rename(self) -> None:
         self._columns.show_sidebar(True)
         self._views.sidebar.search.clear()
-        self._views.sidebar.list.rename(self._desk.chats.open.id)
+        self._views.sidebar.list.rename(self._controller.chats.open.id)
 
     def _pin(self) -> None:
-        chat = self._desk.chats.open
-        self._desk.listing.pin(chat.id, not chat.pinned)
+        chat = self._controller.chats.open
+        self._controller.listing.pin(chat.id, not chat.pinned)
 
     def _document_is_shown(self, plan: Arrangement) -> bool:
         return plan.inspector_px > 0 and self._views.side.tab == "document"

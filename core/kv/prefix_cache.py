@@ -1,4 +1,4 @@
-"""PrefixCache: the ledgers of several contexts, so that what was read once need not be read again.
+"""PrefixCache: the cached sequences of several contexts, so that what was read once need not be read again.
 
 One is current: the one that was taken last. Chats that begin alike share what they share: if
 going on from a common beginning would cost another chat more than that beginning is long, the

@@ -1,7 +1,7 @@
 """ModelsState: what is known of the models on this machine and of the downloads, as one record.
 
-Pure: `hear()` takes what the worker said and gives the next record. Nothing here asks; the room at
-the controller does.
+Pure: `hear()` takes what the worker said and gives the next record. Nothing here asks; the
+models' controller does.
 """
 
 from __future__ import annotations
