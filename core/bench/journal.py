@@ -34,7 +34,7 @@ class Journal(Generic[E]):
     """The results of one file, all of `kind`. Raises `RequestError` for a file not of these conditions."""
 
     def __init__(self, path: Path, conditions: str, kind: type[E]) -> None:
-        self._path = path
+        self.path = path
         self._held: dict[tuple[Hashable, ...], E] = {}
         if path.exists():
             self._load(conditions, kind)
@@ -57,11 +57,11 @@ class Journal(Generic[E]):
         self._write(entry)
 
     def _write(self, record: object) -> None:
-        with self._path.open("ab") as file:
+        with self.path.open("ab") as file:
             file.write(msgspec.json.encode(record) + b"\n")
 
     def _load(self, conditions: str, kind: type[E]) -> None:
-        content = self._path.read_bytes()
+        content = self.path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]  # it may have been stopped in the middle of a line
         first, *lines = whole.splitlines() or [b""]
         try:
@@ -69,13 +69,13 @@ class Journal(Generic[E]):
             entries = [msgspec.json.decode(line, type=kind) for line in lines]
         except msgspec.DecodeError as error:
             raise RequestError(
-                f"{self._path} holds no results of this bench: {error}.", "Choose another --out."
+                f"{self.path} holds no results of this bench: {error}.", "Choose another --out."
             ) from None
         if header.conditions != conditions:
             raise RequestError(
-                f"{self._path} holds results of other conditions ({header.conditions}).",
+                f"{self.path} holds results of other conditions ({header.conditions}).",
                 "Choose another --out, or the same options as before.",
             )
         self._held = {entry.key: entry for entry in entries}
         if whole != content:
-            self._path.write_bytes(whole)
+            self.path.write_bytes(whole)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from core.bench.environment import Environment, describe
 from core.events import ModelInfo
+from core.system.progress_line import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which a bench must prepare first
     from core.decoding.probes.verdict import Verdict
@@ -17,10 +18,15 @@ if TYPE_CHECKING:  # importing these loads MLX, which a bench must prepare first
     from core.models.loader import LoadedModel
 
 
-def load_tried(engine: Engine, reference: str, blas: str) -> tuple[ModelInfo, Environment]:
+def load_tried(
+    engine: Engine, reference: str, blas: str, *, quiet: bool = False
+) -> tuple[ModelInfo, Environment]:
     """Load `reference` and try it out (some seconds at its first use). Raises `ModelError`."""
-    info = engine.load(reference)
-    return info, describe(blas, info.dtype, found(engine.try_out()))
+    with ProgressLine(quiet) as line:
+        line.say(f"Loading {reference}", now=True)
+        info = engine.load(reference)
+        line.say(f"Trying out {info.name}: are trees exact, and long prompts", now=True)
+        return info, describe(blas, info.dtype, found(engine.try_out()))
 
 
 def use_tried(engine: Engine, loaded: LoadedModel) -> Engine:

@@ -6,25 +6,24 @@ with the rest, and results of other conditions are refused (`journal`). Reports 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from core.bench.environment import Environment
 from core.bench.journal import Entry, Journal
 from core.system.ctrl_c import STOPPED
+from core.system.progress_line import ProgressLine
 
 E = TypeVar("E", bound=Entry)
 
 
-class Piece(NamedTuple):
+class Piece(NamedTuple, Generic[E]):
     """What its entry's key will be, and how it is measured."""
 
     key: tuple[Hashable, ...]
-    measure: Callable[[], object]
+    measure: Callable[[], E]
 
 
 class Progress(Struct, frozen=True):
@@ -55,25 +54,27 @@ def conditions(environment: Environment, *others: object) -> str:
 
 
 def measure(
-    journal: Journal[E], path: Path, pieces: Iterable[Piece], total: int, say: Callable[[E], Iterable[str]]
+    journal: Journal[E], pieces: Sequence[Piece[E]], say: Callable[[E], Iterable[str]], *, quiet: bool
 ) -> Progress:
-    """Measure what `journal`, at `path`, has not yet; each is told on stderr. Ctrl-C ends it in order."""
-    done = 0
-    try:
-        for piece in pieces:
-            if not journal.has(*piece.key):
-                entry: E = piece.measure()  # type: ignore[assignment]
-                journal.add(entry)
-                for line in say(entry):
-                    print(line, file=sys.stderr, flush=True)
-            done += 1
-    except KeyboardInterrupt:
-        done = len(journal.all)
-        print(f"Stopped. {done} of {total} are in {path}; the same command goes on.", file=sys.stderr)
-    return Progress(done, total)
+    """Measure what `journal` has not yet; each is told on stderr unless `quiet`. Ctrl-C ends it in order."""
+    total = len(pieces)
+    with ProgressLine(quiet) as line:
+        try:
+            for number, piece in enumerate(pieces):
+                if not journal.has(*piece.key):
+                    line.say(f"{number + 1} of {total}: {', '.join(map(str, piece.key))}", now=True)
+                    entry = piece.measure()
+                    journal.add(entry)
+                    for words in say(entry):
+                        line.print(words)
+        except KeyboardInterrupt:
+            done = sum(journal.has(*piece.key) for piece in pieces)
+            line.print(f"Stopped. {done} of {total} are in {journal.path}; the same command goes on.")
+            return Progress(done, total)
+    return Progress(total, total)
 
 
-def of_run(journal: Journal[E], pieces: Iterable[Piece]) -> Iterator[E]:
+def of_run(journal: Journal[E], pieces: Iterable[Piece[E]]) -> Iterator[E]:
     """What is measured of `pieces`, in their order: a journal may hold more than a run asks for."""
     held = {entry.key: entry for entry in journal.all}
     yield from (held[piece.key] for piece in pieces if piece.key in held)

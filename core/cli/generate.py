@@ -10,8 +10,7 @@ import msgspec
 
 from core.cli import json_lines
 from core.cli.console.arguments import readable_file
-from core.cli.console.parser import add_model
-from core.cli.console.progress import ProgressLine, add_quiet
+from core.cli.console.parser import add_model, add_quiet
 from core.cli.console.settings_flags import add_settings, settings_from
 from core.errors import RequestError
 from core.events import (
@@ -27,6 +26,7 @@ from core.events import (
 )
 from core.events.text import well_formed_record
 from core.system.paths import tables_dir
+from core.system.progress_line import ProgressLine
 
 _STDIN = Path("-")
 

@@ -15,12 +15,12 @@ import msgspec
 
 from core.cli import models_profile
 from core.cli.console.arguments import whole
-from core.cli.console.parser import add_command
-from core.cli.console.progress import ProgressLine, add_quiet
+from core.cli.console.parser import add_command, add_quiet
 from core.errors import ModelError
 from core.events import DownloadProgress, ModelEntry, ModelList, fit_of
 from core.system.ctrl_c import ending_at_ctrl_c
 from core.system.paths import models_dir
+from core.system.progress_line import ProgressLine
 
 if TYPE_CHECKING:  # importing it loads MLX's words, which --help does not wait for
     from core.models.library.catalogue import Catalogue

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from core.cli.console.parser import add_model
+from core.cli.console.parser import add_model, add_quiet
+from core.system.progress_line import ProgressLine
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
     add_model(parser)
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 
@@ -21,18 +23,28 @@ def run(options: argparse.Namespace) -> int:
     from core.engine.engine import Engine
 
     engine = Engine()
-    info = engine.load(options.model)
-    print(f"{info.name}, {info.dtype}: time of a block of w tokens, in plain steps")
-    for context in engine.measure_cost().contexts:
-        base = context.seconds[1]
-        costs = "  ".join(f"{width}: {seconds / base:.2f}" for width, seconds in context.seconds.items())
-        print(f"  context {context.context_tokens:,} (plain step {base * 1000:.0f} ms)  {costs}")
-    verdict = engine.try_out()
-    print(f"trees: {verdict.why_no_trees or 'exact'}")
-    agreed = verdict.splits.agreed_tokens
-    limit = "exact" if agreed is None else f"not beyond {agreed:,} tokens: {verdict.splits.reason}"
-    print(f"drafts and reuse: {limit}")
-    found = engine.exactness_profile()
+    with ProgressLine(options.quiet) as line:
+        line.say(f"Loading {options.model}", now=True)
+        info = engine.load(options.model)
+        line.say("Timing verify blocks of 1 token and more", now=True)
+        contexts = engine.measure_cost().contexts
+        line.clear()
+        print(f"{info.name}, {info.dtype}: time of a block of w tokens, in plain steps")
+        for context in contexts:
+            base = context.seconds[1]
+            costs = "  ".join(f"{width}: {seconds / base:.2f}" for width, seconds in context.seconds.items())
+            print(
+                f"  context {context.context_tokens:,} (plain step {base * 1000:.0f} ms)  {costs}", flush=True
+            )
+        line.say("Trying trees and long prompts", now=True)
+        verdict = engine.try_out()
+        line.clear()
+        print(f"trees: {verdict.why_no_trees or 'exact'}")
+        agreed = verdict.splits.agreed_tokens
+        limit = "exact" if agreed is None else f"not beyond {agreed:,} tokens: {verdict.splits.reason}"
+        print(f"drafts and reuse: {limit}", flush=True)
+        line.say("Comparing the logits of all widths", now=True)
+        found = engine.exactness_profile()
     print(
         f"logits are the same bits up to width {found.exact_width}, and differ by at most"
         f" {found.noise:.2g} up to width {found.widths[-1].width}"

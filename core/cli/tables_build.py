@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.cli.console.arguments import out_file, readable_file, whole
-from core.cli.console.parser import UsageError
-from core.cli.console.progress import ProgressLine, add_quiet
+from core.cli.console.parser import UsageError, add_quiet
 from core.errors import RequestError, TableError
+from core.system.progress_line import ProgressLine
 
 if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
     from core.rehearsal.rehearsal import Progress, Rehearsal

@@ -135,7 +135,8 @@ class SweepEnded(Wire, frozen=True):
 class SweepResults(Struct, frozen=True):
     """The file `results.json` of a sweep, written anew after each result; `ended` once it is whole.
 
-    `model` is its name, `reference` what it was asked for as. `began_s` is Unix time.
+    `model` is its name, `reference` what it was asked for as, `asked` all else that decides whether two
+    runs are of one sweep. `began_s` is Unix time.
     `seconds_an_answer` and `seconds_a_reading` are means, 0 if there were none.
     """
 
@@ -158,6 +159,7 @@ class SweepResults(Struct, frozen=True):
     readings: tuple[SweepReading, ...] = ()
     likenesses: tuple[SweepLikeness, ...] = ()
     reference: str = ""
+    asked: str = ""
 
 
 SweepEvent = Union[

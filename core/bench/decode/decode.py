@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
 from core.bench.decode.conversation import converse
@@ -29,6 +28,7 @@ from core.bench.journal import Journal
 from core.bench.model import load_tried
 from core.bench.pieces import Piece, Progress, conditions, measure, of_run
 from core.bench.prompts import Prompt, default_prompts, fingerprint, read_prompts
+from core.bench.results_folder import write_results
 from core.bench.runs import Run, draftlight, first_difference, joined, mlx_lm
 from core.bench.statistic import known, median, speed_ratio
 from core.drafting.registry import DRAFTERS
@@ -121,10 +121,9 @@ def run(options: argparse.Namespace) -> int:
     from core.engine.engine import Engine
 
     engine = Engine()
-    info, environment = load_tried(engine, options.model, blas)
+    info, environment = load_tried(engine, options.model, blas, quiet=options.quiet)
     workloads = [_workload(engine, prompt, options.max_prompt_tokens) for prompt in prompts]
-    held = options.out / "cells.jsonl"
-    journal = Journal(held, _conditions(options, environment, info, path), Measured)
+    journal = Journal(options.out / "cells.jsonl", _conditions(options, environment, info, path), Measured)
     with tempfile.TemporaryDirectory() as scratch:
         drafted = with_draft_model(options, chosen, Path(info.path), Path(scratch))
         pieces = [
@@ -135,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
             for each, settings in drafted
             for number, workload in enumerate(workloads)
         ]
-        progress = measure(journal, held, pieces, len(pieces), lambda entry: map(_row, entry.cells))
+        progress = measure(journal, pieces, lambda entry: map(_row, entry.cells), quiet=options.quiet)
     cells = tuple(cell for entry in of_run(journal, pieces) for cell in entry.cells)
     ids = [each.ids for each in workloads]
     results = Results(
@@ -150,9 +149,8 @@ def run(options: argparse.Namespace) -> int:
         tuple(draft_times(DRAFTERS.values(), ids, load_built(info)[0])) if progress.whole else (),
         progress,
     )
-    (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     report = write_report(results)
-    (options.out / "report.md").write_text(report, encoding="utf-8")
+    write_results(options.out, results, report)
     print(report)
     return progress.status(all(cell.equal for cell in cells))
 

@@ -14,15 +14,18 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
 from core.bench.environment import Environment
+from core.bench.journal import Journal
 from core.bench.model import load_tried
-from core.bench.prompts import default_prompts, read_prompts
+from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.prompts import default_prompts, fingerprint, read_prompts
+from core.bench.results_folder import write_results
 from core.bench.runs import Run, draftlight
 from core.bench.statistic import known, median, speed_ratio
 from core.errors import RequestError
@@ -37,8 +40,13 @@ _LOOP = "while True: pass"
 
 
 class NeighbourPair(Struct, frozen=True):
-    """The same answer twice. `threads` and `held_threads` say how many computed, and why."""
+    """The same answer twice, the `number`th pair with that many busy loops beside it.
 
+    `threads` and `held_threads` say how many computed, and why.
+    """
+
+    busy_loops: int
+    number: int
     kind: str
     held_tokens_per_s: float
     tokens_per_s: float
@@ -47,6 +55,10 @@ class NeighbourPair(Struct, frozen=True):
     held_threads: str
     threads: str
     equal: bool
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.busy_loops, self.number
 
 
 class Company(Struct, frozen=True):
@@ -69,10 +81,14 @@ class NeighbourResults(Struct, frozen=True):
     max_prompt_tokens: int
     max_tokens: int
     companies: tuple[Company, ...]
+    progress: Progress
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `results.json` and `report.md`. Raises `RequestError` where threads cannot adapt."""
+    """Measure and write `pairs.jsonl`, `results.json` and `report.md`; status 1 if any output differed.
+
+    Raises `RequestError` where threads cannot adapt.
+    """
     path = options.prompts or default_prompts()
     prompts = [prompt for prompt in read_prompts(path) if prompt.prompt]
     if not prompts:
@@ -90,18 +106,31 @@ def run(options: argparse.Namespace) -> int:
             "Unset the variable, or measure on Linux with more than one core.",
         )
     engine = Engine(threads=threads)
-    info, environment = load_tried(engine, options.model, blas)
+    info, environment = load_tried(engine, options.model, blas, quiet=options.quiet)
     wanted = [("drafting.drafter", options.drafter), ("sampling.max_tokens", options.max_tokens)]
     settings = assign_all(Settings(), wanted)
     encode = engine.loaded.tokenizer.encode
     texts = [(each.kind, encode(each.prompt)[: options.max_prompt_tokens]) for each in prompts]
-    for _, ids in texts[:2]:
-        draftlight(engine, ids, settings)  # a warm-up
-    companies = []
-    for loops in (0, 1):
-        with busy_loop() if loops else nullcontext():
-            pairs = list(_pairs(engine, threads, texts, settings, options.pairs))
-        companies.append(_company(loops, pairs))
+    journal = Journal(
+        options.out / "pairs.jsonl",
+        conditions(
+            environment,
+            info.name,
+            f"{path.name} {fingerprint(path)}",
+            f"{options.drafter}, {options.max_prompt_tokens} + {options.max_tokens} tokens",
+        ),
+        NeighbourPair,
+    )
+    with ExitStack() as beside:
+        bench = _Bench(engine, threads, texts, settings, beside)
+        pieces = [
+            Piece((loops, number), partial(bench.pair, loops, number))
+            for loops in (0, 1)
+            for number in range(options.pairs)
+        ]
+        progress = measure(journal, pieces, lambda pair: [_row(pair)], quiet=options.quiet)
+    pairs = list(of_run(journal, pieces))
+    companies = [_company(loops, [pair for pair in pairs if pair.busy_loops == loops]) for loops in (0, 1)]
     results = NeighbourResults(
         "neighbours",
         environment,
@@ -110,14 +139,13 @@ def run(options: argparse.Namespace) -> int:
         options.drafter,
         options.max_prompt_tokens,
         options.max_tokens,
-        tuple(companies),
+        tuple(company for company in companies if company.pairs),
+        progress,
     )
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     report = write_report(results)
-    (options.out / "report.md").write_text(report, encoding="utf-8")
+    write_results(options.out, results, report)
     print(report)
-    return 0
+    return progress.status(all(pair.equal for pair in pairs))
 
 
 @contextmanager
@@ -131,30 +159,50 @@ def busy_loop() -> Iterator[None]:
         loop.wait()
 
 
-def _pairs(
-    engine: Engine,
-    threads: BlasThreads,
-    texts: Sequence[tuple[str, list[int]]],
-    settings: Settings,
-    count: int,
-) -> Iterator[NeighbourPair]:
-    def answer(ids: list[int], held: str) -> Run:
-        threads.held = held
-        return draftlight(engine, ids, settings)
+class _Bench:
+    """What pairs need. The busy loop starts before the first pair that wants it, and ends with `beside`."""
 
-    for number in range(count):
-        kind, ids = texts[number % len(texts)]
+    def __init__(
+        self,
+        engine: Engine,
+        threads: BlasThreads,
+        texts: Sequence[tuple[str, list[int]]],
+        settings: Settings,
+        beside: ExitStack,
+    ) -> None:
+        self._engine = engine
+        self._threads = threads
+        self._texts = texts
+        self._settings = settings
+        self._beside = beside
+        self._loops = 0
+        self._is_warm = False
+
+    def pair(self, loops: int, number: int) -> NeighbourPair:
+        """Both ways in turn, held threads first in every other pair."""
+        if not self._is_warm:
+            self._is_warm = True
+            for _, ids in self._texts[:2]:
+                draftlight(self._engine, ids, self._settings)
+        while self._loops < loops:
+            self._beside.enter_context(busy_loop())
+            self._loops += 1
+        kind, ids = self._texts[number % len(self._texts)]
         ways = ("", _HELD) if number % 2 else (_HELD, "")
-        runs = {held: answer(ids, held) for held in ways}
-        pair = _pair(kind, runs[_HELD], runs[""])
-        print(_row(pair), file=sys.stderr, flush=True)
-        yield pair
+        runs = {held: self._answer(ids, held) for held in ways}
+        return _pair(loops, number, kind, runs[_HELD], runs[""])
+
+    def _answer(self, ids: list[int], held: str) -> Run:
+        self._threads.held = held
+        return draftlight(self._engine, ids, self._settings)
 
 
-def _pair(kind: str, held: Run, adapting: Run) -> NeighbourPair:
+def _pair(loops: int, number: int, kind: str, held: Run, adapting: Run) -> NeighbourPair:
     assert held.effective is not None
     assert adapting.effective is not None
     return NeighbourPair(
+        loops,
+        number,
         kind,
         held.tokens_per_s,
         adapting.tokens_per_s,
@@ -185,6 +233,7 @@ def write_report(results: NeighbourResults) -> str:
     lines = [
         "# Answers beside another busy program",
         "",
+        *results.progress.lines,
         f"{results.model}, {results.prompts}, drafter {results.drafter}: at most"
         f" {results.max_prompt_tokens} prompt tokens, {results.max_tokens} new tokens, greedy, cold."
         " All threads held against threads that adapt, in turn. Ratios are medians of pairs; more is better.",

@@ -19,7 +19,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
 from core.bench.documents import document
@@ -29,6 +28,7 @@ from core.bench.journal import Journal
 from core.bench.model import load_tried
 from core.bench.pieces import Piece, Progress, conditions, measure, of_run
 from core.bench.prompts import Prompt, default_prompts, fingerprint, read_prompts
+from core.bench.results_folder import write_results
 from core.bench.runs import Run, draftlight, first_difference, mlx_lm
 from core.errors import RequestError
 from core.events import Change, ModelInfo, PositionStat
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
     from core.engine.engine import Engine
 
     engine = Engine()
-    info, environment = load_tried(engine, options.model, blas)
+    info, environment = load_tried(engine, options.model, blas, quiet=options.quiet)
     room = info.context_tokens - options.max_tokens
     if max(options.lengths) > room:
         raise RequestError(
@@ -116,8 +116,7 @@ def run(options: argparse.Namespace) -> int:
             f"Choose --lengths of at most {room:,}.",
         )
     profile = engine.exactness_profile()
-    held = options.out / "cells.jsonl"
-    journal = Journal(held, _conditions(options, environment, info, path), ParityCell)
+    journal = Journal(options.out / "cells.jsonl", _conditions(options, environment, info, path), ParityCell)
     with tempfile.TemporaryDirectory() as scratch:
         drafted = with_draft_model(options, chosen, Path(info.path), Path(scratch))
         pieces = []
@@ -131,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
                 )
                 for each, settings in drafted
             ]
-        progress = measure(journal, held, pieces, len(pieces), lambda cell: [_row(cell)])
+        progress = measure(journal, pieces, lambda cell: [_row(cell)], quiet=options.quiet)
     cells = tuple(of_run(journal, pieces))
     results = ParityResults(
         "parity",
@@ -145,9 +144,8 @@ def run(options: argparse.Namespace) -> int:
         cells,
         progress,
     )
-    (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     report = write_report(results)
-    (options.out / "report.md").write_text(report, encoding="utf-8")
+    write_results(options.out, results, report)
     print(report)
     return progress.status(all(cell.passed for cell in cells))
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import argparse
 import subprocess
-import sys
 import tempfile
 import time
+from functools import partial
 
-import msgspec
 from msgspec import Struct
 
 from core.bench.environment import Environment, describe
-from core.bench.prompts import default_prompts, read_prompts
+from core.bench.journal import Journal
+from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.prompts import default_prompts, fingerprint, read_prompts
+from core.bench.results_folder import write_results
 from core.bench.statistic import compare, median, sign_test
 from core.errors import RequestError, WorkerError
 from core.events import Finished, decode_event
@@ -27,14 +29,21 @@ _TOKENS = 4
 
 
 class Start(Struct, frozen=True):
-    """One process: what it says its TTFT was, and when its first token came after it was started."""
+    """One process: the TTFT it reports, and when its first token came after its start."""
 
+    pair: int
+    drafter: str
     ttft_s: float
     first_token_s: float
 
+    @property
+    def key(self) -> tuple[int, str]:
+        return self.pair, self.drafter
+
 
 class TtftResults(Struct, frozen=True):
-    """`ratio`: median TTFT with drafts by the one without; `started_ratio`: from the processes' starts."""
+    """Of whole pairs. `ratio`: median TTFT with drafts by the one without; `started_ratio`: from the
+    processes' starts. All three figures are 0 while there is no pair."""
 
     kind: str
     environment: Environment
@@ -46,52 +55,65 @@ class TtftResults(Struct, frozen=True):
     ratio: float
     started_ratio: float
     p: float
+    progress: Progress
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `results.json` and `report.md`."""
+    """Measure and write `starts.jsonl`, `results.json` and `report.md`."""
     path = options.prompts or default_prompts()
     prompt = next((each.prompt for each in read_prompts(path) if each.prompt), "")
     if not prompt:
         raise RequestError(f"{path} holds no line with `prompt`.", "Choose a file that has one.")
-    options.out.mkdir(parents=True, exist_ok=True)
+    environment = describe()
     model = _folder(options.model)
-    found: dict[str, list[Start]] = {"off": [], options.drafter: []}
-    for pair in range(options.pairs):
-        order = list(found) if pair % 2 == 0 else list(found)[::-1]
-        for drafter in order:
-            found[drafter].append(_start(model, drafter, prompt))
-        off, drafting = found["off"][-1], found[options.drafter][-1]
-        print(
-            f"pair {pair + 1}: TTFT {off.ttft_s:.3f} s off, {drafting.ttft_s:.3f} s {options.drafter}",
-            file=sys.stderr,
-            flush=True,
-        )
-    off_s, drafting_s = ([each.ttft_s for each in starts] for starts in found.values())
-    started_off, started = ([each.first_token_s for each in starts] for starts in found.values())
+    journal = Journal(
+        options.out / "starts.jsonl",
+        conditions(environment, model, f"{path.name} {fingerprint(path)}"),
+        Start,
+    )
+    # The order changes from pair to pair.
+    ways = ("off", options.drafter)
+    pieces = [
+        Piece((pair, drafter), partial(_start, pair, model, drafter, prompt))
+        for pair in range(options.pairs)
+        for drafter in (ways if pair % 2 == 0 else ways[::-1])
+    ]
+    progress = measure(
+        journal,
+        pieces,
+        lambda start: [f"pair {start.pair + 1}, {start.drafter}: TTFT {start.ttft_s:.3f} s"],
+        quiet=options.quiet,
+    )
+    held = {start.key: start for start in of_run(journal, pieces)}
+    whole = [pair for pair in range(options.pairs) if all((pair, drafter) in held for drafter in ways)]
+    off, drafting = (tuple(held[pair, drafter] for pair in whole) for drafter in ways)
+    off_s, drafting_s = ([start.ttft_s for start in starts] for starts in (off, drafting))
+    started_off, started = ([start.first_token_s for start in starts] for starts in (off, drafting))
     results = TtftResults(
         "ttft",
-        describe(),
+        environment,
         options.model,
         options.drafter,
         path.name,
-        tuple(found["off"]),
-        tuple(found[options.drafter]),
-        median(drafting_s) / median(off_s),
-        median(started) / median(started_off),
-        sign_test(*compare(drafting_s, off_s)),
+        off,
+        drafting,
+        median(drafting_s) / median(off_s) if whole else 0.0,
+        median(started) / median(started_off) if whole else 0.0,
+        sign_test(*compare(drafting_s, off_s)) if whole else 0.0,
+        progress,
     )
     report = write_report(results)
-    (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
-    (options.out / "report.md").write_text(report, encoding="utf-8")
+    write_results(options.out, results, report)
     print(report)
-    return 0
+    return progress.status(True)
 
 
 def write_report(results: TtftResults) -> str:
     """Markdown: both medians and their ratios."""
     rows = []
     for name, starts in (("off", results.off), (results.drafter, results.drafting)):
+        if not starts:
+            continue
         times = sorted(start.ttft_s for start in starts)
         first = median(start.first_token_s for start in starts)
         rows.append(f"| {name} | {median(times):.3f} | {times[0]:.3f} to {times[-1]:.3f} | {first:.2f} |")
@@ -99,6 +121,7 @@ def write_report(results: TtftResults) -> str:
         [
             "# TTFT without a profile",
             "",
+            *results.progress.lines,
             results.environment.line,
             "",
             f"{results.model}, the first prompt of {results.prompt}, {len(results.off)} pairs of processes,"
@@ -115,7 +138,7 @@ def write_report(results: TtftResults) -> str:
     )
 
 
-def _start(model: str, drafter: str, prompt: str) -> Start:
+def _start(pair: int, model: str, drafter: str, prompt: str) -> Start:
     with tempfile.TemporaryDirectory(prefix="draftlight-ttft-") as home:
         words = ["generate", "--model", model, "--prompt", prompt, "--drafter", drafter, "--json", "--quiet"]
         command = child_command(*words, "--max-tokens", str(_TOKENS))
@@ -143,7 +166,7 @@ def _start(model: str, drafter: str, prompt: str) -> Start:
                 f"An answer with {drafter} failed: {last.decode(errors='replace')[:300].strip()}",
                 "Run `draftlight generate` with it to see why.",
             )
-    return Start(ttft_s, first_s)
+    return Start(pair, drafter, ttft_s, first_s)
 
 
 def _folder(reference: str) -> str:

@@ -12,20 +12,22 @@ measured dense time, k the share of the prompt that was read.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.bench.documents import document
 from core.bench.environment import Environment
+from core.bench.journal import Journal
 from core.bench.model import load_tried
-from core.bench.runs import Run, draftlight, draftlight_chat, mlx_lm
+from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.results_folder import write_results
+from core.bench.runs import draftlight, draftlight_chat, mlx_lm
 from core.bench.statistic import median
 from core.errors import RequestError
 from core.events import Attachment, Message
@@ -39,14 +41,36 @@ TARGETS: dict[tuple[str, float], float] = {("early-layers", 20.0): 3.5, ("lexica
 TARGET_WHOLE = 0.97
 TARGET_OF_MODEL = 0.85
 _WARM_UP_TOKENS = 1024
+# No scorer, and nothing kept of it: mlx-lm's own reading.
+_BASELINE = ("", 0.0)
 _QUESTION = "What was decided last, and who was asked to report on it?"
 
 
-class PrefillPair(Struct, frozen=True):
-    """Baseline and candidate of one round. `score_s` is part of the candidate's TTFT.
+class PrefillReading(Struct, frozen=True):
+    """The prompt read once, in the `number`th round: by mlx-lm (`scorer` is then empty), or sparsely.
 
-    Peaks are what MLX held at most, weights included.
+    `score_s` is part of the TTFT. The peak is what MLX held at most, weights included. `ran` is how the
+    prompt was really read, `reason` why.
     """
+
+    number: int
+    scorer: str
+    keep_pct: float
+    ttft_s: float
+    peak_bytes: int
+    score_s: float = 0.0
+    prompt_tokens: int = 0
+    read_tokens: int = 0
+    ran: str = ""
+    reason: str = ""
+
+    @property
+    def key(self) -> tuple[int, str, float]:
+        return self.number, self.scorer, self.keep_pct
+
+
+class PrefillPair(Struct, frozen=True):
+    """Baseline and candidate of one round, as `PrefillReading` has them."""
 
     baseline_ttft_s: float
     ttft_s: float
@@ -107,17 +131,18 @@ class PrefillResults(Struct, frozen=True):
     chunk_tokens: int
     draft_model: str
     cells: tuple[PrefillCell, ...]
+    progress: Progress
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `results.json` and `report.md`; status 1 if a reading did not run as asked."""
+    """Measure and write `readings.jsonl`, `results.json`, `report.md`; 1 if one did not run as asked."""
     from core.models.runtime.runtime import prepare
 
     blas = prepare()
     from core.engine.engine import Engine
 
     engine = Engine()
-    info, environment = load_tried(engine, options.model, blas)
+    info, environment = load_tried(engine, options.model, blas, quiet=options.quiet)
     limit = info.context_tokens - 1
     if options.tokens > limit:
         raise RequestError(
@@ -125,30 +150,44 @@ def run(options: argparse.Namespace) -> int:
             f"Choose --tokens of at most {limit:,}.",
         )
     messages = messages_of(engine, options)
-    scorers = options.scorers
     with tempfile.TemporaryDirectory() as scratch:
         settings, draft = _settings(options, Path(info.path), Path(scratch))
         name = options.document.name if options.document else f"{options.kind} (generated)"
-        results = PrefillResults(
-            "prefill", environment, info.name, name, settings.prefill.chunk_tokens, draft, ()
+        journal = Journal(
+            options.out / "readings.jsonl",
+            conditions(
+                environment,
+                info.name,
+                f"{name}, seed {options.seed}, {options.tokens} tokens",
+                f"draft model {draft or 'none'}, {options.score_layers or 'default'} score layers",
+            ),
+            PrefillReading,
         )
-        configurations = list(_configurations(scorers, options.keep))
-        rounds = _Rounds(engine, messages, settings, configurations)
-        for number in range(options.pairs):
-            # Written after each, so that a long run that is stopped leaves what it found.
-            results = replace(results, cells=rounds.next(backwards=bool(number % 2)))
-            _write(results, options.out)
-            print(f"round {number + 1} of {options.pairs}", file=sys.stderr)
-            for cell in results.cells:
-                print(_row(cell), file=sys.stderr, flush=True)
-    print(write_report(results))
-    return 0 if all(cell.as_asked for cell in results.cells) else 1
-
-
-def _write(results: PrefillResults, out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
-    (out / "report.md").write_text(write_report(results), encoding="utf-8")
+        chosen = list(_configurations(options.scorers, options.keep))
+        reader = _Reader(engine, messages, settings, chosen)
+        # The whole prompt beside mlx-lm's reading of it: a drift in twenty minutes would decide that ratio.
+        order = [_BASELINE, *sorted(chosen, key=lambda which: which[1] < 100.0)]
+        pieces = [
+            Piece((number, *which), partial(reader.read, number, *which))
+            for number in range(options.pairs)
+            for which in (order if number % 2 == 0 else order[::-1])
+        ]
+        progress = measure(journal, pieces, lambda reading: [_line(reading)], quiet=options.quiet)
+    readings = {reading.key: reading for reading in of_run(journal, pieces)}
+    results = PrefillResults(
+        "prefill",
+        environment,
+        info.name,
+        name,
+        settings.prefill.chunk_tokens,
+        draft,
+        tuple(cell for which in chosen if (cell := _cell(*which, readings, options.pairs))),
+        progress,
+    )
+    report = write_report(results)
+    write_results(options.out, results, report)
+    print(report)
+    return progress.status(all(cell.as_asked for cell in results.cells))
 
 
 def messages_of(engine: Engine, options: argparse.Namespace) -> tuple[Message, ...]:
@@ -215,89 +254,95 @@ def _configurations(scorers: Sequence[str], keeps: Sequence[float]) -> Iterator[
             yield scorer, keep
 
 
-class _Timed(Struct, frozen=True):
-    run: Run
-    peak_bytes: int
-
-
-class _Rounds:
-    """All configurations, measured together round after round."""
+class _Reader:
+    """Reads the prompt from nothing, one way after another."""
 
     def __init__(
         self,
         engine: Engine,
         messages: tuple[Message, ...],
         shared: Settings,
-        configurations: Sequence[tuple[str, float]],
+        chosen: Sequence[tuple[str, float]],
     ) -> None:
         self._engine = engine
         self._messages = messages
         self._prompt = _rendered(engine, messages)
         self._chunk_tokens = shared.prefill.chunk_tokens
+        self._is_warm = False
         self._settings = {
             (scorer, keep): assign_all(
                 shared, [("prefill.mode", "on"), ("prefill.scorer", scorer), ("prefill.keep_pct", keep)]
             )
-            for scorer, keep in configurations
+            for scorer, keep in chosen
         }
-        self._pairs: dict[tuple[str, float], list[PrefillPair]] = {each: [] for each in configurations}
-        self._warm_up()
 
-    def next(self, *, backwards: bool) -> tuple[PrefillCell, ...]:
-        """One more round; the cells of all rounds so far."""
-        # The whole prompt beside mlx-lm's reading of it: a drift in twenty minutes would decide that ratio.
-        order = [None, *sorted(self._settings, key=lambda which: which[1] < 100.0)]
-        timed: dict[tuple[str, float] | None, _Timed] = {}
-        for which in reversed(order) if backwards else order:
-            timed[which] = self._timed(which)
-            name = f"{which[0]}, keep {which[1]:g} %" if which else "mlx-lm"
-            # A round takes minutes: each reading is told at once.
-            print(f"{name}: first token after {timed[which].run.ttft_s:.1f} s", file=sys.stderr, flush=True)
-        baseline = timed.pop(None)
-        return tuple(self._cell(*which, baseline, timed[which]) for which in self._settings)
+    def read(self, number: int, scorer: str, keep_pct: float) -> PrefillReading:
+        """Of the `number`th round: by mlx-lm without a scorer, else by Draftlight."""
+        self._warm_up()
+        engine = self._engine
+        engine.forget(tables=True)
+        with _Peak() as memory:
+            if not scorer:
+                run = mlx_lm(engine, self._prompt, 1, prefill_step_size=self._chunk_tokens)
+            else:
+                run = draftlight_chat(engine, self._messages, self._settings[scorer, keep_pct])
+        reading = PrefillReading(number, scorer, keep_pct, run.ttft_s, memory.bytes)
+        if run.stats is None or run.effective is None:
+            return reading
+        return replace(
+            reading,
+            score_s=run.stats.score_s,
+            prompt_tokens=run.stats.prompt_tokens,
+            read_tokens=run.stats.read_tokens,
+            ran=run.effective.reading,
+            reason=run.effective.reading_reason,
+        )
 
     def _warm_up(self) -> None:
-        """It also loads the draft model, whose weights are then there in all runs."""
+        """Once. It also loads the draft model, whose weights are then there in all runs."""
+        if self._is_warm:
+            return
+        self._is_warm = True
         short = self._prompt[-_WARM_UP_TOKENS:]
         mlx_lm(self._engine, short, 1, prefill_step_size=self._chunk_tokens)
         for settings in self._settings.values():
             draftlight(self._engine, short, settings)
 
-    def _timed(self, which: tuple[str, float] | None) -> _Timed:
-        engine = self._engine
-        engine.forget(tables=True)
-        with _Peak() as memory:
-            if which is None:
-                run = mlx_lm(engine, self._prompt, 1, prefill_step_size=self._chunk_tokens)
-            else:
-                run = draftlight_chat(engine, self._messages, self._settings[which])
-        return _Timed(run, memory.bytes)
 
-    def _cell(self, scorer: str, keep: float, baseline: _Timed, candidate: _Timed) -> PrefillCell:
-        stats, effective = candidate.run.stats, candidate.run.effective
-        assert stats is not None
-        assert effective is not None
-        pairs = self._pairs[scorer, keep]
+def _cell(
+    scorer: str, keep_pct: float, readings: Mapping[tuple[int, str, float], PrefillReading], rounds: int
+) -> PrefillCell | None:
+    """Of the rounds in which both it and the baseline were read; None if there is none yet."""
+    pairs = []
+    last: PrefillReading | None = None
+    for number in range(rounds):
+        baseline = readings.get((number, *_BASELINE))
+        candidate = readings.get((number, scorer, keep_pct))
+        if baseline is None or candidate is None:
+            continue
+        last = candidate
         pairs.append(
             PrefillPair(
-                baseline.run.ttft_s,
-                candidate.run.ttft_s,
-                baseline.run.ttft_s / candidate.run.ttft_s,
-                stats.score_s,
+                baseline.ttft_s,
+                candidate.ttft_s,
+                baseline.ttft_s / candidate.ttft_s,
+                candidate.score_s,
                 baseline.peak_bytes,
                 candidate.peak_bytes,
             )
         )
-        return PrefillCell(
-            scorer,
-            keep,
-            effective.reading,
-            effective.reading_reason,
-            stats.prompt_tokens,
-            stats.read_tokens,
-            TARGET_WHOLE if keep == 100.0 else TARGETS.get((scorer, keep), 0.0),
-            tuple(pairs),
-        )
+    if last is None:
+        return None
+    return PrefillCell(
+        scorer,
+        keep_pct,
+        last.ran,
+        last.reason,
+        last.prompt_tokens,
+        last.read_tokens,
+        TARGET_WHOLE if keep_pct == 100.0 else TARGETS.get((scorer, keep_pct), 0.0),
+        tuple(pairs),
+    )
 
 
 class _Peak:
@@ -318,20 +363,18 @@ class _Peak:
         self.bytes = int(mx.get_peak_memory())
 
 
-def _row(cell: PrefillCell) -> str:
-    return (
-        f"{cell.scorer:>12}  keep {cell.keep_pct:3.0f} %  {cell.ratio:5.2f}× (model {cell.predicted:.2f})"
-        f"  read {cell.read_tokens:,} of {cell.prompt_tokens:,}  {cell.ran}"
-        f"  {'' if cell.as_asked else 'NOT AS ASKED: ' + cell.reason}"
-    )
+def _line(reading: PrefillReading) -> str:
+    name = f"{reading.scorer}, keep {reading.keep_pct:g} %" if reading.scorer else "mlx-lm"
+    return f"{name}: first token after {reading.ttft_s:.1f} s"
 
 
 def write_report(results: PrefillResults) -> str:
     """The results as Markdown."""
-    pairs = len(results.cells[0].pairs)
-    lines = [
-        "# Time to first token of a long document, against mlx-lm",
-        "",
+    lines = ["# Time to first token of a long document, against mlx-lm", "", *results.progress.lines]
+    if not results.cells:
+        return "\n".join(lines) + "\n"
+    pairs = min(len(cell.pairs) for cell in results.cells)
+    lines += [
         f"{results.model}, {results.document}, {results.cells[0].prompt_tokens:,} prompt tokens, read in"
         f" chunks of {results.chunk_tokens}; a warm-up and {pairs} rounds of mlx-lm's dense prefill"
         " (`stream_generate`) and each configuration, all cold. Medians; ratios are of one round.",

@@ -15,14 +15,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from core.bench.documents import KINDS
 from core.bench.environment import describe
@@ -31,8 +28,10 @@ from core.bench.quality.reader_names import hindsight
 from core.bench.quality.results import QualityResults
 from core.bench.quality.tasks import TASKS, task
 from core.bench.quality.trial import Trial
+from core.bench.results_folder import write_results
 from core.errors import RequestError
 from core.settings import Settings, assign_all
+from core.system.progress_line import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
     from core.bench.quality.probes import Probe
@@ -58,15 +57,20 @@ def run(options: argparse.Namespace) -> int:
     from core.models.loader import load
 
     started = time.perf_counter()
-    loaded = load(options.model)
+    with ProgressLine(options.quiet) as line:
+        line.say(f"Loading {options.model}", now=True)
+        loaded = load(options.model)
     _check(options, loaded)
-    with tempfile.TemporaryDirectory() as scratch, cpu_attention():
+    with tempfile.TemporaryDirectory() as scratch, cpu_attention(), ProgressLine(options.quiet) as line:
         chosen, draft = _readers(options, loaded, Path(scratch))
         trials = Journal(options.out / "trials.jsonl", _conditions(options, loaded, draft), Trial)
         for probe in _probes(options, loaded, kinds, asked, names):
+            told = f"{probe.part} {probe.name} {probe.seed}"
+            line.say(told, now=True)
             for trial in try_readers(probe, chosen, trials):
                 trials.add(trial)
-                print(_row(trial), file=sys.stderr, flush=True)
+                line.print(_row(trial))
+                line.say(told, now=True)
     results = QualityResults(
         "quality",
         describe(blas, loaded.info.dtype),
@@ -81,9 +85,8 @@ def run(options: argparse.Namespace) -> int:
     )
     from core.bench.quality.report import write_report
 
-    (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     report = write_report(results)
-    (options.out / "report.md").write_text(report, encoding="utf-8")
+    write_results(options.out, results, report)
     print(report)
     return 0
 

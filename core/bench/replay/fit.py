@@ -22,7 +22,7 @@ parts is reported. Prints the weights as they are written in `core.drafting.evid
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple, cast
 
@@ -40,6 +40,7 @@ from core.drafting.tables.ngram_table import NgramTable
 from core.drafting.tables.table_writer import TableWriter
 from core.rehearsal.streams import Stream, read_streams
 from core.settings.drafting import NgramMod
+from core.system.progress_line import ProgressLine
 
 # In recorded answers 0.02, 0.05 and 0.1 gave the same speed; the higher, the better the confidences.
 PLAUSIBLE = 0.1
@@ -82,7 +83,13 @@ def run(options: argparse.Namespace) -> int:
     from core.bench.replay.replay import learned_table
 
     streams = read_streams(options.streams)
-    fitted = fit(streams, learned_table(options.learned), options.held_out)
+    with ProgressLine(options.quiet) as line:
+        fitted = fit(
+            streams,
+            learned_table(options.learned),
+            options.held_out,
+            lambda words: line.say(f"{len(streams):,} answers: {words}", now=True),
+        )
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "weights.json").write_bytes(msgspec.json.format(msgspec.json.encode(fitted)))
     print(msgspec.json.format(msgspec.json.encode(fitted)).decode())
@@ -142,18 +149,27 @@ def _along(
         position = evidence.after(position, token)
 
 
-def fit(streams: Sequence[Stream], table: GramTable | None, held_out: int) -> Fitted:
-    """The weights that make what came likeliest."""
+def fit(
+    streams: Sequence[Stream],
+    table: GramTable | None,
+    held_out: int,
+    doing: Callable[[str], object] = lambda words: None,
+) -> Fitted:
+    """The weights that make what came likeliest. `doing` is told of each step: they take minutes."""
+    doing("collecting guesses")
     guesses = collect(streams, table)
     kept = guesses.answer % held_out != held_out - 1
+    doing("fitting all guesses, then the plausible ones")
     everything = newton(guesses.features[kept], guesses.came[kept])
     plausible = kept & (_sigmoid(guesses.features @ everything) > PLAUSIBLE)
     solved = newton(guesses.features[plausible], guesses.came[plausible])
     loss, held_out_loss = (
         log_loss(guesses.features[part] @ solved, guesses.came[part]) for part in (kept, ~kept)
     )
+    doing("fitting guesses behind a draft")
     solved[_REACHED] += _reached(collect(streams, table, solved), solved, held_out)
     kept_streams = [each for number, each in enumerate(streams) if number % held_out != held_out - 1]
+    doing("fitting what the n-gram table remembers")
     solved[_REMEMBERED] = _remembered(kept_streams, table, solved)
     weights = _from_leaves(Weights(), iter(round(float(value), 3) for value in solved))
     return Fitted(cast(Weights, weights), len(guesses.came), loss, held_out_loss)

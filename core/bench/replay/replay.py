@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -25,6 +24,7 @@ from core.bench.pieces import Piece, Progress, conditions, measure, of_run
 from core.bench.prompts import fingerprint
 from core.bench.replay.cost_table import CostTable, cost_table
 from core.bench.replay.reliability import Decile, Fate, deciles, fates
+from core.bench.results_folder import write_results
 from core.decoding.accept import walk
 from core.decoding.planner import Planner
 from core.drafting.draft import Draft, sanitise
@@ -110,10 +110,9 @@ def run(options: argparse.Namespace) -> int:
     learned = Joined(answers, texts) if answers or texts else None
     frozen = FROZEN.load_any(options.frozen, _VOCABULARY) if options.frozen else None
     environment = describe()
-    held = options.out / "rows.jsonl"
     files = [path for path in (options.streams, options.learned, options.texts, options.frozen) if path]
     told = conditions(environment, *(f"{path.name} {fingerprint(path)}" for path in files))
-    journal = Journal(held, told, Row)
+    journal = Journal(options.out / "rows.jsonl", told, Row)
     names = options.drafters or _replayable()
     chosen = configurations(names, [], sets=options.set, grids=options.grid, own_options=_OWN_OPTIONS)
     pieces = [
@@ -122,12 +121,11 @@ def run(options: argparse.Namespace) -> int:
         for cost in options.costs
         for gate in options.gates
     ]
-    progress = measure(journal, held, pieces, len(pieces), lambda row: [])
+    progress = measure(journal, pieces, lambda row: [], quiet=options.quiet)
     rows = tuple(of_run(journal, pieces))
     results = ReplayResults("replay", Path(options.streams).name, len(streams), rows, environment, progress)
-    (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     report = write_report(results)
-    (options.out / "report.md").write_text(report, encoding="utf-8")
+    write_results(options.out, results, report)
     print(report)
     return progress.status(True)
 

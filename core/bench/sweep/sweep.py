@@ -7,7 +7,7 @@ turn by turn (`conversation`), and long prompts (`sweep_reading`). Each drafter 
 prompt once unmeasured, to warm up. Gates are held open: the drafter is measured.
 
 Results are written after each, and with `--json` said at once, so a sweep that is stopped leaves
-what it found. Runs that were interrupted are made again (`quiet`).
+what it found, and the same command goes on with it. Runs that were interrupted are made again (`quiet`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from core.bench.decode.conversation import TurnRuns, converse
 from core.bench.grid import OWN_OPTIONS, Configuration, configurations, with_draft_model
 from core.bench.model import load_tried
-from core.bench.prompts import Prompt, default_prompts, read_prompts
+from core.bench.prompts import Prompt, default_prompts, fingerprint, read_prompts
 from core.bench.quiet import Quiet, end_with_parent
 from core.bench.runs import Run, draftlight, first_difference, mlx_lm
 from core.bench.statistic import speed_ratio
@@ -40,11 +40,13 @@ if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.engine.engine import Engine
 
 _WARM_UP_TOKENS = 16
+_ASKED = ("classes", "set", "grid", "max_prompt_tokens", "draft_model", "draft_layers")
+_ASKED_OF_READINGS = ("keep", "keep_tokens", "scorer")
 
 
 def run(options: argparse.Namespace) -> int:
     """Measure and write `results.json` and `report.md`; status 1 if it could not be done."""
-    record = Record(options.out, _channel() if options.json else None)
+    record = Record(options.out, _channel() if options.json else None, quiet=options.quiet)
     try:
         return _run(options, record)
     except DraftlightError as error:
@@ -87,13 +89,13 @@ def _run(options: argparse.Namespace, record: Record) -> int:
     quiet = Quiet()
     with closing(quiet), tempfile.TemporaryDirectory() as scratch:
         engine = Engine()
-        info, environment = load_tried(engine, options.model, blas)
+        info, environment = load_tried(engine, options.model, blas, quiet=options.quiet or options.json)
         sweep = _Sweep(engine, options, record, quiet, prompts, chosen, Path(scratch))
         readings = None
         if options.keep:
             from core.bench.sweep.sweep_reading import SweepReadings
 
-            readings = SweepReadings(engine, options, options.keep, record, quiet, Path(scratch))
+            readings = SweepReadings(engine, options, options.keep, record, quiet)
         record.begin(
             SweepResults(
                 "sweep",
@@ -106,6 +108,7 @@ def _run(options: argparse.Namespace, record: Record) -> int:
                 time.time(),
                 reference=options.model,
                 noise=engine.exactness_profile().noise,
+                asked=_asked(options),
             ),
             sweep.answers,
             readings.count if readings else 0,
@@ -116,6 +119,13 @@ def _run(options: argparse.Namespace, record: Record) -> int:
         engine.close()
     record.end()
     return 0
+
+
+def _asked(options: argparse.Namespace) -> str:
+    """All that decides what is measured, but for what `SweepResults` has a field for."""
+    files = ", ".join(f"{path.name} {fingerprint(path)}" for path in options.prompts or [default_prompts()])
+    told = {name: vars(options)[name] for name in (*_ASKED, *_ASKED_OF_READINGS)}
+    return f"{files}; " + ", ".join(f"{name} {value}" for name, value in told.items())
 
 
 def _chosen_prompts(options: argparse.Namespace) -> list[Prompt]:
@@ -168,6 +178,8 @@ class _Sweep:
         for number, prompt in enumerate(self._prompts):
             for name, settings in self._settings.items():
                 self._record.doing(f"{prompt.kind}, {name}")
+                if self._skipped(number, prompt, name):
+                    continue
                 if name not in warm:
                     warm.add(name)
                     ids = self._ids[number] or self._engine.loaded.tokenizer.encode(prompt.turns[0])
@@ -176,6 +188,17 @@ class _Sweep:
                     self._converse(prompt, name, settings)
                 else:
                     self._record.add(self._cell(number, name, settings))
+
+    def _skipped(self, number: int, prompt: Prompt, name: str) -> bool:
+        """Whether an earlier run measured it; a conversation is measured whole or again."""
+        record = self._record
+        if not prompt.turns:
+            there = record.has(SweepCell, prompt=number, drafter=name)
+        else:
+            there = record.has(SweepTurn, kind=prompt.kind, drafter=name, turn=len(prompt.turns))
+        if there:
+            record.skip(answers=2 * (len(prompt.turns) or self._pairs))
+        return there
 
     def _warm_up(self, ids: Sequence[int], settings: Settings) -> None:
         mlx_lm(self._engine, ids, _WARM_UP_TOKENS)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.bench.journal import Journal
@@ -47,7 +46,6 @@ class SweepReadings:
         keeps: Sequence[float],
         record: Record,
         quiet: Quiet,
-        scratch: Path,
     ) -> None:
         limit = engine.loaded.info.context_tokens - _CONTINUATION_TOKENS - 1
         if options.keep_tokens > limit:
@@ -67,7 +65,7 @@ class SweepReadings:
         self._sparse = [keep for keep in self._keeps if keep < _ALL]
         self._record = record
         self._quiet = quiet
-        self._scratch = scratch
+        self._trials = options.out / "trials.jsonl"
 
     @property
     def count(self) -> int:
@@ -75,12 +73,17 @@ class SweepReadings:
         return len(self._keeps) + 1 + len(_KINDS) * (len(self._sparse) + 1)
 
     def run(self) -> None:
-        """Measure all of it: seconds first."""
-        self._seconds()
-        if self._sparse:
+        """Measure all that no earlier run left: seconds first."""
+        keeps = [keep for keep in self._keeps if not self._record.has(SweepReading, keep_pct=keep)]
+        self._record.skip(readings=len(self._keeps) - len(keeps) if keeps else len(self._keeps) + 1)
+        if keeps:
+            self._seconds(keeps)
+        if all(self._record.has(SweepLikeness, keep_pct=keep) for keep in self._sparse):
+            self._record.skip(readings=self.count - len(self._keeps) - 1)
+        else:
             self._likeness()
 
-    def _seconds(self) -> None:
+    def _seconds(self, keeps: Sequence[float]) -> None:
         engine = self._engine
         wanted = argparse.Namespace(tokens=self._tokens, document=None, kind="minutes", seed=1)
         messages = messages_of(engine, wanted)
@@ -90,7 +93,7 @@ class SweepReadings:
         draftlight(engine, prompt[:_WARM_UP_TOKENS], self._settings(_ALL))
         self._record.doing("reading everything")
         dense = self._timed(lambda: mlx_lm(engine, prompt, 1, prefill_step_size=step))
-        for keep in self._keeps:
+        for keep in keeps:
             self._record.doing(f"reading {keep:g} %")
             settings = self._settings(keep)
             self._record.add(self._reading(keep, self._cold(messages, settings), dense))
@@ -139,7 +142,9 @@ class SweepReadings:
             dense, scored = readers([self._scorer], loaded, settings, None)
             scored.name = f"{keep:g}"
             chosen += [scored] if chosen else [dense, scored]
-        trials = Journal(self._scratch / "trials.jsonl", "of this sweep", Trial)
+        if not self._record.goes_on:
+            self._trials.unlink(missing_ok=True)
+        trials = Journal(self._trials, self._record.results.asked, Trial)
         for kind in _KINDS:
             self._record.doing(f"agreement, {kind}")
             probe = document_probe(loaded, kind, 1, self._tokens, _CONTINUATION_TOKENS)
@@ -149,6 +154,8 @@ class SweepReadings:
                 self._record.read(time.perf_counter() - began)
                 began = time.perf_counter()
         for keep in self._sparse:
+            if self._record.has(SweepLikeness, keep_pct=keep):
+                continue
             self._record.add(self._agreement(keep, trials.all))
 
     def _agreement(self, keep: float, trials: Sequence[Trial]) -> SweepLikeness:

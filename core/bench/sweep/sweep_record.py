@@ -1,9 +1,14 @@
-"""Record: all results of a sweep so far, written to its folder and said on its stream as they come."""
+"""Record: all results of a sweep so far, written to its folder and said on its stream as they come.
+
+A folder that holds a sweep of the same conditions that was stopped is gone on with: what it has is said
+again, not measured again. One that ended, or is of other conditions, is written over.
+"""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,6 +29,7 @@ from core.events.sweep import (
     SweepStarted,
     SweepTurn,
 )
+from core.system.progress_line import ProgressLine
 
 Result = SweepCell | SweepTurn | SweepReading | SweepLikeness
 _LISTS: dict[type[Struct], str] = {
@@ -33,16 +39,23 @@ _LISTS: dict[type[Struct], str] = {
     SweepLikeness: "likenesses",
 }
 
+# Two results are of one sweep only if these are the same.
+_CONDITIONS = ("model", "machine", "drafters", "exactness", "repeats", "max_tokens", "reference", "asked")
+
 
 class Record:
-    """`begin()` first. Without `stream` nothing is said."""
+    """`begin()` first. Without `stream` progress is said on stderr, unless `quiet`."""
 
-    def __init__(self, folder: Path, stream: BinaryIO | None = None) -> None:
+    def __init__(self, folder: Path, stream: BinaryIO | None = None, *, quiet: bool = False) -> None:
         self._folder = folder
         self._stream = stream
+        # Whoever listens is told of the progress there.
+        self._line = ProgressLine(quiet or stream is not None)
         self._results: SweepResults | None = None
+        self._earlier_results: SweepResults | None = None  # as `begin` found or made them
         self._began = 0.0
         self._doing = ""
+        self._skipped = 0
         self._answers = self._readings = 0
         self._answered = self._read = 0
         self._answered_s = self._read_s = 0.0
@@ -55,7 +68,8 @@ class Record:
 
     def begin(self, results: SweepResults, answers: int, readings: int) -> None:
         """What is measured, and how much of it. Raises `RequestError` if it cannot be written."""
-        self._results = results
+        earlier = self._earlier(results)
+        self._results = self._earlier_results = earlier or results
         self._answers, self._readings = answers, readings
         self._began = time.perf_counter()
         try:
@@ -66,7 +80,21 @@ class Record:
                 f"{self._folder} cannot be written: {error.strerror}.", "Choose another --out."
             ) from None
         self.say(SweepStarted(results.model, results.machine, answers, readings, results.noise))
+        for result in self._held():
+            self.say(result)
         self._progress()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether an earlier run left some of it."""
+        return any(True for _ in self._held())
+
+    def has(self, result: type[Result], **of: object) -> bool:
+        """Whether there is such a result already: one whose fields `of` names have these values."""
+        return any(
+            type(held) is result and all(getattr(held, name) == value for name, value in of.items())
+            for held in self._held()
+        )
 
     def say(self, event: SweepEvent) -> None:
         """One line, if anyone listens."""
@@ -74,6 +102,13 @@ class Record:
             line = memoryview(msgspec.json.encode(event) + b"\n")
             while line:
                 line = line[self._stream.write(line) or 0 :]
+
+    def skip(self, answers: int = 0, readings: int = 0) -> None:
+        """So many are there from an earlier run."""
+        self._answers -= answers
+        self._readings -= readings
+        self._skipped += answers + readings
+        self._progress()
 
     def doing(self, what: str) -> None:
         """What comes next."""
@@ -103,10 +138,26 @@ class Record:
         """All is measured."""
         self._results = replace(self.results, ended=True)
         self._write()
+        self._line.clear()
         self.say(SweepEnded(str(self._folder), self.results.took_s))
 
+    def _held(self) -> Iterator[Result]:
+        for name in _LISTS.values():
+            yield from getattr(self.results, name)
+
+    def _earlier(self, results: SweepResults) -> SweepResults | None:
+        """What was stopped in this folder under the same conditions."""
+        try:
+            found = msgspec.json.decode((self._folder / "results.json").read_bytes(), type=SweepResults)
+        except (OSError, msgspec.DecodeError):
+            return None
+        same = all(getattr(found, name) == getattr(results, name) for name in _CONDITIONS)
+        return found if same and not found.ended else None
+
     def _progress(self) -> None:
-        done, total = self._answered + self._read, self._answers + self._readings
+        done = self._skipped + self._answered + self._read
+        total = self._skipped + self._answers + self._readings
+        self._line.say(f"{done} of {total}: {self._doing}")
         self.say(SweepProgress(done, total, self._doing, self._left_s()))
 
     def _left_s(self) -> float | None:
@@ -123,12 +174,16 @@ class Record:
 
     def _write(self) -> None:
         """Whole or not at all: whoever reads it meanwhile sees the one before."""
+        earlier = self._earlier_results
+        assert earlier is not None
         self._results = replace(
             self.results,
-            took_s=time.perf_counter() - self._began,
-            answers=self._answered,
-            seconds_an_answer=self._answered_s / self._answered if self._answered else 0.0,
-            seconds_a_reading=self._read_s / self._read if self._read else 0.0,
+            took_s=earlier.took_s + time.perf_counter() - self._began,
+            answers=earlier.answers + self._answered,
+            seconds_an_answer=self._answered_s / self._answered
+            if self._answered
+            else earlier.seconds_an_answer,
+            seconds_a_reading=self._read_s / self._read if self._read else earlier.seconds_a_reading,
         )
         for name, content in (
             ("results.json", msgspec.json.format(msgspec.json.encode(self._results))),

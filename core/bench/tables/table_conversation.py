@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from core.bench.journal import Journal
+from core.bench.pieces import Piece
 from core.bench.replay.cost_table import CostTable
 from core.errors import RequestError
 from core.events import Finished, Generate, Message, Token
@@ -122,42 +123,40 @@ class Teacher(Struct, frozen=True):
 class ColdAndWarm:
     """Pairs of conversations, kept in `folder` with the tables that warm them.
 
-    `engine_on` gives an engine with the model that is measured. `conditions` are what must be the
-    same for two pairs to be of one measurement.
+    `engine_on` gives an engine with the model that is measured.
     """
 
-    def __init__(
-        self, folder: Path, conditions: str, engine_on: Callable[[TableMemory], Engine], edits: Edits
-    ) -> None:
-        self._journal = Journal(folder / "pairs.jsonl", conditions, WarmPair)
+    def __init__(self, folder: Path, engine_on: Callable[[TableMemory], Engine], edits: Edits) -> None:
         self._folder = folder
         self._engine_on = engine_on
         self._edits = edits
 
-    def measure(
+    def pieces(
         self, teachers: Sequence[Teacher], settings: Settings, cost: CostTable, pairs: int
-    ) -> Iterator[WarmPair]:
-        """So many pairs with each teacher; those that are new."""
-        drafter = settings.drafting.drafter
-        for number in range(pairs):
-            for teacher in teachers:
-                if self._journal.has(drafter, teacher.name, number):
-                    continue
-                home = self._taught(teacher, settings, cost)
-                runs = {}
-                for warm in (False, True) if number % 2 == 0 else (True, False):
-                    runs[warm] = tuple(self._run(TableFolder(home) if warm else None, settings, cost))
-                pair = WarmPair(drafter, teacher.name, number, runs[False], runs[True])
-                self._journal.add(pair)
-                yield pair
+    ) -> list[Piece[WarmPair]]:
+        """So many pairs with each teacher."""
+        return [
+            Piece(
+                (settings.drafting.drafter, teacher.name, number),
+                partial(self._pair, teacher, settings, cost, number),
+            )
+            for number in range(pairs)
+            for teacher in teachers
+        ]
 
-    def rows(self, drafter: str) -> Iterator[WarmRow]:
-        """Of everything that was measured with `drafter`: for each teacher one row a turn, one for all."""
-        held = [pair for pair in self._journal.all if pair.drafter == drafter]
-        for name in dict.fromkeys(pair.warmed_by for pair in held):
-            pairs = [pair for pair in held if pair.warmed_by == name]
+    def rows(self, pairs: Sequence[WarmPair]) -> Iterator[WarmRow]:
+        """For each drafter and teacher one row a turn, one for all."""
+        for drafter, name in dict.fromkeys((pair.drafter, pair.warmed_by) for pair in pairs):
+            held = [pair for pair in pairs if (pair.drafter, pair.warmed_by) == (drafter, name)]
             for turn in range(len(self._edits.turns) + 1):
-                yield _row(drafter, name, turn, pairs)
+                yield _row(drafter, name, turn, held)
+
+    def _pair(self, teacher: Teacher, settings: Settings, cost: CostTable, number: int) -> WarmPair:
+        home = self._taught(teacher, settings, cost)
+        runs = {}
+        for warm in (False, True) if number % 2 == 0 else (True, False):
+            runs[warm] = tuple(self._run(TableFolder(home) if warm else None, settings, cost))
+        return WarmPair(settings.drafting.drafter, teacher.name, number, runs[False], runs[True])
 
     def _taught(self, teacher: Teacher, settings: Settings, cost: CostTable) -> Path:
         """The folder with what was learned, whole or not there."""

@@ -9,13 +9,13 @@ goes on with the next prompt and never compares two moments of the machine.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from core.bench.journal import Journal
+from core.bench.pieces import Piece
 from core.bench.runs import draftlight
 from core.bench.statistic import known, median, speed_ratio
 from core.errors import RequestError
@@ -104,29 +104,27 @@ def chosen(streams: Sequence[Stream], each: int) -> list[tuple[int, Stream]]:
 
 
 def with_tables(
-    engine: Engine,
-    prompts: Sequence[tuple[int, Stream]],
-    max_tokens: int,
-    pairs: int,
-    path: Path,
-) -> Iterator[LearnedRound]:
-    """Every prompt with every configuration; those that `path` holds already come from there."""
-    info = engine.loaded.info
-    journal = Journal(path, f"{info.name}, {max_tokens} tokens an answer", LearnedRound)
-    compared = list(configurations(info, max_tokens).items())
-    for number in range(pairs):
-        for place, stream in prompts:
-            if journal.has(place, number):
-                continue
-            turned = (place + number) % len(compared)
-            answers = []
-            for name, settings in compared[turned:] + compared[:turned]:
-                run = draftlight(engine, stream.prompt, settings)
-                per_step = run.stats.mean_per_step if run.stats else 0.0
-                answers.append(LearnedAnswer(name, tuple(run.tokens), run.tokens_per_s, per_step))
-            journal.add(LearnedRound(stream.cls, place, number, tuple(answers)))
-    wanted = {place for place, _ in prompts}
-    yield from (held for held in journal.all if held.prompt in wanted)
+    engine: Engine, prompts: Sequence[tuple[int, Stream]], max_tokens: int, pairs: int
+) -> list[Piece[LearnedRound]]:
+    """Every prompt with every configuration, in `LearnedRound`s."""
+    compared = list(configurations(engine.loaded.info, max_tokens).items())
+    return [
+        Piece((place, number), partial(_round, engine, compared, stream, place, number))
+        for number in range(pairs)
+        for place, stream in prompts
+    ]
+
+
+def _round(
+    engine: Engine, compared: Sequence[tuple[str, Settings]], stream: Stream, place: int, number: int
+) -> LearnedRound:
+    turned = (place + number) % len(compared)
+    answers = []
+    for name, settings in (*compared[turned:], *compared[:turned]):
+        run = draftlight(engine, stream.prompt, settings)
+        per_step = run.stats.mean_per_step if run.stats else 0.0
+        answers.append(LearnedAnswer(name, tuple(run.tokens), run.tokens_per_s, per_step))
+    return LearnedRound(stream.cls, place, number, tuple(answers))
 
 
 def learned_rows(rounds: Sequence[LearnedRound]) -> Iterator[LearnedRow]:

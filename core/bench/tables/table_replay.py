@@ -6,12 +6,14 @@ Speed is tokens ÷ Σ T(width) at a named cost table, as in the replay bench, so
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
 
+from core.bench.pieces import Piece
 from core.bench.replay.cost_table import CostTable
 from core.bench.replay.replay import Tally, replay_stream
 from core.decoding.planner import Planner
@@ -53,27 +55,38 @@ class SizeRow(Struct, frozen=True):
     occupancy: float
     overwrites: int
 
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.other_tokens, self.slots
 
-def table_sizes(streams: Sequence[Stream], cost: CostTable) -> Iterator[SizeRow]:
-    """Every size with every load; each answer is given, others come between, and is given again."""
-    for other_tokens in LOADS:
-        for slots in SIZES:
-            settings = _settings("ngram-mod", **{"ngram_mod.slots": slots})
-            tables = NgramTables()
-            first = _replay(streams, settings, cost, tables)
-            table = tables.table(_FAMILY, settings.ngram_mod.n, slots)
-            fill(table, other_tokens, random.Random(slots))
-            again = _replay(streams, settings, cost, tables)
-            figures = table.figures()
-            yield SizeRow(
-                slots,
-                other_tokens,
-                first.speed,
-                again.speed,
-                again.accepted / again.tested if again.tested else 0.0,
-                figures.used / slots,
-                figures.overwrites,
-            )
+
+def table_sizes(streams: Sequence[Stream], cost: CostTable) -> list[Piece[SizeRow]]:
+    """Every size with every load."""
+    return [
+        Piece((other_tokens, slots), partial(_size, streams, cost, other_tokens, slots))
+        for other_tokens in LOADS
+        for slots in SIZES
+    ]
+
+
+def _size(streams: Sequence[Stream], cost: CostTable, other_tokens: int, slots: int) -> SizeRow:
+    """Each answer is given, others come between, and is given again."""
+    settings = _settings("ngram-mod", **{"ngram_mod.slots": slots})
+    tables = NgramTables()
+    first = _replay(streams, settings, cost, tables)
+    table = tables.table(_FAMILY, settings.ngram_mod.n, slots)
+    fill(table, other_tokens, random.Random(slots))
+    again = _replay(streams, settings, cost, tables)
+    figures = table.figures()
+    return SizeRow(
+        slots,
+        other_tokens,
+        first.speed,
+        again.speed,
+        again.accepted / again.tested if again.tested else 0.0,
+        figures.used / slots,
+        figures.overwrites,
+    )
 
 
 def fill(table: NgramTable, count: int, rng: random.Random, token: int = _WRONG) -> None:
@@ -98,6 +111,10 @@ class FrozenRow(Struct, frozen=True):
     mean_per_step: float
     speeds: dict[str, float]
 
+    @property
+    def key(self) -> tuple[str, int, int, int]:
+        return self.mode, self.leader_tokens, self.follower_tokens, self.tree_tokens
+
 
 Lengths = tuple[int, int]
 
@@ -114,22 +131,39 @@ def frozen_tables(paths: Sequence[Path]) -> dict[Lengths, FrozenTable]:
 
 def frozen_modes(
     streams: Sequence[Stream], costs: Sequence[CostTable], given: Mapping[Lengths, FrozenTable]
-) -> Iterator[FrozenRow]:
+) -> list[Piece[FrozenRow]]:
     """Both tables, this chat's alone, the frozen one alone; with each tree."""
-    for tree_tokens in TREES:
-        for mode in ("dual", "dynamic", "frozen"):
-            if not given or (1, 3) in given:
-                yield _frozen(streams, costs, mode, (1, 3), tree_tokens, given)
+    modes = ("dual", "dynamic", "frozen") if not given or (1, 3) in given else ()
+    return [
+        _frozen_piece(streams, costs, mode, (1, 3), tree_tokens, given)
+        for tree_tokens in TREES
+        for mode in modes
+    ]
 
 
 def frozen_lengths(
     streams: Sequence[Stream], costs: Sequence[CostTable], given: Mapping[Lengths, FrozenTable]
-) -> Iterator[FrozenRow]:
+) -> list[Piece[FrozenRow]]:
     """LL × FL with both tables, as in the paper's figure 4; with each tree."""
     lengths = sorted(given) or [(leader, follower) for leader in LEADERS for follower in FOLLOWERS]
-    for tree_tokens in TREES:
-        for each in lengths:
-            yield _frozen(streams, costs, "dual", each, tree_tokens, given)
+    return [
+        _frozen_piece(streams, costs, "dual", each, tree_tokens, given)
+        for tree_tokens in TREES
+        for each in lengths
+    ]
+
+
+def _frozen_piece(
+    streams: Sequence[Stream],
+    costs: Sequence[CostTable],
+    mode: str,
+    lengths: Lengths,
+    tree_tokens: int,
+    given: Mapping[Lengths, FrozenTable],
+) -> Piece[FrozenRow]:
+    return Piece(
+        (mode, *lengths, tree_tokens), partial(_frozen, streams, costs, mode, lengths, tree_tokens, given)
+    )
 
 
 def _frozen(
@@ -188,6 +222,10 @@ class PoisonRow(Struct, frozen=True):
     each: float
     once: float
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.drafter, self.poison, self.cost
+
 
 class _WrongContinuations:
     """A learned table that is sure of what never comes."""
@@ -201,7 +239,7 @@ class _WrongContinuations:
 Parts = dict[str, object]
 
 
-def poison(streams: Sequence[Stream], costs: Sequence[CostTable]) -> Iterator[PoisonRow]:
+def poison(streams: Sequence[Stream], costs: Sequence[CostTable]) -> list[Piece[PoisonRow]]:
     """Each drafter that something outlives: with nothing learned, and with all of it wrong."""
     mod, auto = _settings("ngram-mod"), _settings("auto")
     slots = np.arange(mod.ngram_mod.slots, dtype=np.uint32)
@@ -218,16 +256,27 @@ def poison(streams: Sequence[Stream], costs: Sequence[CostTable]) -> Iterator[Po
         (auto, "a calibration that trusts everything", _trusting),
         (auto, "a learned table that is sure of what never comes", _wrong_continuations),
     )
-    for cost in costs:
-        for settings, name, given in poisons:
-            yield PoisonRow(
-                settings.drafting.drafter,
-                name,
-                cost.name,
-                _all(streams, settings, cost, dict),
-                _all(streams, settings, cost, given),
-                _all(streams, settings, cost, given, once=True),
-            )
+    return [
+        Piece(
+            (settings.drafting.drafter, name, cost.name),
+            partial(_poisoned, streams, settings, name, cost, given),
+        )
+        for cost in costs
+        for settings, name, given in poisons
+    ]
+
+
+def _poisoned(
+    streams: Sequence[Stream], settings: Settings, name: str, cost: CostTable, given: Callable[[], Parts]
+) -> PoisonRow:
+    return PoisonRow(
+        settings.drafting.drafter,
+        name,
+        cost.name,
+        _all(streams, settings, cost, dict),
+        _all(streams, settings, cost, given),
+        _all(streams, settings, cost, given, once=True),
+    )
 
 
 def _trusting() -> Parts:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from core.bench.environment import Environment
+from core.bench.pieces import Progress
 from core.bench.tables.table_conversation import WarmRow
 from core.bench.tables.table_learned import LearnedRow
 from core.bench.tables.table_replay import FrozenRow, PoisonRow, SizeRow
@@ -19,6 +20,7 @@ class TableResults(Struct, frozen=True):
     bench: str
     environment: Environment
     streams: str
+    progress: Progress
     conversation: tuple[WarmRow, ...] = ()
     learned: tuple[LearnedRow, ...] = ()
     sizes: tuple[SizeRow, ...] = ()
@@ -31,7 +33,7 @@ class TableResults(Struct, frozen=True):
 
 def write_report(results: TableResults) -> str:
     """The results as Markdown."""
-    lines = ["# Tables", "", results.environment.line, ""]
+    lines = ["# Tables", "", *results.progress.lines, results.environment.line, ""]
     if results.conversation:
         lines += [
             "## Cold and warm: a conversation of edits",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 from msgspec import Struct
 
+from core.bench.pieces import Piece
 from core.bench.tables.table_replay import fill
 from core.settings import Settings
 from core.settings.drafting import NgramMod
@@ -32,8 +34,17 @@ class TimingRow(Struct, frozen=True):
     save_ms: float
     load_ms: float
 
+    @property
+    def key(self) -> tuple[int]:
+        return (self.slots,)
 
-def timing(slots: int) -> TimingRow:
+
+def timings() -> list[Piece[TimingRow]]:
+    """Every size."""
+    return [Piece((slots,), partial(_timing, slots)) for slots in SIZES]
+
+
+def _timing(slots: int) -> TimingRow:
     """Save and load a table of that many slots, a few times over."""
     with tempfile.TemporaryDirectory() as home:
         snapshots, saves, loads = [], [], []

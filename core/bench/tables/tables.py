@@ -3,74 +3,140 @@
 Parts: `conversation` (the real model, cold against warm); `learned` (the real model with and without
 tables learned beforehand, on the prompts of recorded streams); on recorded streams `sizes`,
 `cacheback` and `poison`, which need no model and do not drift; `timing`, saving and loading 100,000
-entries. The first two take minutes and write down each piece, so the same command goes on where it
+entries. Each part writes down its pieces in a file of its own, so the same command goes on where it
 was stopped. Tables are kept in folders of their own: nobody's are touched.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
-from core.bench.environment import describe
+from core.bench.environment import Environment, describe
+from core.bench.journal import Entry, Journal
 from core.bench.model import use_tried
+from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.prompts import fingerprint
 from core.bench.replay.cost_table import cost_table
-from core.bench.tables.table_conversation import ColdAndWarm, Teacher, WarmRow, read_edits
-from core.bench.tables.table_learned import LearnedRow, chosen, learned_rows, with_tables
-from core.bench.tables.table_replay import frozen_lengths, frozen_modes, frozen_tables, poison, table_sizes
+from core.bench.results_folder import write_results
+from core.bench.tables.table_conversation import ColdAndWarm, Teacher, WarmPair, WarmRow, read_edits
+from core.bench.tables.table_learned import LearnedRound, LearnedRow, chosen, learned_rows, with_tables
+from core.bench.tables.table_replay import (
+    FrozenRow,
+    PoisonRow,
+    SizeRow,
+    frozen_lengths,
+    frozen_modes,
+    frozen_tables,
+    poison,
+    table_sizes,
+)
 from core.bench.tables.table_report import TableResults, write_report
-from core.bench.tables.table_timing import SIZES, timing
+from core.bench.tables.table_timing import TimingRow, timings
 from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
+from core.system.progress_line import ProgressLine
 from core.tables.memory import TableMemory
+
+if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
+    from core.engine.engine import Engine
+    from core.models.loader import LoadedModel
+
+E = TypeVar("E", bound=Entry)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `results.json` and `report.md`; status 1 if an answer differed from its plain one."""
-    parts = options.parts
+    """Measure; writes each part's file, `results.json`, `report.md`. 1 if an answer differed from plain."""
     from core.models.runtime.runtime import prepare
 
     blas = prepare()
     streams = read_streams(options.streams) if options.streams else []
     costs = [cost_table("cpu"), cost_table("apple")]
-    frozen = frozen_tables(options.frozen) if "cacheback" in parts else {}
-    options.out.mkdir(parents=True, exist_ok=True)
+    frozen = frozen_tables(options.frozen) if "cacheback" in options.parts else {}
+    loaded = _load(options)
+    environment = describe(blas, loaded.info.dtype if loaded else "")
+    parts = _Parts(options, environment)
     results = TableResults(
         "tables",
-        describe(blas),
+        environment,
         options.streams.name if options.streams else "",
-        tuple(_conversation(options)) if "conversation" in parts else (),
-        tuple(_learned(options, streams)) if "learned" in parts else (),
-        tuple(table_sizes(streams, costs[0])) if "sizes" in parts else (),
+        Progress(0, 0),
+        _conversation(parts, loaded) if loaded and parts.wants("conversation") else (),
+        _learned(parts, loaded, chosen(streams, options.each)) if loaded and parts.wants("learned") else (),
+        parts.measured("sizes", SizeRow, lambda: table_sizes(streams, costs[0])),
         tuple(path.name for path in options.frozen),
-        tuple(frozen_modes(streams, costs, frozen)) if "cacheback" in parts else (),
-        tuple(frozen_lengths(streams, costs, frozen)) if "cacheback" in parts else (),
-        tuple(poison(streams, costs)) if "poison" in parts else (),
-        tuple(timing(slots) for slots in SIZES) if "timing" in parts else (),
+        parts.measured("cacheback", FrozenRow, lambda: frozen_modes(streams, costs, frozen), "modes"),
+        parts.measured("cacheback", FrozenRow, lambda: frozen_lengths(streams, costs, frozen), "lengths"),
+        parts.measured("poison", PoisonRow, lambda: poison(streams, costs)),
+        parts.measured("timing", TimingRow, timings),
     )
-    (options.out / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
+    results = replace(results, progress=parts.progress)
     report = write_report(results)
-    (options.out / "report.md").write_text(report, encoding="utf-8")
+    write_results(options.out, results, report)
     print(report)
     equal = [row.equal for row in results.conversation] + [row.equal for row in results.learned]
-    return 0 if all(equal) else 1
+    return parts.progress.status(all(equal))
 
 
-def _conversation(options: argparse.Namespace) -> Iterator[WarmRow]:
+class _Parts:
+    """Runs the parts that are wanted, each with a journal of its own, until Ctrl-C ends one."""
+
+    def __init__(self, options: argparse.Namespace, environment: Environment) -> None:
+        self.options = options
+        self.progress = Progress(0, 0)
+        files = [path for path in (options.streams, *options.frozen, options.conversation) if path]
+        self._told = conditions(environment, *(f"{path.name} {fingerprint(path)}" for path in files))
+
+    def wants(self, part: str) -> bool:
+        return part in self.options.parts
+
+    def measured(
+        self,
+        part: str,
+        kind: type[E],
+        pieces: Callable[[], Sequence[Piece[E]]],
+        name: str = "",
+        told: str = "",
+        say: Callable[[E], Iterable[str]] = lambda entry: (),
+    ) -> tuple[E, ...]:
+        """What is measured of the `pieces` of `part`; its file is named after it or `name`."""
+        if not self.wants(part):
+            return ()
+        journal = Journal(self.options.out / f"{name or part}.jsonl", f"{self._told}; {told}", kind)
+        chosen = pieces()
+        if self.progress.whole:
+            now = measure(journal, chosen, say, quiet=self.options.quiet)
+        else:
+            now = Progress(sum(journal.has(*piece.key) for piece in chosen), len(chosen))
+        self.progress = Progress(self.progress.done + now.done, self.progress.total + now.total)
+        return tuple(of_run(journal, chosen))
+
+
+def _load(options: argparse.Namespace) -> LoadedModel | None:
+    """The model, if a part needs one."""
+    if not {"conversation", "learned"} & set(options.parts):
+        return None
+    from core.models.loader import load
+
+    with ProgressLine(options.quiet) as line:
+        line.say(f"Loading {options.model}", now=True)
+        return load(options.model)
+
+
+def _conversation(parts: _Parts, loaded: LoadedModel) -> tuple[WarmRow, ...]:
     from core.bench.truncated import rounded_copy, without_layers
     from core.engine.engine import Engine
-    from core.models.loader import LoadedModel, load
+    from core.models.loader import load
 
+    options = parts.options
     wanted = options.warmed_by
-    drafters = options.drafters
-    loaded = load(options.model)
     edits = read_edits(options.conversation)
 
     def with_model(model: LoadedModel, memory: TableMemory) -> Engine:
@@ -105,28 +171,39 @@ def _conversation(options: argparse.Namespace) -> Iterator[WarmRow]:
                 )
             engine_of_other = partial(with_model, other)
             teachers.append(Teacher(f"the same questions, by {name}", engine_of_other, edits.turns))
-        conditions = f"{loaded.info.name}, {options.max_tokens} tokens an answer"
-        if options.conversation:
-            conditions += f", {options.conversation.name}"
-        bench = ColdAndWarm(options.out, conditions, engine_on, edits)
-        for drafter in drafters:
-            settings = assign_all(
-                Settings(), [("drafting.drafter", drafter), ("sampling.max_tokens", options.max_tokens)]
+        bench = ColdAndWarm(options.out, engine_on, edits)
+        common = ("sampling.max_tokens", options.max_tokens)
+        pieces = [
+            piece
+            for drafter in options.drafters
+            for piece in bench.pieces(
+                teachers,
+                assign_all(Settings(), [("drafting.drafter", drafter), common]),
+                cost_table("cpu"),
+                options.pairs,
             )
-            for pair in bench.measure(teachers, settings, cost_table("cpu"), options.pairs):
-                print(
-                    f"{pair.drafter}, {pair.warmed_by}, pair {pair.number + 1}", file=sys.stderr, flush=True
-                )
-        for drafter in drafters:
-            yield from bench.rows(drafter)
+        ]
+        pairs = parts.measured(
+            "conversation",
+            WarmPair,
+            lambda: pieces,
+            told=f"{loaded.info.name}, {options.max_tokens} tokens an answer",
+            say=lambda pair: [f"{pair.drafter}, {pair.warmed_by}, pair {pair.number + 1}"],
+        )
+    return tuple(bench.rows(pairs))
 
 
-def _learned(options: argparse.Namespace, streams: Sequence[Stream]) -> Iterator[LearnedRow]:
+def _learned(
+    parts: _Parts, loaded: LoadedModel, prompts: Sequence[tuple[int, Stream]]
+) -> tuple[LearnedRow, ...]:
     from core.engine.engine import Engine
 
-    engine = Engine()
-    engine.load(options.model)
-    engine.try_out()
-    prompts = chosen(streams, options.each)
-    path = options.out / "learned.jsonl"
-    yield from learned_rows(list(with_tables(engine, prompts, options.max_tokens, options.pairs, path)))
+    options = parts.options
+    engine = use_tried(Engine(), loaded)
+    rounds = parts.measured(
+        "learned",
+        LearnedRound,
+        lambda: with_tables(engine, prompts, options.max_tokens, options.pairs),
+        told=f"{loaded.info.name}, {options.max_tokens} tokens an answer",
+    )
+    return tuple(learned_rows(rounds))

@@ -17,7 +17,7 @@ from core.cli.bench import (
     ttft,
     window,
 )
-from core.cli.console.parser import add_command
+from core.cli.console.parser import add_command, add_quiet
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,3 +48,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     replay.add_arguments(add_command(benches, "replay", "drafters over recorded streams, without a model"))
     fit.add_arguments(add_command(benches, "fit", "the weights of auto's evidence, from recorded answers"))
+    for bench in benches.choices.values():
+        add_quiet(bench)

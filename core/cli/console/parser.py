@@ -53,3 +53,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """The model that the command loads; a hub name that is not here is downloaded first."""
     parser.add_argument("--model", help="starter (the default), a model folder, or a hub name")
     parser.set_defaults(loads=True)
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """The flag that keeps a long work silent until it is done."""
+    parser.add_argument("--quiet", action="store_true", help="do not say on stderr how far it is")

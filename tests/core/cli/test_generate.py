@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from core.cli import json_lines, main
-from core.cli.console.progress import ProgressLine
 from core.cli.generate import summary
 from core.cli.json_lines import Line
 from core.events import Effective, Stats
 from core.settings import Settings
+from core.system.progress_line import ProgressLine
 from tests.core.documents.made import pdf_of
 
 DOCS = Path(__file__).parents[3] / "docs"

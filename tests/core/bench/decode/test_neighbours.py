@@ -11,6 +11,7 @@ import pytest
 
 from core.bench.decode.neighbours import NeighbourPair, NeighbourResults, _company, busy_loop, write_report
 from core.bench.environment import Environment
+from core.bench.pieces import Progress
 from core.cli import main
 from core.models.runtime import blas
 
@@ -20,14 +21,16 @@ _HERE = Environment(
 
 
 def _pair(held: float, adapting: float) -> NeighbourPair:
-    return NeighbourPair("code", held, adapting, 2.0, 1.0, "2 of 2: held", "1 of 2: others", True)
+    return NeighbourPair(1, 0, "code", held, adapting, 2.0, 1.0, "2 of 2: held", "1 of 2: others", True)
 
 
 def test_ratios_are_medians_and_more_is_better() -> None:
     company = _company(1, [_pair(10.0, 20.0), _pair(10.0, 18.0), _pair(10.0, 90.0)])
     assert company.speed_ratio == pytest.approx(2.0)
     assert company.ttft_ratio == pytest.approx(2.0)
-    results = NeighbourResults("neighbours", _HERE, "toy", "p.jsonl", "auto", 200, 48, (company,))
+    results = NeighbourResults(
+        "neighbours", _HERE, "toy", "p.jsonl", "auto", 200, 48, (company,), Progress(3, 3)
+    )
     report = write_report(results)
     assert "Beside one busy loop: 2.00 times the speed, TTFT 2.00 times as quick" in report
     assert "| code | 10.0 | 18.0 | 2.00 | 1.00 | 1 of 2: others | equal |" in report

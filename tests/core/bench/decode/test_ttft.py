@@ -36,4 +36,4 @@ def test_it_measures_pairs_of_processes(toy_folder: Path, tmp_path: Path) -> Non
 
 def test_an_answer_that_fails_is_told(tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="no model folder"):
-        _start(str(tmp_path / "nowhere"), "off", "Hello")
+        _start(0, str(tmp_path / "nowhere"), "off", "Hello")

@@ -15,6 +15,7 @@ import pytest
 from mlx.utils import tree_flatten
 
 from core.bench import runs
+from core.bench.pieces import E, Piece
 from core.bench.replay.cost_table import cost_table
 from core.bench.tables import table_conversation, table_replay, table_timing, tables
 from core.bench.tables.table_conversation import Edits, converse, read_edits
@@ -45,13 +46,19 @@ def options(tmp_path: Path, **values: object) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     tables_arguments(parser)
     chosen = parser.parse_args(["--out", str(tmp_path / "out"), "--pairs", "1", "--max-tokens", "30"])
-    return argparse.Namespace(**{**vars(chosen), "parts": ("timing",), "drafters": ("ngram-mod",), **values})
+    return argparse.Namespace(
+        **{**vars(chosen), "parts": ("timing",), "drafters": ("ngram-mod",), "quiet": True, **values}
+    )
+
+
+def measured(pieces: list[Piece[E]]) -> list[E]:
+    return [piece.measure() for piece in pieces]
 
 
 def test_a_return_is_faster_where_the_table_still_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_replay, "SIZES", (2**12, 2**16))
     monkeypatch.setattr(table_replay, "LOADS", (0, 20_000))
-    rows = list(table_replay.table_sizes(STREAMS, cost_table("cpu")))
+    rows = measured(table_replay.table_sizes(STREAMS, cost_table("cpu")))
     small, large, crowded, roomy = rows
     assert large.again > 2 * large.first
     assert roomy.again > crowded.again
@@ -60,7 +67,9 @@ def test_a_return_is_faster_where_the_table_still_knows(monkeypatch: pytest.Monk
 
 
 def test_poison_costs_and_heals() -> None:
-    rows = {(row.drafter, row.poison): row for row in table_replay.poison(STREAMS, [cost_table("cpu")])}
+    rows = {
+        (row.drafter, row.poison): row for row in measured(table_replay.poison(STREAMS, [cost_table("cpu")]))
+    }
     mod = rows["ngram-mod", "every slot of its table"]
     assert mod.each < mod.clean
     trusting = rows["auto", "a calibration that trusts everything"]
@@ -72,7 +81,7 @@ def test_poison_costs_and_heals() -> None:
 
 def test_frozen_tables_come_from_the_other_half() -> None:
     repeated = [Stream([1, 2, 3, i], [7, 8, 9] * 6) for i in range(10, 14)]
-    rows = {row.mode: row for row in table_replay.frozen_modes(repeated, [cost_table("cpu")], {})}
+    rows = {row.mode: row for row in measured(table_replay.frozen_modes(repeated, [cost_table("cpu")], {}))}
     assert rows["frozen"].mean_per_step > 2
     assert rows["dual"].mean_per_step >= rows["dynamic"].mean_per_step
 
@@ -88,7 +97,10 @@ def test_frozen_tables_from_files_are_asked(tmp_path: Path) -> None:
         save_frozen(held, paths[-1], family="a" * 64, family_name="A", learned_from="a test")
     knows, other = (table_replay.frozen_tables([path]) for path in paths)
     assert list(knows) == [(2, 3)]
-    rows = [next(table_replay.frozen_lengths([said], [cost_table("cpu")], given)) for given in (knows, other)]
+    rows = [
+        table_replay.frozen_lengths([said], [cost_table("cpu")], given)[0].measure()
+        for given in (knows, other)
+    ]
     assert (rows[0].leader_tokens, rows[0].follower_tokens) == (2, 3)
     assert rows[0].mean_per_step > rows[1].mean_per_step
 
@@ -142,9 +154,9 @@ def test_a_stopped_conversation_goes_on_with_the_next_pair(
 ) -> None:
     short = Edits("a.py", "a = 1\nb = 2\n", ("Hello hello hello.",), ("Other.",))
     monkeypatch.setattr(tables, "read_edits", lambda path: short)
-    chosen = {"model": str(toy_folder), "parts": "conversation"}
+    chosen = {"model": str(toy_folder), "parts": ("conversation",)}
     run(options(tmp_path, **chosen, warmed_by=("same",)))
-    pairs = tmp_path / "out" / "pairs.jsonl"
+    pairs = tmp_path / "out" / "conversation.jsonl"
     first = pairs.read_bytes()
     taught = sorted((tmp_path / "out" / "warmed").rglob("*.safetensors"))
     times = [path.stat().st_mtime_ns for path in taught]

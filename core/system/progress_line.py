@@ -1,12 +1,11 @@
 """Progress: one line on stderr that says how far a long work is, written over again and again.
 
-Nothing is said where stderr is no terminal or `--quiet` was given. `clear()` comes before anything
+Nothing is said where stderr is no terminal or it is to be quiet. `clear()` comes before anything
 else is printed, so that output never stands in the middle of the line.
 """
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import time
@@ -16,15 +15,11 @@ from types import TracebackType
 _EVERY_S = 0.25
 
 
-def add_quiet(parser: argparse.ArgumentParser) -> None:
-    """The flag that keeps it silent."""
-    parser.add_argument("--quiet", action="store_true", help="do not say on stderr how far it is")
-
-
 class ProgressLine:
     """`with ProgressLine(options.quiet) as line:`; the line is gone at the end of the block."""
 
     def __init__(self, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self._quiet = quiet
         self._shown = not quiet and sys.stderr.isatty()
         self._clock = clock
         self._said_s: float | None = None
@@ -34,13 +29,19 @@ class ProgressLine:
         """Whether something said now would be shown: a quarter of a second after the last."""
         return self._shown and (self._said_s is None or self._clock() - self._said_s >= _EVERY_S)
 
-    def say(self, words: str) -> None:
-        """Show `words` in place of the last, if that is due."""
-        if self.due():
+    def say(self, words: str, *, now: bool = False) -> None:
+        """Show `words` in place of the last, if that is due; `now` shows them whether it is or not."""
+        if self.due() or (now and self._shown):
             self._said_s = self._clock()
             self._is_there = True
             width = shutil.get_terminal_size().columns - 1
             print(f"\r\x1b[K{words[:width]}", end="", file=sys.stderr, flush=True)
+
+    def print(self, words: str) -> None:
+        """A line that stays, on stderr, terminal or not; nothing if it is to be quiet."""
+        self.clear()
+        if not self._quiet:
+            print(words, file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Take the line away."""
