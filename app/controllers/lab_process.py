@@ -16,13 +16,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.session.lab.lab import Given, Gone, Said, SweepPlan
+from app.session.lab.lab import Given, Gone, ResultLost, Said, SweepPlan
 from core.errors import ProtocolError
 from core.events.sweep import decode_sweep_event
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
 
 _LINE_LIMIT_BYTES = 16 * 1024 * 1024
-_TOO_LONG = f"A line has more than {_LINE_LIMIT_BYTES:,} bytes; it was skipped."
+_TOO_LONG = f"A result of more than {_LINE_LIMIT_BYTES:,} bytes is not shown; the folder has it."
 _LOG_LINES = 20
 _SHOWN_CHARACTERS = 300
 _END_TIMEOUT_S = 5.0
@@ -46,7 +46,7 @@ def sweep_command(plan: SweepPlan, out: Path) -> list[str]:
 
 
 class SweepProcess:
-    """`hear` gets `Said`s and, last of all, one `Gone`."""
+    """`hear` gets `Said`s and `ResultLost`s and, last of all, one `Gone`."""
 
     def __init__(self, hear: Callable[[Given], None]) -> None:
         self._hear = hear
@@ -112,11 +112,11 @@ class SweepProcess:
         assert process.stdout
         assert process.stderr
         reading = asyncio.ensure_future(_drain(process.stderr, log))
-        while line := await _line(process.stdout, log):
+        while line := await _line(process.stdout, lambda: self._hear(ResultLost(_TOO_LONG))):
             try:
                 self._hear(Said(decode_sweep_event(line)))
             except ProtocolError as error:
-                log.append(error.message)
+                self._hear(ResultLost(error.message))
         status = await process.wait()
         await reading
         self._process = None
@@ -142,16 +142,27 @@ class SweepProcess:
                 process.send_signal(number)
 
 
-async def _line(stream: asyncio.StreamReader, log: deque[str]) -> bytes:
-    """The next line, empty at the end. One that is too long is skipped, which `log` says."""
+async def _line(stream: asyncio.StreamReader, tell_skipped: Callable[[], object]) -> bytes:
+    """The next line, empty at the end. One that is too long is skipped, and told."""
+    skipping = False
     while True:
         try:
-            return await stream.readline()
-        except ValueError:  # the stream has dropped what it held
-            log.append(_TOO_LONG)
+            line = await stream.readuntil()
+        except asyncio.LimitOverrunError as error:
+            await stream.readexactly(error.consumed)
+            skipping = True
+            continue
+        except asyncio.IncompleteReadError as error:  # the end
+            line = error.partial
+        if not skipping:
+            return line
+        tell_skipped()
+        skipping = False
+        if not line:
+            return line
 
 
 async def _drain(stream: asyncio.StreamReader, log: deque[str]) -> None:
-    while line := await _line(stream, log):
+    while line := await _line(stream, lambda: log.append(_TOO_LONG)):
         if text := line.decode("utf-8", "replace").strip():
             log.append(text)

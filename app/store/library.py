@@ -87,6 +87,11 @@ class Library:
         return isinstance(self._reader, Salvage)
 
     @property
+    def unsaved_set_aside(self) -> Path | None:
+        """Where the file went that could not be saved when the last run closed, if it is damaged."""
+        return self._unsaved.set_aside
+
+    @property
     def writer(self) -> Writer | None:
         """Who saves; None where nothing is saved."""
         return self._writer

@@ -46,11 +46,18 @@ def child_environment(**more: str) -> dict[str, str]:
     return environment | more
 
 
+# What `core.models` knows by name; it stands above this room.
+_NAMES = ("starter",)
+
+
 def absolute_reference(reference: str, folder: Path = Path()) -> str:
     """A model's reference that means the same in any folder: a path that is there is made absolute.
 
-    It is relative to `folder`, which is the current one if that is not given.
+    It is relative to `folder`, which is the current one if that is not given. The starter's name stays,
+    whatever lies in that folder.
     """
+    if reference in _NAMES:
+        return reference
     try:
         path = folder / Path(reference).expanduser()
         return str(path.absolute()) if reference and path.exists() else reference

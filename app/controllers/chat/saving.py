@@ -42,6 +42,10 @@ class Saving(QObject):
         if home.library:
             home.library.listen(self._heard.emit)
             self._show_condition()
+            if aside := home.library.unsaved_set_aside:
+                board.say(
+                    Trouble(strings.UNSAVED_TITLE, strings.unsaved_damaged(aside.name), until=Until.OVER)
+                )
         if problem := home.preferences.problem:
             said = strings.preferences_lost(problem)
             board.say(Trouble(strings.PREFERENCES_TITLE, said, until=Until.OVER))

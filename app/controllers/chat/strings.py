@@ -30,8 +30,18 @@ def not_saved_text(reason: str) -> str:
     return f"{reason} Everything is kept in memory and saving is tried again every few seconds."
 
 
+UNSAVED_TITLE = "The last changes could not be read"
+
+
 def preferences_lost(reason: str) -> str:
     return f"Draftlight starts with its own settings; the file was set aside. The reason: {reason}."
+
+
+def unsaved_damaged(name: str) -> str:
+    return (
+        "When Draftlight last closed, the chat database could not be written. What it kept beside it is"
+        f" damaged and cannot be read; the file is still there: {name}."
+    )
 
 
 def damaged_text(readable: int, lost: int, copy: str) -> str:

@@ -11,6 +11,7 @@ and stores nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QRectF, QSize, QTimer, Signal
@@ -30,7 +31,7 @@ from app.panels.inspector.section import PADDING_PX, Section
 from app.theme.theme import Theme
 from core.errors import SettingError
 from core.events import ModelInfo
-from core.settings import Setting, Settings, assign, read
+from core.settings import Setting, Settings, assign_all, read
 
 WIDTH_PX = 304
 _FOOTER_PX = 34
@@ -216,7 +217,8 @@ class Inspector(QWidget):
     def _take_edit(self, key: str, value: object) -> None:
         """A person changed a field: take it over, or say why not and keep what was valid."""
         try:
-            self._settings = assign(self._settings, key, value)
+            # A path that is typed here starts where the person's files do; the field shows what is typed.
+            self._settings = assign_all(self._settings, [(key, value)], relative_to=Path.home())
         except SettingError as error:
             self._refused[key] = value
             self._fields[key].show_error(error.message, error.hint)
@@ -247,7 +249,7 @@ class Inspector(QWidget):
         """Take over what was refused before and is right by now; renew the other reasons."""
         for key, value in list(self._refused.items()):
             try:
-                self._settings = assign(self._settings, key, value)
+                self._settings = assign_all(self._settings, [(key, value)], relative_to=Path.home())
             except SettingError as error:
                 self._fields[key].show_error(error.message, error.hint)
             else:

@@ -96,6 +96,12 @@ class Said(Struct, frozen=True):
     event: SweepEvent
 
 
+class ResultLost(Struct, frozen=True):
+    """The process said something that could not be read; `reason` says why."""
+
+    reason: str
+
+
 class Gone(Struct, frozen=True):
     """The sweep's process has ended. `reason` says why if that was nobody's wish."""
 
@@ -114,7 +120,7 @@ class Opened(Struct, frozen=True):
     results: SweepResults
 
 
-Given = Run | StopSweep | Said | Gone | ChatBusy | Opened
+Given = Run | StopSweep | Said | ResultLost | Gone | ChatBusy | Opened
 
 
 # ---- what is to be done
@@ -165,6 +171,8 @@ def advance(lab: Lab, given: Given) -> Step:
             return Step(replace(lab, stage=LabStage.STOPPING), (End(),)) if running else Step(lab)
         case Said(event):
             return Step(lab) if idle else Step(_heard(lab, event))
+        case ResultLost(reason):
+            return Step(lab) if idle else Step(replace(lab, trouble=reason))
         case Gone(reason):
             return Step(lab) if idle else Step(_gone(lab, reason), (HoldChat(False),))
         case ChatBusy(busy):

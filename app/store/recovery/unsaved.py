@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 
 from app.session.chats.conversation import Conversation
@@ -24,6 +25,7 @@ class Unsaved:
 
     def __init__(self, database: Path) -> None:
         self.path = database.with_name(f"{database.stem}-unsaved.json")
+        self.set_aside: Path | None = None  # where a damaged one went
 
     def write(self, chats: Iterable[Conversation], timeout_s: float = _WRITE_S) -> bool:
         """Add `chats` to what is there. False if that fails, or takes longer than `timeout_s`."""
@@ -49,7 +51,7 @@ class Unsaved:
         except FileNotFoundError:
             return ()
         except TransferError:
-            self._rename("damaged")
+            self.set_aside = self._rename("damaged")
             return ()
 
     def taken(self) -> None:
@@ -66,5 +68,9 @@ class Unsaved:
             os.fsync(file.fileno())
         os.replace(fresh, self.path)
 
-    def _rename(self, why: str) -> None:
-        os.replace(self.path, self.path.with_name(f"{self.path.stem}-{why}.json"))
+    def _rename(self, why: str) -> Path:
+        """Its new place, which was free: of two damaged ones both are kept."""
+        names = (f"{self.path.stem}-{why}{f'-{number}' if number else ''}.json" for number in count())
+        free = next(path for name in names if not (path := self.path.with_name(name)).exists())
+        os.replace(self.path, free)
+        return free

@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from app.controllers.lab_process import SweepProcess
-from app.session.lab.lab import Given, Gone
+from app.session.lab.lab import Given, Gone, ResultLost
 
 LONG_LINES = """
 import sys
@@ -17,19 +17,21 @@ sys.exit(3)
 """
 
 
-def test_a_line_that_is_too_long_is_skipped_and_the_end_is_heard() -> None:
+def test_a_line_that_is_too_long_is_told_and_the_end_is_heard() -> None:
     heard: list[Given] = []
 
     async def live() -> None:
         process = SweepProcess(heard.append)
         process.start([sys.executable, "-c", LONG_LINES])
         async with asyncio.timeout(30):
-            while not heard:
+            while not any(isinstance(given, Gone) for given in heard):
                 await asyncio.sleep(0.01)
         await process.close()
 
     asyncio.run(live())
-    (gone,) = heard
+    lost, gone = heard
+    assert isinstance(lost, ResultLost)
+    assert "not shown" in lost.reason
     assert isinstance(gone, Gone)
     assert "status 3" in gone.reason
     assert len(gone.reason) < 500

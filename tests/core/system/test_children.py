@@ -15,6 +15,7 @@ from app.session.lab.lab import SweepPlan
 from core.events import Finished, Hello, LoadModel, ModelList, ModelLoaded
 from core.events import ListModels as List
 from core.events.heard import WorkerExited
+from core.models.starter import STARTER
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
 from tests.core.worker.test_worker import ask, worker
 
@@ -140,6 +141,7 @@ def test_paths_mean_the_same_in_a_child(tmp_path: Path, monkeypatch: pytest.Monk
     assert environment["PYTHONPATH"] == os.pathsep.join([str(tmp_path / "mine"), "/lib/mine"])
     assert environment["EXTRA"] == "1"
     (tmp_path / "owner" / "model").mkdir(parents=True)
+    (tmp_path / STARTER).mkdir()
     assert absolute_reference("owner/model") == str(tmp_path / "owner" / "model")
     for kept in ("", "starter", "owner/other", "nu\0ll", "x" * 5000, "~no-such-user/x"):
         assert absolute_reference(kept) == kept

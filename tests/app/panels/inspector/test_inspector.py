@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -151,7 +152,8 @@ def test_every_setting_goes_round(key: str, each: Inspector) -> None:
     value = _another(setting)
     with heard(each) as told:
         _operate(each.field(key).control.editor, value)
-    assert read(each.settings, key) == pytest.approx(value)
+    meant = str(Path.home() / value) if setting.names == "file" else value
+    assert read(each.settings, key) == pytest.approx(meant)
     assert told[-1] == each.settings
     assert assign(each.settings, key, setting.default) == Settings()  # nothing else moved
 
@@ -256,6 +258,16 @@ def test_a_text_too_long_is_refused(inspector: Inspector) -> None:
     area.set_value("word " * 20_001)
     assert "not allowed" in inspector.field("chat.system_prompt").error
     assert inspector.settings.chat.system_prompt == ""
+
+
+def test_a_relative_path_starts_at_the_home_folder(
+    inspector: Inspector, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    inspector.set_settings(assign(Settings(), "drafting.drafter", "cacheback"))
+    inspector.field("cacheback.frozen_file").control.edited.emit("tables/own.safetensors")
+    meant = str(tmp_path / "tables" / "own.safetensors")
+    assert inspector.settings.cacheback.frozen_file == meant
 
 
 def test_closed_sections_sum_up(inspector: Inspector) -> None:

@@ -66,7 +66,14 @@ def test_a_file_that_holds_no_chats_is_set_aside(tmp_path: Path) -> None:
     library = Library(tmp_path)
     assert library.condition.state == "whole"
     library.close()
-    assert (tmp_path / "chats-unsaved-damaged.json").read_text() == "{"
+    aside = tmp_path / "chats-unsaved-damaged.json"
+    assert library.unsaved_set_aside == aside
+    assert aside.read_text() == "{"
+    (tmp_path / "chats-unsaved.json").write_text("[")
+    again = Library(tmp_path)
+    again.close()
+    assert again.unsaved_set_aside == tmp_path / "chats-unsaved-damaged-1.json"
+    assert aside.read_text() == "{"
 
 
 def test_a_disk_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
