@@ -59,7 +59,6 @@ class ModelsController(QObject):
         self._alive = False
         self._watched = False
         self._fetched = ""  # the download that is to be loaded when it is here
-        self._stands: tuple[object, ...] = ()
         self.shelf = ModelsState()
         self.last_stats: tuple[str, Stats] | None = None
         inspector.settings_changed.connect(lambda settings: self.changed.emit())
@@ -154,37 +153,33 @@ class ModelsController(QObject):
 
     # ---- what is heard
 
-    def carry_out(self, effect: fx.Effect) -> bool:
-        """Whether `effect` was about models on the disk; what is about loading others show, too."""
-        match effect:
-            case fx.ModelsHeard(event):
-                self._set(models.hear(self.shelf, event))
-                if isinstance(event, ModelImported):
-                    self.imported.emit(event.model.reference)
-                elif isinstance(event, DownloadProgress) and event.model == self._fetched:
-                    self._follow_fetched(event)
-                return True
-            case fx.ModelsFailed(failed):
-                self._set(models.fail(self.shelf, failed))
-                return True
-            case fx.LoadFailed(failed):
-                self._set(models.fail(self.shelf, failed))
-            case fx.LoadStarted(model, _, fraction):
-                self._set(replace(self.shelf, loading=model, fraction=fraction, problem="", hint=""))
-            case fx.AnswerFinished(finished):
-                if self.shelf.info:
-                    self.last_stats = (self.shelf.info.path, finished.stats)
-            case _:
-                pass
-        return False
+    def on_models(self, effect: fx.ModelsHeard) -> None:
+        """News of the models on the disk, or of a download."""
+        event = effect.event
+        self._set(models.hear(self.shelf, event))
+        if isinstance(event, ModelImported):
+            self.imported.emit(event.model.reference)
+        elif isinstance(event, DownloadProgress) and event.model == self._fetched:
+            self._follow_fetched(event)
+
+    def on_models_failed(self, effect: fx.ModelsFailed | fx.LoadFailed) -> None:
+        """What was asked could not be done, or a model not be loaded."""
+        self._set(models.fail(self.shelf, effect.failed))
+
+    def on_load_started(self, effect: fx.LoadStarted) -> None:
+        """How far it is."""
+        shelf = replace(self.shelf, loading=effect.model, fraction=effect.fraction, problem="", hint="")
+        self._set(shelf)
+
+    def note_stats(self, stats: Stats) -> None:
+        """Of an answer that the loaded model has finished."""
+        if self.shelf.info:
+            self.last_stats = (self.shelf.info.path, stats)
 
     def follow(self, link: Link) -> None:
-        """After every step of the machine; hardly any of them matters here."""
-        stands = (link.phase in _SPOKEN, link.info, link.busy, link.phase is Phase.LOADING)
-        if stands == self._stands:
-            return
-        came = stands[0] and not self._alive
-        self._stands, self._alive = stands, stands[0]
+        """The worker, its model or its turn changed."""
+        came = link.phase in _SPOKEN and not self._alive
+        self._alive = link.phase in _SPOKEN
         shelf = self.shelf if self._alive else models.forget_worker(self.shelf)
         loading = shelf.loading if link.phase is Phase.LOADING else ""
         self._set(replace(shelf, info=link.info if self._alive else None, loading=loading, busy=link.busy))

@@ -2,8 +2,7 @@
 shows them.
 
 Its requests go the way of all others, one at a time, and are answered apart: the open chat and
-what the worker remembers stay as they are. Effects of its requests are its own; everyone else's
-are not.
+what the worker remembers stay as they are. What is heard of them comes from `RunningAnswer`.
 """
 
 from __future__ import annotations
@@ -31,11 +30,10 @@ from app.session.race.race import (
     Wrote,
     advance,
 )
-from app.session.turn import effects as fx
 from app.session.turn.intents import Stop, Submit
 from app.session.turn.link_state import Link, Phase
 from app.windows.race import strings
-from core.events import Message
+from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 from core.settings import assign_all
 
 # What is shown while an answer is recorded; painting more often would only take time from it.
@@ -119,24 +117,36 @@ class RaceController(QObject):
         """Stop recording, if it is recorded."""
         self._advance(Halt())
 
-    def carry_out(self, effect: fx.Effect) -> bool:
-        """Whether `effect` was about one of the race's answers; if so it is taken in."""
-        if not self.race.request or _request_of(effect) != self.race.request:
-            return False
-        match effect:
-            case fx.ReadingHeard(progress):
-                self._advance(Read(progress))
-            case fx.TokenHeard(token):
-                self._advance(Wrote(token))
-            case fx.AnswerFinished(finished):
-                self._advance(Ended(finished))
-            case fx.AnswerFailed(failed):
-                self._advance(Broke(f"{failed.message} {failed.hint}".strip()))
-            case fx.AnswerCutOff():
-                self._advance(Broke(strings.WORKER_GONE))
-            case _:
-                pass  # that it began, its map and its gauges: the page shows what was recorded
-        return True
+    # ---- what is heard of its answers, as `AnswerListener`
+
+    def begin(self) -> None:
+        """The page shows what was recorded: this is nothing yet."""
+
+    def read(self, progress: PrefillProgress) -> None:
+        """The prompt is being read."""
+        self._advance(Read(progress))
+
+    def choose(self, reading: ReadingMap) -> None:
+        """The page shows no map."""
+
+    def write(self, token: Token) -> None:
+        """One token more."""
+        self._advance(Wrote(token))
+
+    def measure(self, gauges: Gauges) -> None:
+        """The page has figures of its own."""
+
+    def finish(self, finished: Finished) -> None:
+        """It ended as the worker meant it to."""
+        self._advance(Ended(finished))
+
+    def fail(self, failed: Failed, tokens: int) -> None:
+        """The worker refused or gave up on it."""
+        self._advance(Broke(f"{failed.message} {failed.hint}".strip()))
+
+    def cut_off(self, tokens: int) -> None:
+        """The worker is gone."""
+        self._advance(Broke(strings.WORKER_GONE))
 
     def follow(self, link: Link, blocked: str) -> None:
         """What the worker is at; `blocked` says why nothing can be asked, empty if it can."""
@@ -186,15 +196,3 @@ class RaceController(QObject):
         prompt.most_tokens.set_value(min(_MOST_TOKENS, settings.sampling.max_tokens))
         if self.race.stage is Stage.RUN:
             self.race = Race(number=self.race.number)
-
-
-def _request_of(effect: fx.Effect) -> str:
-    match effect:
-        case fx.AnswerBegun(request) | fx.AnswerCutOff(request):
-            return request
-        case fx.ReadingHeard(heard) | fx.MapHeard(heard) | fx.TokenHeard(heard) | fx.GaugesHeard(heard):
-            return heard.request
-        case fx.AnswerFinished(heard) | fx.AnswerFailed(heard):
-            return heard.request
-        case _:
-            return ""

@@ -95,26 +95,23 @@ class TablesController(QObject):
 
     # ---- what is heard
 
-    def carry_out(self, effect: fx.Effect) -> bool:
-        """Whether `effect` was about the tables; if so it is taken in."""
-        match effect:
-            case fx.TablesHeard(event):
-                self._tables = known.heard(self._tables, event)
-                self._listing = self._listing and not self._tables.listed
-            case fx.TablesFailed(failed):
-                self._tables = known.failed(self._tables, failed)
-                self._listing = self._listing and failed.command != "list_tables"
-            case _:
-                return False
+    def on_tables(self, effect: fx.TablesHeard) -> None:
+        """News of the tables or the rehearsal."""
+        self._tables = known.heard(self._tables, effect.event)
+        self._listing = self._listing and not self._tables.listed
         self._show()
         self._look_again()
-        return True
+
+    def on_tables_failed(self, effect: fx.TablesFailed) -> None:
+        """What was asked could not be done."""
+        self._tables = known.failed(self._tables, effect.failed)
+        self._listing = self._listing and effect.failed.command != "list_tables"
+        self._show()
+        self._look_again()
 
     def follow(self, link: Link) -> None:
-        """The machine made a step; each token makes one, and hardly any is news here."""
+        """The worker, its model or its turn changed."""
         info = link.info if link.phase in _SPOKEN else None
-        if link.phase is self._phase and info == self._tables.model:
-            return
         self._phase = link.phase
         if link.phase not in _SPOKEN:
             self._tables, self._listing = known.without_worker(self._tables), False

@@ -56,31 +56,44 @@ class TroubleController:
         """Whatever lasts no longer than until this is over."""
         self._show(self._troubles.after(happened))
 
-    def carry_out(self, effect: fx.Effect) -> bool:
-        """Whether `effect` was a trouble; if so it is shown."""
-        match effect:
-            case fx.LoadFailed(failed, kept, model):
-                self.say(of_failed_load(failed, kept, model))
-            case fx.TroubleHeard(failed):
-                self.say(of_failure(failed))
-            case fx.TablesWarned(status):
-                self.say(of_tables(status))
-            case fx.WorkerDied():
-                self.end(Until.MOVES)
-                self.say(of_death(effect, self._context_tokens()))
-            case fx.WorkerStuck():
-                self.say(of_silence(effect))
-            case fx.SilenceBroken():
-                self.end(Until.MOVES)
-            case fx.WorkerMistake(message):
-                _LOG.warning("The worker broke the protocol: %s", message)
-                if not self._troubles.held:
-                    self.say(of_unreadable(message))
-            case fx.WindowMistake(message):
-                _LOG.error("The window broke the protocol: %s", message)
-            case _:
-                return False
-        return True
+    # ---- what is heard
+
+    def on_load_failed(self, effect: fx.LoadFailed) -> None:
+        """No model, and why."""
+        self.say(of_failed_load(effect.failed, effect.kept, effect.model))
+
+    def on_trouble(self, effect: fx.TroubleHeard) -> None:
+        """A failure that no request of ours was waiting for."""
+        self.say(of_failure(effect.failed))
+
+    def on_tables_warned(self, effect: fx.TablesWarned) -> None:
+        """What must be known of the tables."""
+        self.say(of_tables(effect.status))
+
+    def on_worker_died(self, effect: fx.WorkerDied, written_tokens: int | None) -> None:
+        """`written_tokens` of the answer that it was writing, None if it wrote none."""
+        self.end(Until.MOVES)
+        self.say(of_death(effect, written_tokens, self._context_tokens()))
+
+    def on_worker_stuck(self, effect: fx.WorkerStuck) -> None:
+        """It lives and does not move."""
+        self.say(of_silence(effect))
+
+    def on_silence_broken(self, effect: fx.SilenceBroken) -> None:
+        """It moves again."""
+        self.end(Until.MOVES)
+
+    def on_worker_mistake(self, effect: fx.WorkerMistake) -> None:
+        """The worker's bug, or a broken wire; said if nothing worse is."""
+        _LOG.warning("The worker broke the protocol: %s", effect.message)
+        if not self._troubles.held:
+            self.say(of_unreadable(effect.message))
+
+    def on_window_mistake(self, effect: fx.WindowMistake) -> None:
+        """Our bug."""
+        _LOG.error("The window broke the protocol: %s", effect.message)
+
+    # ---- what others say
 
     def say_failure(self, failed: Failed, *, text_is_back: bool) -> None:
         """An answer failed; `text_is_back`: what was sent can be sent again."""

@@ -1,9 +1,8 @@
 """WindowController: takes in everything heard and wanted, and gives each effect to the controller that
 carries it out.
 
-All goes through `take()`: the pure machine answers with the next state and effects, and each
-effect belongs to one controller: `AnswerController` the running answer, `WorkerController` what is known of
-the worker, `TroubleController` what went wrong. `ChatPage` shows the open chat, `ChatListController` all of
+All goes through `take()`: the pure machine answers with the next state and effects, and `Handlers` has the
+one method that carries each out. `ChatPage` shows the open chat, `ChatListController` all of
 them, `ChatSettings` what holds in it, `Saving` how they are kept. The controller owns the chats and no
 process: commands leave by `send` (once what they wait for has happened), a new worker is asked for by
 `restart`.
@@ -26,8 +25,10 @@ from app.controllers.chat.editing import Editing
 from app.controllers.chat.saving import Saving
 from app.controllers.chat.transfer import Transfer
 from app.controllers.document import DocumentController
+from app.controllers.handlers import Handlers
 from app.controllers.models import ModelsController
 from app.controllers.race import RaceController
+from app.controllers.running_answer import AnswerListener, RunningAnswer
 from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
@@ -85,14 +86,9 @@ class WindowController(QObject):
         self._saving = Saving(self.trouble, self.chats, self.home, self)
         if self.home.library and not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
-        # In this order each is asked whether an effect is its own.
-        self._controllers = (
-            self.models,
-            self.racing,
-            self._answering,
-            self._worker,
-            self.trouble,
-            self.tables,
+        answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
+        self._handlers = Handlers(
+            self._send_command, self._start_anew, answer, self._worker, self.trouble, self.tables, self.models
         )
         self._wire()
         self._show_chat()
@@ -112,11 +108,12 @@ class WindowController(QObject):
         step = advance(self._link, given)
         changed, self._link = step.link != self._link, step.link
         for effect in step.effects:
-            self._carry_out(effect)
+            self._handlers.carry_out(effect)
         if changed:
             self._meter.set_idle(self._link.phase is Phase.READY)
             self._show_link()
             self.models.follow(self._link)
+            self.tables.follow(self._link)
             self.link_changed.emit(self._link)
 
     # ---- what the person wants of the model
@@ -253,20 +250,18 @@ class WindowController(QObject):
         if self._link.phase is Phase.DEAD:
             self.restart()
 
-    def _carry_out(self, effect: fx.Effect) -> None:
-        if isinstance(effect, fx.Send):
-            # A question is on the disk before its answer starts.
-            asked = isinstance(effect.command, Generate)
-            self._send(effect.command, self._saving.question_kept if asked else None)
-            return
-        if isinstance(effect, fx.RestartWorker | fx.WorkerDied):
-            self._worker.forget()
-        if isinstance(effect, fx.RestartWorker):
-            self.trouble.end(Until.READY)
-            self._views.first_page.set_loading("", None)
-            self._restart()
-        elif not any(controller.carry_out(effect) for controller in self._controllers):
-            raise TypeError(f"No one carries out {type(effect).__name__}.")
+    def _send_command(self, effect: fx.Send) -> None:
+        # A question is on the disk before its answer starts.
+        asked = isinstance(effect.command, Generate)
+        self._send(effect.command, self._saving.question_kept if asked else None)
+
+    def _start_anew(self) -> None:
+        self._views.first_page.set_loading("", None)
+        self._restart()
+
+    def _listener_of(self, request: str) -> AnswerListener:
+        """Who asked it."""
+        return self.racing if request == self.racing.race.request else self._answering
 
     def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
         self.chats.keep(chat)
@@ -341,7 +336,6 @@ class WindowController(QObject):
         views.composer.stop_requested.connect(self.stop)
         views.composer.draft_changed.connect(self.tables.note_typing)
         self.chat_settings.defaults_changed.connect(lambda own: self.tables.show_defaults())
-        self.link_changed.connect(self.tables.follow)
         views.composer.attach_failed.connect(lambda error: self.trouble.show_request_error(error, "attach"))
         views.composer.new_chat_requested.connect(self.move_to_new_chat)
         views.transcript.regenerate_requested.connect(self.regenerate)

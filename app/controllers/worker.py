@@ -14,7 +14,7 @@ from app.session.worker.trouble import Until
 
 
 class WorkerController:
-    """`show()` after every step of the machine; it draws only what is new."""
+    """`show()` whenever the link, the settings or the open chat changed."""
 
     def __init__(self, views: Views, meter: ContextMeter, trouble: TroubleController) -> None:
         self._views = views
@@ -23,29 +23,33 @@ class WorkerController:
         self._shown: Status | None = None
         self._memory = (0, 0)
 
-    def carry_out(self, effect: fx.Effect) -> bool:
-        """Whether `effect` was about the worker's work; if so it is shown."""
-        match effect:
-            case fx.LoadStarted(_, stage, fraction):
-                self._views.first_page.set_loading(stage, fraction)
-            case fx.ModelReady(info):
-                self._meter.set_model(info)
-                self._views.first_page.set_model_name(info.name)
-                self._views.first_page.set_ready()
-                self._views.inspector.set_model(info)
-                self._views.strip.set_family(recognised(info.family_name))
-                self._trouble.end(Until.READY)
-            case fx.ModelGone():
-                self._views.inspector.set_model(None)
-            case fx.Counted(request, tokens):
-                self._meter.take_count(request, tokens)
-            case fx.MemoryHeard(used_bytes, limit_bytes):
-                self._memory = (used_bytes, limit_bytes)
-                self._views.strip.set_memory(used_bytes, limit_bytes)
-                self._show_worker()
-            case _:
-                return False
-        return True
+    def on_load_started(self, effect: fx.LoadStarted) -> None:
+        """How far it is."""
+        self._views.first_page.set_loading(effect.stage, effect.fraction)
+
+    def on_model_ready(self, effect: fx.ModelReady) -> None:
+        """Questions can be asked."""
+        info = effect.info
+        self._meter.set_model(info)
+        self._views.first_page.set_model_name(info.name)
+        self._views.first_page.set_ready()
+        self._views.inspector.set_model(info)
+        self._views.strip.set_family(recognised(info.family_name))
+        self._trouble.end(Until.READY)
+
+    def on_model_gone(self, effect: fx.ModelGone) -> None:
+        """None is loaded."""
+        self._views.inspector.set_model(None)
+
+    def on_counted(self, effect: fx.Counted) -> None:
+        """The composer's tokens."""
+        self._meter.take_count(effect.request, effect.tokens)
+
+    def on_memory(self, effect: fx.MemoryHeard) -> None:
+        """What the worker holds."""
+        self._memory = (effect.used_bytes, effect.limit_bytes)
+        self._views.strip.set_memory(effect.used_bytes, effect.limit_bytes)
+        self._show_worker()
 
     def forget(self) -> None:
         """The worker is gone, and with it what it was asked and what it held."""
@@ -53,12 +57,10 @@ class WorkerController:
         self._memory = (0, self._memory[1])
 
     def show(self, link: Link, answering_elsewhere: str, racing: bool = False) -> None:
-        """Each token makes a new link, and hardly any of them another status."""
+        """The worker and its turn, as they stand."""
         status = status_of(
             link, self._views.inspector.settings, answering_elsewhere=answering_elsewhere, racing=racing
         )
-        if status == self._shown:
-            return
         self._shown = status
         composer = self._views.composer
         if status.composer == "idle":

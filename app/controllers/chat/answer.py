@@ -2,7 +2,7 @@
 
 Invariant: an answer's record and the transcript get the same tokens in the same order. An answer
 may run in a chat that is not open; then only the record grows. Knows no worker: what was heard
-comes in as effects.
+comes in from `RunningAnswer`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from app.session.chats.coalescer import Coalescer
 from app.session.chats.continuing import placed
 from app.session.chats.conversation import Conversation, Turn
 from app.session.chats.reading import documents
-from app.session.turn import effects as fx
-from core.events import Message, PrefillProgress, Token
+from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Running:
 
 
 class AnswerController(QObject):
-    """`start()` says which answer the coming effects belong to."""
+    """`start()` says which answer is meant by what comes."""
 
     answer_finished = Signal(str)  # turn id, however it ended
     reading_heard = Signal(object)  # PrefillProgress of the answer on the screen
@@ -89,40 +88,47 @@ class AnswerController(QObject):
         """The running answer is being stopped; when it has ended, `instead` is done."""
         self._instead = instead
 
-    def carry_out(self, effect: fx.Effect) -> bool:
-        """Whether `effect` was about the answer; if so it is done."""
-        match effect:
-            case fx.AnswerBegun():
-                self._begin()
-            case fx.ReadingHeard(progress):
-                if self._is_shown():
-                    self._show_reading(progress)
-            case fx.MapHeard(reading):
-                assert self._running
-                chat = self._chats.get(self._running.chat_id).read(self._running.turn_id, reading)
-                self._chats.keep(chat)
-                if self._is_shown():
-                    texts = {d.source: (d.attachment.name, d.attachment.text) for d in documents(chat)}
-                    self._views.transcript.show_map(self._running.turn_id, reading, texts)
-                    self.map_heard.emit()
-            case fx.TokenHeard(token):
-                self._coalescer.add(self._placed(token))
-                self._flush_soon()
-            case fx.GaugesHeard(gauges):
-                self._note_context(gauges.context_used_tokens)
-                if self._is_shown():
-                    self._views.strip.show_gauges(gauges)
-            case fx.AnswerFinished():
-                self._finish(effect)
-            case fx.AnswerFailed():
-                self._fail(effect)
-            case fx.AnswerCutOff():
-                self._cut_off(effect)
-            case _:
-                return False
-        return True
+    # ---- what is heard of it, as `AnswerListener`
 
-    # ---- its beginning and its tokens
+    def begin(self) -> None:
+        """It is on its way."""
+        assert self._running
+        if self._running.replaced is None:
+            self._views.composer.clear()
+            self._page.add_turn(self._chats.open.turn(self._running.turn_id))
+        else:
+            self._page.show_transcript()
+        self._views.strip.reset()
+        self._page.show_kind()
+        self._page.show_names()
+
+    def read(self, progress: PrefillProgress) -> None:
+        """Its prompt is being read."""
+        if self._is_shown():
+            self._show_reading(progress)
+
+    def choose(self, reading: ReadingMap) -> None:
+        """What of the prompt is read is chosen."""
+        assert self._running
+        chat = self._chats.get(self._running.chat_id).read(self._running.turn_id, reading)
+        self._chats.keep(chat)
+        if self._is_shown():
+            texts = {d.source: (d.attachment.name, d.attachment.text) for d in documents(chat)}
+            self._views.transcript.show_map(self._running.turn_id, reading, texts)
+            self.map_heard.emit()
+
+    def write(self, token: Token) -> None:
+        """One token more."""
+        self._coalescer.add(self._placed(token))
+        self._flush_soon()
+
+    def measure(self, gauges: Gauges) -> None:
+        """Live figures."""
+        self._note_context(gauges.context_used_tokens)
+        if self._is_shown():
+            self._views.strip.show_gauges(gauges)
+
+    # ---- its tokens
 
     def _show_reading(self, progress: PrefillProgress) -> None:
         assert self._running
@@ -140,17 +146,6 @@ class AnswerController(QObject):
         assert self._running
         after = self._running.after
         return placed(token, self._running.turn_id, after) if after else token
-
-    def _begin(self) -> None:
-        assert self._running
-        if self._running.replaced is None:
-            self._views.composer.clear()
-            self._page.add_turn(self._chats.open.turn(self._running.turn_id))
-        else:
-            self._page.show_transcript()
-        self._views.strip.reset()
-        self._page.show_kind()
-        self._page.show_names()
 
     def _flush_soon(self) -> None:
         due_in_s = self._coalescer.due_in_s()
@@ -186,8 +181,8 @@ class AnswerController(QObject):
         self._running = None
         return ended, self._chats.get(ended.chat_id), shown
 
-    def _finish(self, effect: fx.AnswerFinished) -> None:
-        finished = effect.finished
+    def finish(self, finished: Finished) -> None:
+        """It ended as the worker meant it to."""
         ended, chat, shown = self._end()
         instead, self._instead = self._instead, None
         wordless = finished.reason == "cancelled" and not finished.stats.tokens
@@ -206,10 +201,11 @@ class AnswerController(QObject):
         if instead is not None and shown:
             instead()
 
-    def _cut_off(self, effect: fx.AnswerCutOff) -> None:
+    def cut_off(self, tokens: int) -> None:
+        """The worker is gone; the `tokens` that arrived stay."""
         self._instead = None
         ended, chat, shown = self._end()
-        if ended.after and not effect.tokens:
+        if ended.after and not tokens:
             self._undo(ended, chat, shown)
             self.answer_finished.emit(ended.turn_id)
             return
@@ -218,11 +214,11 @@ class AnswerController(QObject):
             self._views.transcript.finish_answer(ended.turn_id, None, strings.STOPPED_EARLY_NOTE)
         self.answer_finished.emit(ended.turn_id)
 
-    def _fail(self, effect: fx.AnswerFailed) -> None:
-        failed = effect.failed
+    def fail(self, failed: Failed, tokens: int) -> None:
+        """The worker refused or gave up on it, after `tokens` tokens."""
         self._instead = None
         ended, chat, shown = self._end()
-        undone = effect.tokens == 0 and self._undo(ended, chat, shown)
+        undone = tokens == 0 and self._undo(ended, chat, shown)
         back = undone and (ended.replaced is None or self._is_back(chat.turn(ended.turn_id).user))
         if not undone:
             self._chats.keep(chat.fail(ended.turn_id, failed.message))

@@ -102,10 +102,9 @@ class AnswerFinished(Struct, frozen=True):
 
 
 class AnswerFailed(Struct, frozen=True):
-    """The worker refused or gave up on the request, after `tokens` tokens."""
+    """The worker refused or gave up on the request."""
 
     failed: Failed
-    tokens: int
 
 
 class TroubleHeard(Struct, frozen=True):
@@ -115,10 +114,9 @@ class TroubleHeard(Struct, frozen=True):
 
 
 class AnswerCutOff(Struct, frozen=True):
-    """The worker is gone in mid-answer; the `tokens` that arrived stay."""
+    """The worker is gone in mid-answer; the tokens that arrived stay."""
 
     request: str
-    tokens: int
 
 
 class Counted(Struct, frozen=True):
@@ -168,13 +166,11 @@ class MemoryHeard(Struct, frozen=True):
 class WorkerDied(Struct, frozen=True):
     """The process ended on its own, in phase `phase`, or (`exited` None) never started.
 
-    `tokens` is what was written of the running answer, None if none was running. `message`
-    is a reason in words, where one is known.
+    `message` is a reason in words, where one is known.
     """
 
     exited: WorkerExited | None
     phase: str
-    tokens: int | None
     message: str = ""
 
 

@@ -28,16 +28,10 @@ class Phase(Enum):
     CLOSED = "closed"
 
 
-class Running(Struct, frozen=True):
-    """The turn that is being answered, and how many of its tokens were heard."""
-
-    request: str
-    tokens: int = 0
-
-
 class Link(Struct, frozen=True):
     """`model` is what to load after each start; while another is loading, `before` is the one to go
-    back to if that fails (empty if none was loaded). `running` is set while reading, writing or stopping.
+    back to if that fails (empty if none was loaded). `request` is the one that is being answered, while
+    reading, writing or stopping; its tokens are `controllers.running_answer`'s.
 
     `quiet` is True from a silence or a stuck main thread until the worker moves again.
     `complaint` is the last failure that belonged to no request: the likely reason of a death.
@@ -46,7 +40,7 @@ class Link(Struct, frozen=True):
     model: str
     phase: Phase = Phase.STARTING
     info: ModelInfo | None = None
-    running: Running | None = None
+    request: str = ""
     quiet: bool = False
     complaint: str = ""
     before: str = ""
@@ -54,7 +48,7 @@ class Link(Struct, frozen=True):
     @property
     def busy(self) -> bool:
         """Whether an answer is under way."""
-        return self.running is not None
+        return bool(self.request)
 
     @property
     def alive(self) -> bool:

@@ -69,7 +69,7 @@ from app.session.turn.intents import (
     Submit,
     Unload,
 )
-from app.session.turn.link_state import Link, Phase, Running, Transition
+from app.session.turn.link_state import Link, Phase, Transition
 from app.session.turn.out_of_band import FAILED, HEARD
 from core.events import (
     PROTOCOL,
@@ -126,7 +126,7 @@ def advance(link: Link, given: Input) -> Transition:
 def _hello(link: Link, given: Hello) -> Transition:
     if given.protocol != PROTOCOL:
         why = f"It speaks version {given.protocol} of the protocol, this window version {PROTOCOL}."
-        return _dead(link, WorkerDied(None, link.phase.value, None, why))
+        return _dead(link, WorkerDied(None, link.phase.value, why))
     return Transition(
         replace(link, phase=Phase.LOADING), (LoadStarted(link.model, "", None), Send(LoadModel(link.model)))
     )
@@ -159,12 +159,9 @@ def _reading_map(link: Link, given: ReadingMap) -> Transition:
 def _token(link: Link, given: Token) -> Transition:
     if refused := _of_running(link, given, given.request):
         return refused
-    assert link.running
-    if given.position != link.running.tokens:
-        return _refuse(link, given, f"has position {given.position} where {link.running.tokens} comes next")
-    phase = Phase.STOPPING if link.phase is Phase.STOPPING else Phase.WRITING
-    running = replace(link.running, tokens=link.running.tokens + 1)
-    return Transition(replace(link, phase=phase, running=running), (TokenHeard(given),))
+    # Of all tokens only the first makes another link.
+    after = replace(link, phase=Phase.WRITING) if link.phase is Phase.READING else link
+    return Transition(after, (TokenHeard(given),))
 
 
 def _gauges(link: Link, given: Gauges) -> Transition:
@@ -188,11 +185,9 @@ def _failed(link: Link, given: Failed) -> Transition:
     if given.command in FAILED:
         return Transition(link, (FAILED[given.command](given),))
     # A generate command that could not be decoded fails without its id.
-    own = given.request or (
-        link.running.request if link.running and given.command in ("", "generate") else ""
-    )
-    if link.running and own == link.running.request:
-        return Transition(_idle(link), (AnswerFailed(replace(given, request=own), link.running.tokens),))
+    own = given.request or (link.request if given.command in ("", "generate") else "")
+    if link.busy and own == link.request:
+        return Transition(_idle(link), (AnswerFailed(replace(given, request=own)),))
     if not given.request:
         return Transition(replace(link, complaint=_sentence(given)), (TroubleHeard(given),))
     return _refuse(link, given, f"answers no command that is open: {given.message}")
@@ -220,11 +215,11 @@ def _heartbeat(link: Link, given: Heartbeat) -> Transition:
 
 
 def _exited(link: Link, given: WorkerExited) -> Transition:
-    return _dead(link, WorkerDied(given, link.phase.value, _written(link), link.complaint))
+    return _dead(link, WorkerDied(given, link.phase.value, link.complaint))
 
 
 def _spawn_failed(link: Link, given: SpawnFailed) -> Transition:
-    return _dead(link, WorkerDied(None, link.phase.value, None, _sentence(given)))
+    return _dead(link, WorkerDied(None, link.phase.value, _sentence(given)))
 
 
 def _silent(link: Link, given: WorkerSilent) -> Transition:
@@ -236,9 +231,8 @@ def _bad_line(link: Link, given: BadLine) -> Transition:
 
 
 def _submit(link: Link, given: Submit) -> Transition:
-    running = Running(given.request)
     return Transition(
-        replace(link, phase=Phase.READING, running=running),
+        replace(link, phase=Phase.READING, request=given.request),
         (
             AnswerBegun(given.request),
             Send(Generate(given.request, given.messages, given.settings, given.apart, given.begun)),
@@ -247,10 +241,9 @@ def _submit(link: Link, given: Submit) -> Transition:
 
 
 def _stop(link: Link, given: Stop) -> Transition:
-    assert link.running
     if link.phase is Phase.STOPPING:
         return Transition(link)
-    return Transition(replace(link, phase=Phase.STOPPING), (Send(Cancel(link.running.request)),))
+    return Transition(replace(link, phase=Phase.STOPPING), (Send(Cancel(link.request)),))
 
 
 def _count(link: Link, given: Count) -> Transition:
@@ -285,7 +278,7 @@ def _close(link: Link, given: Close) -> Transition:
 
 
 def _idle(link: Link) -> Link:
-    return replace(link, phase=Phase.READY, running=None)
+    return replace(link, phase=Phase.READY, request="")
 
 
 def _dead(link: Link, died: WorkerDied) -> Transition:
@@ -293,11 +286,7 @@ def _dead(link: Link, died: WorkerDied) -> Transition:
 
 
 def _cut_off(link: Link) -> tuple[Effect, ...]:
-    return (AnswerCutOff(link.running.request, link.running.tokens),) if link.running else ()
-
-
-def _written(link: Link) -> int | None:
-    return link.running.tokens if link.running else None
+    return (AnswerCutOff(link.request),) if link.busy else ()
 
 
 def _sentence(failed: Failed | SpawnFailed) -> str:
@@ -306,7 +295,7 @@ def _sentence(failed: Failed | SpawnFailed) -> str:
 
 def _of_running(link: Link, given: Input, request: str) -> Transition | None:
     """None if `request` is the running one, else the refusal."""
-    if link.running and request == link.running.request:
+    if link.busy and request == link.request:
         return None
     return _refuse(link, given, f"belongs to the request “{request}”, which is not running")
 

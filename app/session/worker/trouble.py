@@ -44,8 +44,12 @@ class Trouble(Struct, frozen=True):
     model: str = ""
 
 
-def of_death(died: WorkerDied, context_tokens: int = 0) -> Trouble:
-    """The worker is gone, or could not be started. `context_tokens` is what an answer may fill."""
+def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens: int = 0) -> Trouble:
+    """The worker is gone, or could not be started.
+
+    `written_tokens` are those of the answer that was cut off, None if there was none; `context_tokens`
+    is what an answer may fill.
+    """
     if died.exited is None:
         return Trouble(strings.NOT_STARTED_TITLE, died.message, "restart")
     how = (
@@ -57,9 +61,9 @@ def of_death(died: WorkerDied, context_tokens: int = 0) -> Trouble:
     log = died.exited.log or (strings.NO_LOG,)
     # What the worker said before it went is a better reason than how it went.
     # Both may be how a system answers to full memory, and an answer in the works is what fills it.
-    full = died.exited.signal_name in ("SIGKILL", "SIGABRT") and died.tokens is not None
+    full = died.exited.signal_name in ("SIGKILL", "SIGABRT") and written_tokens is not None
     smaller_tokens = smaller_context(context_tokens) if full else 0
-    text = f"{died.message or how} {strings.chat_kept(died.tokens)}"
+    text = f"{died.message or how} {strings.chat_kept(written_tokens)}"
     return Trouble(title, text, "restart", log, smaller_tokens=smaller_tokens)
 
 

@@ -11,7 +11,7 @@ from tests.app.session.words import KILLED, failed
 
 
 def test_death_by_signal_in_mid_answer() -> None:
-    trouble = of_death(WorkerDied(KILLED, "writing", 138))
+    trouble = of_death(WorkerDied(KILLED, "writing"), 138)
     assert trouble.title == "The worker stopped unexpectedly."
     assert "SIGKILL" in trouble.text
     assert trouble.text.endswith("The chat is kept, with the 138 tokens written so far.")
@@ -19,26 +19,26 @@ def test_death_by_signal_in_mid_answer() -> None:
 
 
 def test_where_memory_may_have_run_out_a_smaller_context_is_offered() -> None:
-    writing = WorkerDied(KILLED, "writing", 138)
-    assert of_death(writing, 8192).smaller_tokens == 4096
-    assert of_death(writing, 40_960).smaller_tokens == 32_768
-    assert of_death(writing, 600).smaller_tokens == 512
-    assert of_death(writing, 512).smaller_tokens == 0  # there is no smaller one worth having
-    assert of_death(writing).smaller_tokens == 0  # no model was loaded yet
-    assert of_death(replace(writing, tokens=None), 8192).smaller_tokens == 0
+    writing = WorkerDied(KILLED, "writing")
+    assert of_death(writing, 138, 8192).smaller_tokens == 4096
+    assert of_death(writing, 138, 40_960).smaller_tokens == 32_768
+    assert of_death(writing, 138, 600).smaller_tokens == 512
+    assert of_death(writing, 138, 512).smaller_tokens == 0  # there is no smaller one worth having
+    assert of_death(writing, 138).smaller_tokens == 0  # no model was loaded yet
+    assert of_death(writing, None, 8192).smaller_tokens == 0
     crashed = replace(KILLED, signal_name="SIGSEGV")
-    assert of_death(WorkerDied(crashed, "writing", 138), 8192).smaller_tokens == 0
+    assert of_death(WorkerDied(crashed, "writing"), 138, 8192).smaller_tokens == 0
     full = Failed("r1", "generate", "worker", "out-of-memory", "No memory.")
     assert of_failure(full, context_tokens=8192).smaller_tokens == 4096
     assert of_failure(failed(), context_tokens=8192).smaller_tokens == 0
 
 
 def test_one_token_is_one_token() -> None:
-    assert "with the 1 token written" in of_death(WorkerDied(KILLED, "writing", 1)).text
+    assert "with the 1 token written" in of_death(WorkerDied(KILLED, "writing"), 1).text
 
 
 def test_death_with_a_status_while_loading() -> None:
-    died = WorkerDied(replace(KILLED, returncode=1, signal_name="", log=()), "loading", None)
+    died = WorkerDied(replace(KILLED, returncode=1, signal_name="", log=()), "loading")
     trouble = of_death(died)
     assert trouble.title == "The worker stopped while the model was loading."
     assert "status 1" in trouble.text
@@ -46,12 +46,12 @@ def test_death_with_a_status_while_loading() -> None:
 
 
 def test_what_the_worker_said_is_the_reason() -> None:
-    trouble = of_death(WorkerDied(KILLED, "starting", None, "OpenBLAS is missing. Install it."))
+    trouble = of_death(WorkerDied(KILLED, "starting", "OpenBLAS is missing. Install it."))
     assert trouble.text.startswith("OpenBLAS is missing. Install it.")
 
 
 def test_a_worker_that_never_started() -> None:
-    trouble = of_death(WorkerDied(None, "starting", None, "No such file."))
+    trouble = of_death(WorkerDied(None, "starting", "No such file."))
     assert (trouble.title, trouble.text) == ("The worker could not be started.", "No such file.")
 
 

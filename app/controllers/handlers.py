@@ -1,0 +1,94 @@
+"""Handlers: each effect of the state machine and the one method that carries it out.
+
+A new effect needs a line here; without it the window does not start. Where an effect concerns several
+controllers, the method is here and calls them in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+from app.controllers.models import ModelsController
+from app.controllers.running_answer import RunningAnswer
+from app.controllers.tables import TablesController
+from app.controllers.trouble import TroubleController
+from app.controllers.worker import WorkerController
+from app.session.turn import effects as fx
+from app.session.worker.trouble import Until
+
+
+class Handlers:
+    """`send` and `restart` are what is done to the worker's process."""
+
+    def __init__(
+        self,
+        send: Callable[[fx.Send], None],
+        restart: Callable[[], None],
+        answer: RunningAnswer,
+        worker: WorkerController,
+        trouble: TroubleController,
+        tables: TablesController,
+        models: ModelsController,
+    ) -> None:
+        self._restart = restart
+        self._answer = answer
+        self._worker = worker
+        self._trouble = trouble
+        self._models = models
+        self.table: dict[type, Callable[[Any], None]] = {
+            fx.Send: send,
+            fx.RestartWorker: self._on_restart,
+            fx.LoadStarted: self._on_load_started,
+            fx.ModelReady: worker.on_model_ready,
+            fx.ModelGone: worker.on_model_gone,
+            fx.LoadFailed: self._on_load_failed,
+            fx.AnswerBegun: answer.on_begun,
+            fx.ReadingHeard: answer.on_reading,
+            fx.MapHeard: answer.on_map,
+            fx.TokenHeard: answer.on_token,
+            fx.GaugesHeard: answer.on_gauges,
+            fx.AnswerFinished: self._on_finished,
+            fx.AnswerFailed: answer.on_failed,
+            fx.AnswerCutOff: answer.on_cut_off,
+            fx.TroubleHeard: trouble.on_trouble,
+            fx.Counted: worker.on_counted,
+            fx.TablesHeard: tables.on_tables,
+            fx.TablesWarned: trouble.on_tables_warned,
+            fx.TablesFailed: tables.on_tables_failed,
+            fx.ModelsHeard: models.on_models,
+            fx.ModelsFailed: models.on_models_failed,
+            fx.MemoryHeard: worker.on_memory,
+            fx.WorkerDied: self._on_worker_died,
+            fx.WorkerStuck: trouble.on_worker_stuck,
+            fx.SilenceBroken: trouble.on_silence_broken,
+            fx.WindowMistake: trouble.on_window_mistake,
+            fx.WorkerMistake: trouble.on_worker_mistake,
+        }
+        if odd := set(self.table) ^ set(get_args(fx.Effect)):
+            raise TypeError(f"Not exactly one handler: {', '.join(sorted(each.__name__ for each in odd))}.")
+
+    def carry_out(self, effect: fx.Effect) -> None:
+        """Do what `effect` asks for, or show what it says."""
+        self.table[type(effect)](effect)
+
+    def _on_restart(self, effect: fx.RestartWorker) -> None:
+        self._worker.forget()
+        self._trouble.end(Until.READY)
+        self._restart()
+
+    def _on_worker_died(self, effect: fx.WorkerDied) -> None:
+        self._worker.forget()
+        self._trouble.on_worker_died(effect, self._answer.take_lost())
+
+    def _on_load_started(self, effect: fx.LoadStarted) -> None:
+        self._models.on_load_started(effect)
+        self._worker.on_load_started(effect)
+
+    def _on_load_failed(self, effect: fx.LoadFailed) -> None:
+        self._models.on_models_failed(effect)
+        self._trouble.on_load_failed(effect)
+
+    def _on_finished(self, effect: fx.AnswerFinished) -> None:
+        self._models.note_stats(effect.finished.stats)
+        self._answer.on_finished(effect)
