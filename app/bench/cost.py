@@ -111,7 +111,7 @@ async def run_alone(window: MainWindow, tokens: int, number: int = 0) -> Run:
 
 async def run_in_window(window: MainWindow, tokens: int) -> Run:
     """The question typed into a new chat of the window."""
-    window.controller.new_chat()
+    window.controller.chat.start()
     await Deadline(TIMEOUT_S).until_ready(window)
     window.views.inspector.set_settings(bench_settings(tokens))
     # Told, not looked for: looking every few milliseconds would be the greater part of what is measured.

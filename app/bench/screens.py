@@ -111,7 +111,7 @@ class _Screens:
         turn_id = ask(self._window, SECOND_QUESTION)
         await self._written(turn_id, _GRAB_AFTER_TOKENS)
         await self._grab("main", before=lambda: point_at_token(self._window, turn_id, "accepted"))
-        self._window.controller.stop()
+        self._window.controller.asking.stop()
         await self._ready()
 
     async def _race(self) -> None:
@@ -163,7 +163,7 @@ class _Screens:
             f"Rule {n}. The pilot of berth {n % 9} waits for the tide, whatever {n % 24} ships say."
             for n in range(1, _RULES)
         )
-        self._window.controller.new_chat()
+        self._window.controller.chat.start()
         self._set("prefill.mode", "on")
         self._set("sampling.max_tokens", _ANSWER_TOKENS)
         self._window.views.composer.attach(Attachment("Harbour rules", "\n\n".join(rules)))
@@ -187,7 +187,7 @@ class _Screens:
         from app.session.turn.link_state import Phase
 
         self._set("prefill.mode", "auto")
-        self._window.controller.new_chat()
+        self._window.controller.chat.start()
         self._set("sampling.max_tokens", 40 * _ANSWER_TOKENS)
         turn_id = ask(self._window, "Write down everything that a harbour pilot does on one day.")
         await self._written(turn_id, _GRAB_AFTER_TOKENS)

@@ -8,12 +8,6 @@ BLOCKED_BY_ANSWER = "An answer is being written. The race can start when that is
 SETTINGS_NOT_SAVED = "The settings hold until you close this window: they could not be saved."
 HELD = "Off for all chats, in Settings."
 NO_FULL_TEXT = "This system has no full-text index, so each search looks through every text."
-
-
-def branch_title(title: str, number: int) -> str:
-    return f"{title} ({number})"
-
-
 AFTER_RESTART = "Changes apply after the worker restarts."
 NEXT_ANSWER = "Changes apply to the next answer."
 

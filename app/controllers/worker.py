@@ -7,7 +7,7 @@ from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.turn import effects as fx
-from app.session.turn.link_state import Link
+from app.session.turn.link_state import Link, Phase
 from app.session.worker.families import recognised
 from app.session.worker.status import Status, status_of
 from app.session.worker.trouble import Until
@@ -58,6 +58,7 @@ class WorkerController:
 
     def show(self, link: Link, answering_elsewhere: str, racing: bool = False) -> None:
         """The worker and its turn, as they stand."""
+        self._meter.set_idle(link.phase is Phase.READY)
         status = status_of(
             link, self._views.inspector.settings, answering_elsewhere=answering_elsewhere, racing=racing
         )

@@ -29,26 +29,26 @@ class Commands(QObject):
         self._views = views
         self._columns = columns
         self._phase = controller.link.phase
-        for told in (controller.chat_changed, controller.answer_finished, columns.arranged):
+        for told in (controller.chat.changed, controller.answer_finished, columns.arranged):
             told.connect(self.facts_changed)
         controller.link_changed.connect(self._follow)
         views.side.tab_changed.connect(self.facts_changed)
-        controller.document_requested.connect(self.show_document)
+        controller.chat.document_requested.connect(self.show_document)
 
     def slots(self) -> dict[str, Callable[[], object]]:
         """What is bound to the declared actions."""
         controller, views = self._controller, self._views
         edit = views.composer.edit
         return {
-            "new_chat": controller.new_chat,
+            "new_chat": controller.chat.start,
             "attach": views.composer.choose_files,
             "rename": self._rename,
             "pin": self._pin,
-            "delete": lambda: controller.listing.delete(controller.chats.open.id),
-            "undo_delete": controller.listing.undo,
-            "export_markdown": lambda: controller.transfer.export(controller.chats.open.id, "markdown"),
-            "export_json": lambda: controller.transfer.export(controller.chats.open.id, "json"),
-            "import": controller.transfer.import_files,
+            "delete": lambda: controller.chat.listing.delete(controller.chats.open.id),
+            "undo_delete": controller.chat.listing.undo,
+            "export_markdown": lambda: controller.chat.transfer.export(controller.chats.open.id, "markdown"),
+            "export_json": lambda: controller.chat.transfer.export(controller.chats.open.id, "json"),
+            "import": controller.chat.transfer.import_files,
             **focused.slots(),
             "paste_raw": edit.paste_raw,
             "search": self._search,
@@ -62,9 +62,9 @@ class Commands(QObject):
             "previous_passage": lambda: self._jump(-1),
             "tint": views.header.cycle_tint,
             "race": controller.racing.toggle,
-            "stop": controller.stop,
-            "regenerate": controller.regenerate,
-            "edit_last": controller.edit,
+            "stop": controller.asking.stop,
+            "regenerate": controller.asking.regenerate,
+            "edit_last": controller.asking.edit,
             "restart": controller.restart,
         }
 
@@ -79,7 +79,7 @@ class Commands(QObject):
         return Facts(
             ready=controller.link.phase is Phase.READY,
             busy=controller.link.busy,
-            busy_here=controller.answers_here,
+            busy_here=controller.asking.answers_here,
             asked=bool(controller.chats.open.turns),
             deleted=bool(controller.chats.deleted()),
             document=bool(documents(controller.chats.open)),
@@ -110,7 +110,7 @@ class Commands(QObject):
 
     def _pin(self) -> None:
         chat = self._controller.chats.open
-        self._controller.listing.pin(chat.id, not chat.pinned)
+        self._controller.chat.listing.pin(chat.id, not chat.pinned)
 
     def _document_is_shown(self, plan: Arrangement) -> bool:
         return plan.inspector_px > 0 and self._views.side.tab == "document"

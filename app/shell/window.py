@@ -90,7 +90,7 @@ class MainWindow(QMainWindow):
         self.menu_actions = Actions(self)
         self.windows = SideWindows(self.menu_actions, self)
         self.app_settings = AppSettings(theme, self.views, self.controller.home.preferences, self)
-        self.windows.add("settings", lambda: self.app_settings.make_window(self.controller.chat_settings))
+        self.windows.add("settings", lambda: self.app_settings.make_window(self.controller.chat.settings))
         home_folder = self.controller.home.folder
         lab_folder = home_folder / "lab" if home_folder else None
         self.lab = LabController(
@@ -134,7 +134,7 @@ class MainWindow(QMainWindow):
             self.hide()
             self.windows.close_all()
             self.app_settings.stop()
-            self.controller.take(Close())
+            self.controller.handle(Close())
             self._closing = asyncio.ensure_future(self._close_down())
 
     def focusNextPrevChild(self, forward: bool) -> bool:
@@ -151,7 +151,7 @@ class MainWindow(QMainWindow):
         self.close()
 
     def _hear(self, given: object) -> None:
-        self.controller.take(given)  # type: ignore[arg-type]
+        self.controller.handle(given)  # type: ignore[arg-type]
 
     def _make_views(self) -> Views:
         theme = self._theme
@@ -244,7 +244,7 @@ class MainWindow(QMainWindow):
             self.setWindowState(self.windowState() | Qt.WindowState.WindowMaximized)
 
     def _remember(self) -> None:
-        self.controller.leave()
+        self.controller.chat.leave()
         box, wants = self.normalGeometry(), self.columns.wants
         place = WindowPlace(
             box.x(),

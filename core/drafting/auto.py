@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from core.drafting.best_first import Grown, grow
 from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import RejectedRow
+from core.drafting.drafter import Drafter, RejectedRow
 from core.drafting.evidence.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.evidence.evidence import Evidence, Guess
 from core.drafting.evidence.learned import Continuations, Learned
@@ -31,7 +31,7 @@ from core.settings.drafting import Auto
 CAPACITY_TOKENS = 1 << 17
 
 
-class AutoDrafter:
+class AutoDrafter(Drafter):
     """One request after the other. `capacity_tokens` is the context it must hold.
 
     `calibration` is the family's, shared by all its requests, or None to learn for one answer

@@ -45,7 +45,7 @@ from itertools import chain
 
 from core.drafting.best_first import Grown, grow
 from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import RejectedRow
+from core.drafting.drafter import Drafter, RejectedRow
 from core.drafting.evidence.follower_odds import FollowerOdds, Guess, Source
 from core.drafting.tables.frozen_table import FrozenTable, pairs
 from core.drafting.tables.lru_table import Gram, LruTable
@@ -90,7 +90,7 @@ class _Tree:
         return node
 
 
-class CachebackDrafter:
+class CachebackDrafter(Drafter):
     """One request's dynamic table beside an optional frozen one of the same tokenizer family.
 
     Raises `SettingError` if CRT leaves no first level.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import RejectedRow
+from core.drafting.drafter import Drafter, RejectedRow
 from core.events import Occupancy
 from core.settings.drafting import DraftModel
 
@@ -23,7 +23,7 @@ class Proposer(Protocol):
         """`count` ids that follow `context`, each with its probability under the draft model."""
 
 
-class DraftModelDrafter:
+class DraftModelDrafter(Drafter):
     """One request after the other on a proposer, whose cache follows the context by itself."""
 
     def __init__(self, settings: DraftModel, proposer: Proposer) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from core.drafting.draft import Draft
-from core.events import Occupancy
+from core.events import Occupancy, TableFigures
 
 # A guess that was verified and did not come, and the verifier's likeliest ids after it, best first.
 RejectedRow = tuple[int, Sequence[int]]
@@ -41,3 +41,7 @@ class Drafter(Protocol):
 
     def occupancy(self) -> Occupancy:
         """How full the index or table is."""
+
+    def figures(self) -> TableFigures | None:
+        """The counters of the shared table that it asks; None if it asks none."""
+        return None

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from core.drafting.draft import Draft
-from core.drafting.drafter import RejectedRow
+from core.drafting.drafter import Drafter, RejectedRow
 from core.events import Occupancy
 from core.settings.drafting import Frequency
 
@@ -74,7 +74,7 @@ class _Followers:
         return self._best
 
 
-class FrequencyDrafter:
+class FrequencyDrafter(Drafter):
     """One request's counts."""
 
     def __init__(self, settings: Frequency) -> None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import RejectedRow
+from core.drafting.drafter import Drafter, RejectedRow
 from core.drafting.tables.ngram_table import NgramTable
 from core.drafting.tables.table_writer import TableWriter
 from core.events import Occupancy, TableFigures
@@ -32,7 +32,7 @@ from core.settings.drafting import NgramMod
 _MOST_DOUBLINGS = 2
 
 
-class NgramModDrafter:
+class NgramModDrafter(Drafter):
     """One request after the other on a shared `table`, whose n is the window's length."""
 
     def __init__(self, settings: NgramMod, table: NgramTable) -> None:

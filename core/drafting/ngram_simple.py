@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import RejectedRow
+from core.drafting.drafter import Drafter, RejectedRow
 from core.events import Occupancy
 from core.settings.drafting import NgramSimple
 
@@ -22,7 +22,7 @@ from core.settings.drafting import NgramSimple
 _ID_BITS = 24
 
 
-class NgramSimpleDrafter:
+class NgramSimpleDrafter(Drafter):
     """One request's index. `capacity_tokens` is the context it must hold, for the gauge only."""
 
     def __init__(self, settings: NgramSimple, capacity_tokens: int) -> None:

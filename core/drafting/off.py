@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import RejectedRow
+from core.drafting.drafter import Drafter, RejectedRow
 from core.events import Occupancy
 
 
-class OffDrafter:
+class OffDrafter(Drafter):
     """The drafter that drafts nothing."""
 
     def begin(self, prompt: Sequence[int]) -> None:

@@ -11,7 +11,7 @@ from core.errors import DraftModelError
 from core.events import ModelInfo
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel, load
-from core.prefill.reading import ScoringDraft
+from core.prefill.scorers.scorer import ScoringDraft
 
 
 class DraftModels:

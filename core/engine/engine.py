@@ -40,7 +40,8 @@ from core.models.size import check_fits, count_tokens
 from core.prefill.deferred import read_rest
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import why_whole
-from core.prefill.reading import ReadingInputs, ScoringDraft, Text
+from core.prefill.reading import ReadingInputs, Text
+from core.prefill.scorers.scorer import ScoringDraft
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings, assign
 from core.settings.declaration import check

@@ -22,10 +22,8 @@ from core.decoding.probes.width_cost import LiveCost
 from core.decoding.proposer import ModelProposer
 from core.decoding.sampling import Sampler
 from core.decoding.tally import Tally
-from core.drafting.auto import AutoDrafter
 from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate, default_cost
-from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.registry import DrafterSpec
 from core.errors import BrokenLogitsError
 from core.events import (
@@ -38,7 +36,6 @@ from core.events import (
     Origin,
     PrefillProgress,
     Stats,
-    TableFigures,
     TableUse,
     Token,
 )
@@ -105,7 +102,7 @@ class Generation:
         self._begun = 0  # the prompt's last token, once the first step reads it
         self._prefill_s = 0.0
         # Before the drafter reads the prompt, which writes it into the table.
-        self._table_before = _figures(plan.drafter)
+        self._table_before = plan.drafter.figures()
 
     def events(self) -> Iterator[Event]:
         """All events, Finished last."""
@@ -290,7 +287,7 @@ class Generation:
 
     def _table(self) -> TableUse | None:
         """What the shared table held and gave so far, if the drafter asks one."""
-        before, now = self._table_before, _figures(self._plan.drafter)
+        before, now = self._table_before, self._plan.drafter.figures()
         if before is None or now is None:
             return None
         lookups, hits = now.lookups - before.lookups, now.hits - before.hits
@@ -325,8 +322,3 @@ class Generation:
 
     def _now(self) -> float:
         return self._clock() - self._started
-
-
-def _figures(drafter: Drafter) -> TableFigures | None:
-    """Of the shared table that it asks, if it does."""
-    return drafter.figures() if isinstance(drafter, AutoDrafter | NgramModDrafter) else None

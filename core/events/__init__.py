@@ -57,7 +57,7 @@ from core.events.catalogue import (
 from core.events.codec import Command, Event, decode_command, decode_event, encode, failure
 from core.events.models import LoadModel, LoadProgress, ModelInfo, ModelLoaded, ModelUnloaded, UnloadModel
 from core.events.process import PROTOCOL, Activity, Failed, Heartbeat, Hello, Shutdown, StandStill
-from core.events.reading import Passage, PrefillPhase, PrefillProgress, ReadingMap, ReadingWay, ScorerName
+from core.events.reading import Passage, PrefillPhase, PrefillProgress, ReadingMap, ReadingWay
 from core.events.rehearsal import RehearsalState, Rehearse, Rehearsing, Typing, WaitsFor
 from core.events.request import Attachment, Cancel, CountTokens, Generate, Message, Role, TokenCount
 from core.events.tables import (
@@ -140,7 +140,6 @@ __all__ = [
     "ResetTable",
     "Role",
     "SaveTables",
-    "ScorerName",
     "Shutdown",
     "StandStill",
     "Stats",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from core.events.reading import ReadingWay, ScorerName
+from core.events.reading import ReadingWay
 from core.events.tables import TableUse
 from core.events.wire import Wire
 from core.settings import Settings
@@ -104,7 +104,7 @@ class Effective(Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     reading: ReadingWay = "dense"
     reading_reason: str = ""
-    scorer: ScorerName = ""
+    scorer: str = ""
     threads: str = ""
 
 

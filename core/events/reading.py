@@ -10,7 +10,6 @@ from core.events.wire import Wire
 
 PrefillPhase = Literal["scoring", "reading"]
 ReadingWay = Literal["dense", "sparse"]
-ScorerName = Literal["", "draft-model", "early-layers", "lexical"]
 
 
 class Passage(Struct, frozen=True):
@@ -56,11 +55,11 @@ class ReadingMap(Wire, frozen=True):
     """What a sparse prefill will read, sent once it is chosen and before it is read.
 
     `passages` cover, in order and without gaps, the tokens that are new in this prompt of
-    `prompt_tokens`; `read_tokens` of them will be read.
+    `prompt_tokens`; `read_tokens` of them will be read. `scorer` is a value of `prefill.scorer`.
     """
 
     request: str
-    scorer: ScorerName
+    scorer: str
     prompt_tokens: int
     read_tokens: int
     passages: tuple[Passage, ...]

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.events import Change, PrefillPhase, PrefillProgress, ReadingMap, ScorerName
+from core.events import Change, PrefillPhase, PrefillProgress, ReadingMap
 from core.kv.cached_sequence import CachedSequence
 from core.kv.entries import largest_window
 from core.models.loader import LoadedModel
@@ -27,16 +27,14 @@ from core.prefill.layout import Layout
 from core.prefill.plan import Decision, decide, refused, why_whole
 from core.prefill.read import Progress, read_kept, read_prompt
 from core.prefill.reading_map import passages
-from core.prefill.scorers.draft_scorer import draft_scores
-from core.prefill.scorers.early_layers import ROWS, early_scores
-from core.prefill.scorers.lexical import lexical_scores
+from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.score_propagation import carried_tokens
+from core.prefill.scorers.scorer import ScorerInputs, ScoringDraft
 from core.prefill.select import LATEST, Selection, select
 from core.settings.prefill import Prefill
 
 # Above this ratio of parameters scoring eats what skipping saves (the SpecPrefill paper, r > 0.15).
 _SMALL_ENOUGH = 0.15
-Scoring = Generator[int, None, np.ndarray[Any, Any]]
 
 
 class Text(Struct, frozen=True):
@@ -49,13 +47,6 @@ class Text(Struct, frozen=True):
     asked: str
     layout: Callable[[], Layout]
     begun: int = 0
-
-
-class ScoringDraft(Struct, frozen=True):
-    """A draft model and the ledger it may read into."""
-
-    loaded: LoadedModel
-    ledger: CachedSequence
 
 
 class ReadingInputs(Struct, frozen=True):
@@ -77,7 +68,7 @@ class Outcome(Struct, frozen=True):
 
     sparse: bool = False
     reason: str = ""
-    scorer: ScorerName = ""
+    scorer: str = ""
     reused_tokens: int = 0
     read_tokens: int = 0
     scored_tokens: int = 0
@@ -141,15 +132,19 @@ class Reading:
                 self._fall_back(reason, refused(self._settings, reason))
         yield from self._whole()
 
-    def _choose(self) -> ScorerName:
+    def _choose(self) -> str:
         wanted = self._settings.scorer
-        if wanted in ("lexical", "early-layers"):
+        if wanted != "auto":
+            if SCORERS[wanted].needs_draft:
+                self._draft = self._means.draft(True)
             return wanted
-        self._draft = self._means.draft(wanted == "draft-model")
-        if self._draft is None:
+        draft = self._means.draft(False)
+        if draft is None:
             return "early-layers"
-        ratio = self._draft.loaded.info.parameters / max(1, self._loaded.info.parameters)
-        return "draft-model" if wanted == "draft-model" or ratio <= _SMALL_ENOUGH else "early-layers"
+        if draft.loaded.info.parameters > _SMALL_ENOUGH * self._loaded.info.parameters:
+            return "early-layers"
+        self._draft = draft
+        return "draft-model"
 
     def _whole(self) -> Iterator[PrefillProgress]:
         # Only caches that forget need marks; the others go back to any length.
@@ -190,7 +185,11 @@ class Reading:
         started = clock()
         total = len(self._text.ids) - self._from
         yield self._progress(Progress(0, total, None), "scoring")
-        scoring = self._scoring(layout)
+        scoring = SCORERS[self.outcome.scorer].score(
+            ScorerInputs(
+                self._loaded, self._text.ids, self._from, layout.question, self._settings, self._draft
+            )
+        )
         try:
             while True:
                 done = next(scoring)
@@ -208,40 +207,11 @@ class Reading:
         self.outcome = replace(self.outcome, scored_tokens=total, score_s=passed)
         return scores
 
-    def _scoring(self, layout: Layout) -> Scoring:
-        ids, start, settings = self._text.ids, self._from, self._settings
-        if self.outcome.scorer == "lexical":
-            pieces = self._loaded.tokenizer.convert_ids_to_tokens(ids[start:])
-            yield 0
-            return lexical_scores(pieces, layout.question[start:], settings.passage_tokens)
-        asking = [at for at in range(max(start, len(ids) - ROWS), len(ids) - 1) if layout.question[at]]
-        if self.outcome.scorer == "early-layers":
-            rows = [at - start for at in (*asking, len(ids) - 1)]
-            return (
-                yield from early_scores(
-                    self._loaded,
-                    ids[start:],
-                    rows,
-                    layers=settings.score_layers,
-                    chunk_tokens=settings.chunk_tokens,
-                )
-            )
-        assert self._draft is not None
-        scores = yield from draft_scores(
-            self._draft.loaded,
-            self._draft.ledger,
-            ids,
-            asking,
-            lookahead_tokens=settings.lookahead_tokens,
-            chunk_tokens=settings.chunk_tokens,
-        )
-        return scores[start:]
-
     def _select(self, scores: np.ndarray[Any, Any], layout: Layout) -> Selection:
         start, settings = self._from, self._settings
         if not np.isfinite(scores).all():
             raise ValueError("the scores are not numbers")
-        if self.outcome.scorer != "lexical":  # which carries by itself
+        if not SCORERS[self.outcome.scorer].propagates:
             scores = carried_tokens(scores, settings.passage_tokens)
         protected = layout.protected | layout.question
         return select(

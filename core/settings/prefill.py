@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct
 
 PrefillMode = Literal["auto", "on", "off"]
 ScorerChoice = Literal["auto", "draft-model", "early-layers", "lexical"]
+# Those that score themselves; the registry has one entry for each.
+SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
 
 # The end of a text is read whatever is chosen of it.
 TAIL_TOKENS = 512

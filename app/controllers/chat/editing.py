@@ -43,7 +43,7 @@ class Editing(QObject):
             self._views.composer.set_message(self._chats.open.draft)
             self._end()
 
-    def take(self) -> str:
+    def finish(self) -> str:
         """The turn that is being edited, if any; it is sent now."""
         turn_id = self.turn_id
         self.cancel()

@@ -60,3 +60,7 @@ def missing_text(there: int, lost: int, restorable: int) -> str:
 
 def deleted(titles: Sequence[str]) -> str:
     return f"“{titles[0]}” deleted" if len(titles) == 1 else f"{len(titles):,} chats deleted"
+
+
+def branch_title(title: str, number: int) -> str:
+    return f"{title} ({number})"

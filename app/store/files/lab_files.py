@@ -18,6 +18,7 @@ from app.session.lab.lab import SweepPlan
 from core.errors import RequestError
 from core.events import PositionStat
 from core.events.sweep import SweepCell, SweepLikeness, SweepPair, SweepReading, SweepResults, SweepTurn
+from core.settings.prefill import SCORERS
 
 FILE_NAME = "results.json"
 _TURN = re.compile(r"(.+), turn (\d+)")
@@ -329,7 +330,7 @@ def _likenesses(other: _Other) -> tuple[SweepLikeness, ...]:
     for trial in other.trials:
         if trial.top1_agreement is None or trial.part != "document":
             continue
-        if trial.reader in ("lexical", "early-layers", "draft-model"):
+        if trial.reader in SCORERS:
             held.setdefault(trial.reader, []).append(trial.top1_agreement)
     return tuple(
         SweepLikeness(reader, other.keep_pct, len(shares), 64 * len(shares), sum(shares) / len(shares))

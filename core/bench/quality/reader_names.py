@@ -4,7 +4,6 @@ ways."""
 from __future__ import annotations
 
 DENSE = "dense"
-SCORERS = ("lexical", "early-layers", "draft-model")
 SCORELESS = ("random", "head-and-tail", "end")
 _HINDSIGHT = "hindsight-"
 

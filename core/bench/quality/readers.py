@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.bench.quality.reader_names import DENSE, SCORELESS, SCORERS, hindsight
+from core.bench.quality.reader_names import DENSE, SCORELESS, hindsight
 from core.bench.quality.session import Session
 from core.errors import RequestError
 from core.kv.cached_sequence import CachedSequence
@@ -29,10 +29,11 @@ from core.models.rope import rotations
 from core.prefill.gap_probe import why_no_gaps
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.read import read_kept, read_prompt
-from core.prefill.reading import Reading, ReadingInputs, ScoringDraft, Text
+from core.prefill.reading import Reading, ReadingInputs, Text
 from core.prefill.scorers.score_propagation import carried_tokens
+from core.prefill.scorers.scorer import ScoringDraft
 from core.prefill.select import select
-from core.settings.prefill import Prefill
+from core.settings.prefill import SCORERS, Prefill
 
 Scores = np.ndarray[Any, Any]
 
@@ -94,7 +95,7 @@ class _Scored(Reader):
 
     def _fill(self, ledger: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
         if self._draft:
-            self._draft.ledger.clear()
+            self._draft.sequence.clear()
         means = ReadingInputs(lambda tokens: "", lambda required: self._draft)
         text = Text(prompt.ids, prompt.asked, lambda: self._layout(prompt))
         reading = Reading("bench", self._loaded, ledger, text, self._settings, means)

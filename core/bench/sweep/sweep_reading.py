@@ -24,6 +24,7 @@ from core.errors import RequestError
 from core.events import Message
 from core.events.sweep import SweepLikeness, SweepReading
 from core.models.prompt import render
+from core.prefill.scorers.registry import SCORERS
 from core.settings import Settings, assign_all
 
 if TYPE_CHECKING:
@@ -54,10 +55,9 @@ class SweepReadings:
                 f" ({limit:,}).",
                 f"Choose --keep-tokens of at most {limit:,}.",
             )
-        if options.scorer not in ("lexical", "early-layers"):
-            raise RequestError(
-                f"“{options.scorer}” cannot be swept.", "Choose --scorer lexical or early-layers."
-            )
+        if SCORERS[options.scorer].needs_draft:
+            others = " or ".join(spec.name for spec in SCORERS.values() if not spec.needs_draft)
+            raise RequestError(f"“{options.scorer}” cannot be swept.", f"Choose --scorer {others}.")
         self._engine = engine
         self._scorer = options.scorer
         self._tokens = options.keep_tokens

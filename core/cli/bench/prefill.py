@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from core.cli.bench.shared import SCORERS, add_draft_model, add_out
+from core.cli.bench.shared import add_draft_model, add_out
 from core.cli.console.arguments import listed, name, names, number, readable_file, whole
 from core.cli.console.parser import add_model
+from core.settings.prefill import SCORERS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scorers",
         type=names("scorer", SCORERS),
-        default=("lexical", "early-layers", "draft-model"),
-        help="comma-separated names (default lexical,early-layers,draft-model)",
+        default=SCORERS,
+        help=f"comma-separated names (default {','.join(SCORERS)})",
     )
     parser.add_argument("--pairs", type=whole(), default=5, help="measured rounds of all (default 5)")
     parser.add_argument(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from core.bench.quality.reader_names import DENSE, SCORELESS, SCORERS, hindsight
+from core.bench.quality.reader_names import DENSE, SCORELESS, hindsight
 from core.cli.bench.prefill import kinds
 from core.cli.bench.shared import add_draft_model, add_out
 from core.cli.console.arguments import listed, names, number, whole
 from core.cli.console.parser import add_model
+from core.settings.prefill import SCORERS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,6 @@ from core.settings.declaration import find
 
 DRAFTERS = find("drafting.drafter").choices
 # `auto` chooses among the others.
-SCORERS = tuple(name for name in find("prefill.scorer").choices if name != "auto")
 
 
 def add_out(parser: argparse.ArgumentParser, text: str = "for the results and the report") -> None:

@@ -8,6 +8,7 @@ from core.cli.bench.shared import DRAFTERS, add_answer_length, add_draft_model, 
 from core.cli.console.arguments import listed, name, names, number, readable_file, whole
 from core.cli.console.parser import add_model
 from core.settings.declaration import find
+from core.settings.prefill import SCORERS
 
 # All but the one that does not draft: plain decoding is measured anyway.
 _THAT_DRAFT = tuple(each for each in DRAFTERS if each != "off")
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep-tokens", type=whole(), default=4000, help="of the long prompt (default 4000)")
     parser.add_argument(
         "--scorer",
-        type=name("scorer to sweep", ("lexical", "early-layers")),
+        type=name("scorer to sweep", tuple(name for name in SCORERS if name != "draft-model")),
         default="lexical",
         help="who chooses what is read (default lexical)",
     )

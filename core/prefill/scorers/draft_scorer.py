@@ -13,8 +13,7 @@ would be lost (notes/prefill.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Any
+from collections.abc import Callable
 
 import mlx.core as mx
 import numpy as np
@@ -24,6 +23,25 @@ from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.prefill.read import read_prompt
 from core.prefill.scorers.attention import Attended, Seen, watched
+from core.prefill.scorers.scorer import ScorerInputs, Scoring
+
+# So many rows of a question look for what it asks.
+_ROWS = 64
+
+
+def score_by_draft_model(inputs: ScorerInputs) -> Scoring:
+    """A `Score`. Raises `InternalError` without a draft model."""
+    if inputs.draft is None:
+        raise InternalError("The draft-model scorer was asked without its model.")
+    scores = yield from draft_scores(
+        inputs.draft.loaded,
+        inputs.draft.sequence,
+        inputs.ids,
+        inputs.asking(_ROWS),
+        lookahead_tokens=inputs.settings.lookahead_tokens,
+        chunk_tokens=inputs.settings.chunk_tokens,
+    )
+    return scores[inputs.start :]
 
 
 def draft_scores(
@@ -34,7 +52,7 @@ def draft_scores(
     *,
     lookahead_tokens: int,
     chunk_tokens: int,
-) -> Generator[int, None, np.ndarray[Any, Any]]:
+) -> Scoring:
     """Yields the tokens scored so far; returns float32 scores, one for each of `ids`.
 
     `asking` are the question's rows, ascending, near the end of `ids` and within one chunk; those

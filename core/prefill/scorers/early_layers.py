@@ -10,7 +10,6 @@ layers cannot answer. Cost: (layers − 1) of the model's depth.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 import mlx.core as mx
@@ -22,8 +21,9 @@ from core.kv.entries import leaves
 from core.models.loader import LoadedModel
 from core.prefill.scorers.attention import Attended, Seen, watched
 from core.prefill.scorers.recent import Recent
+from core.prefill.scorers.scorer import ScorerInputs, Scoring
 
-ROWS = 64
+_ROWS = 64
 _SPAN_TOKENS = 512
 
 
@@ -31,12 +31,24 @@ class _Enough(Exception):
     """Breaks off a forward; nothing went wrong."""
 
 
+def score_by_early_layers(inputs: ScorerInputs) -> Scoring:
+    """A `Score`."""
+    settings, last = inputs.settings, len(inputs.ids) - 1
+    return early_scores(
+        inputs.loaded,
+        inputs.new_ids,
+        [at - inputs.start for at in (*inputs.asking(_ROWS), last)],
+        layers=settings.score_layers,
+        chunk_tokens=settings.chunk_tokens,
+    )
+
+
 def early_scores(
     loaded: LoadedModel, ids: list[int], asking: list[int], *, layers: int, chunk_tokens: int
-) -> Generator[int, None, np.ndarray[Any, Any]]:
+) -> Scoring:
     """Yields the tokens scored so far; returns float32 scores, one for each of `ids`.
 
-    `asking` are the rows that count, among the last `ROWS` of `ids`. More than `layers` run if
+    `asking` are the rows that count, among the last `_ROWS` of `ids`. More than `layers` run if
     none of these sees the whole prompt. Raises `InternalError` if none at all does.
     """
     cache = [Recent(_SPAN_TOKENS) if type(entry) is KVCache else entry for entry in loaded.new_cache()]
@@ -49,7 +61,7 @@ def early_scores(
     seen_all = Attended([], 1)
     while done < len(ids):
         left = len(ids) - done
-        width = left if left <= ROWS else min(chunk_tokens, left - ROWS)
+        width = left if left <= _ROWS else min(chunk_tokens, left - _ROWS)
         rows = [row - done for row in asking if row >= done] if width == left else []
         if rows:
             _show_all(cache)

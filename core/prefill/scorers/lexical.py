@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from core.prefill.scorers.score_propagation import carried
+from core.prefill.scorers.scorer import ScorerInputs, Scoring
 
 _STEM_CHARACTERS = 6
 _WORD_CHARACTERS = 24
@@ -28,6 +29,13 @@ _BEFORE = 0.5
 _ANCHOR = 0.02
 _RECENT = 0.01
 _SPACES = ("Ġ", "▁", "Ċ", " ")
+
+
+def score_by_words(inputs: ScorerInputs) -> Scoring:
+    """A `Score`."""
+    pieces = inputs.loaded.tokenizer.convert_ids_to_tokens(inputs.new_ids)
+    yield 0
+    return lexical_scores(pieces, inputs.question[inputs.start :], inputs.settings.passage_tokens)
 
 
 def lexical_scores(

@@ -56,11 +56,11 @@ def test_everything_comes_back(qapp: QApplication, tmp_path: Path) -> None:
     async def first(window: MainWindow) -> None:
         await asked(window, question)
         await asked(window, "And write 9 more")
-        window.controller.new_chat()
+        window.controller.chat.start()
         await asked(window, "Another: write 5")
         window.views.composer.set_text("not sent yet")
         window.views.composer.attach(Attachment("notes.txt", "some notes"))
-        window.controller.select_chat(window.controller.chats.listed()[1].id)
+        window.controller.chat.select(window.controller.chats.listed()[1].id)
         window.views.composer.set_text("a follow-up")
         window.views.header.tint.set_value("hover")
         window.resize(1300, 800)
@@ -79,7 +79,7 @@ def test_everything_comes_back(qapp: QApplication, tmp_path: Path) -> None:
         assert (window.width(), window.height()) == (1300, 800)
         assert window.columns.arrangement.inspector_px == 0
         assert window.views.header.tint.value == "hover"
-        window.controller.select_chat(window.controller.chats.listed()[0].id)
+        window.controller.chat.select(window.controller.chats.listed()[0].id)
         assert window.views.composer.text == "not sent yet"
         assert [each.name for each in window.views.composer.attachments] == ["notes.txt"]
         await asked(window, "go on and write 3")
@@ -178,7 +178,7 @@ def test_renaming_in_place(qapp: QApplication, tmp_path: Path) -> None:
     filled(tmp_path, chat_of(1), chat_of(2))
 
     async def scene(window: MainWindow) -> None:
-        window.controller.select_chat("c1")
+        window.controller.chat.select("c1")
         window.views.sidebar.list.setFocus()
         await press(window, Qt.Key.Key_F2)
         editor = window.views.sidebar.list.findChild(QLineEdit)
@@ -188,9 +188,9 @@ def test_renaming_in_place(qapp: QApplication, tmp_path: Path) -> None:
         await press_in(editor, Qt.Key.Key_Return)
         assert window.views.header.title == "Harbour rules"
         assert "Harbour rules" in titles(window)
-        window.controller.listing.rename("c1", "")
+        window.controller.chat.listing.rename("c1", "")
         assert window.views.header.title == "Question 0 of chat 1"
-        window.controller.listing.rename("c2", "Second")
+        window.controller.chat.listing.rename("c2", "Second")
 
     async def again(window: MainWindow) -> None:
         assert "Second" in titles(window)
@@ -217,7 +217,7 @@ def test_pinned_chats_stand_first(qapp: QApplication, tmp_path: Path) -> None:
 
     async def again(window: MainWindow) -> None:
         assert titles(window)[0] == "Pinned"
-        window.controller.listing.pin("c1", False)
+        window.controller.chat.listing.pin("c1", False)
         assert "Pinned" not in titles(window)
 
     play(qapp, scene, folder=tmp_path)
@@ -229,7 +229,7 @@ def test_deleting_and_taking_it_back(qapp: QApplication, tmp_path: Path) -> None
 
     async def scene(window: MainWindow) -> None:
         bar = window.views.sidebar.undo_bar
-        window.controller.select_chat("c2")
+        window.controller.chat.select("c2")
         window.views.sidebar.list.setFocus()
         await press(window, Qt.Key.Key_Delete)
         assert bar.isVisible()
@@ -240,7 +240,7 @@ def test_deleting_and_taking_it_back(qapp: QApplication, tmp_path: Path) -> None
         assert bar.isHidden()
         assert window.controller.chats.open.id == "c2"
         assert len(titles(window)) == 3
-        window.controller.listing.delete("c1")
+        window.controller.chat.listing.delete("c1")
 
     async def after_a_restart(window: MainWindow) -> None:
         bar = window.views.sidebar.undo_bar
@@ -249,14 +249,14 @@ def test_deleting_and_taking_it_back(qapp: QApplication, tmp_path: Path) -> None
         await click(bar.undo_button)
         assert window.controller.chats.get("c1").turns == chat_of(1).turns
         bar.set_time_ms(50)
-        window.controller.listing.delete("c1")
+        window.controller.chat.listing.delete("c1")
         await until(lambda: bar.isHidden())
 
     async def gone(window: MainWindow) -> None:
         assert window.views.sidebar.undo_bar.isHidden()
         with pytest.raises(KeyError):
             window.controller.chats.get("c1")
-        window.controller.listing.delete("c2")
+        window.controller.chat.listing.delete("c2")
         assert window.controller.chats.open.turns == ()
         assert window.views.pages.currentWidget() is window.views.first_page
 
@@ -272,7 +272,7 @@ def test_deleting_the_chat_that_is_being_answered_stops_it(qapp: QApplication, t
         await until(lambda: len(last(window).tokens) > 5)
         chat_id = window.controller.chats.open.id
         window.views.sidebar.undo_bar.set_time_ms(20)
-        window.controller.listing.delete(chat_id)
+        window.controller.chat.listing.delete(chat_id)
         await ready(window)
         await until(lambda: window.views.sidebar.undo_bar.isHidden())
         with pytest.raises(KeyError):
@@ -358,7 +358,7 @@ def test_editing_an_earlier_message_goes_on_in_a_new_chat(qapp: QApplication, tm
 def test_an_edited_message_that_is_refused_is_back_in_the_composer(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await asked(window, "write 3")
-        window.controller.edit()
+        window.controller.asking.edit()
         window.views.composer.set_text("refuse this one")
         await press(window, Qt.Key.Key_Return)
         await ready(window)
@@ -374,11 +374,11 @@ def test_leaving_a_chat_ends_editing_and_keeps_the_draft(qapp: QApplication) -> 
         await asked(window, "write 3")
         first = window.controller.chats.open.id
         window.views.composer.set_text("mine")
-        window.controller.edit()
-        window.controller.new_chat()
+        window.controller.asking.edit()
+        window.controller.chat.start()
         assert window.views.editing_bar.isHidden()
         assert window.views.composer.text == ""
-        window.controller.select_chat(first)
+        window.controller.chat.select(first)
         assert window.views.composer.text == "mine"
 
     play(qapp, scene)
@@ -413,11 +413,11 @@ def test_a_chat_holds_its_own_settings(qapp: QApplication, tmp_path: Path) -> No
         inspector.field(key).edited.emit(key, 1.5)
         assert inspector.section("sampling").is_own
         assert not inspector.section("drafting").is_own
-        window.controller.new_chat()
+        window.controller.chat.start()
         assert read(inspector.settings, key) == 0.0
         assert not inspector.section("sampling").is_own
         await asked(window, "write 2")
-        window.controller.select_chat(own)
+        window.controller.chat.select(own)
         assert read(inspector.settings, key) == 1.5
 
     async def again(window: MainWindow) -> None:
@@ -430,7 +430,7 @@ def test_a_chat_holds_its_own_settings(qapp: QApplication, tmp_path: Path) -> No
         await click(foot.default_button)
         assert foot.isHidden()
         assert not section.is_own
-        window.controller.new_chat()
+        window.controller.chat.start()
         assert read(inspector.settings, key) == 1.5
         inspector.field(key).edited.emit(key, 0.5)
         assert section.is_own
@@ -617,7 +617,7 @@ def test_out_into_files_and_in_again(
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: str(files))
 
     async def out(window: MainWindow) -> None:
-        transfer = window.controller.transfer
+        transfer = window.controller.chat.transfer
         transfer.export("c1", "json")
         transfer.export("c1", "markdown")
         transfer.export("", "json")
@@ -640,7 +640,7 @@ def test_out_into_files_and_in_again(
         monkeypatch.setattr(
             QFileDialog, "getOpenFileNames", lambda *given: ([str(path) for path in chosen], "")
         )
-        window.controller.transfer.import_files()
+        window.controller.chat.transfer.import_files()
         assert {each.id for each in window.controller.chats.listed()} >= {"c0", "c1", "c2"}
         assert [window.controller.chats.get(chat.id) for chat in chats] == chats
         assert len(window.controller.chats.listed()) == 4
@@ -648,7 +648,7 @@ def test_out_into_files_and_in_again(
         assert window.views.banner.trouble
         assert "holiday.json" in window.views.banner.trouble.title
         words = next(each for each in window.controller.chats.listed() if each.id not in ("c0", "c1", "c2"))
-        window.controller.select_chat(words.id)
+        window.controller.chat.select(words.id)
         assert last(window).text == chats[1].turns[-1].answer.text.strip("\n")
 
     play(qapp, out, folder=home)

@@ -88,9 +88,9 @@ def test_a_stop_before_the_first_word_gives_the_question_back(qapp: QApplication
         await ready(window)
         message = Message("user", "read 1000 slowly", (Attachment("a.txt", "one two"),))
         views.composer.set_message(message)
-        window.controller.submit(views.composer.message())
+        window.controller.asking.submit(views.composer.message())
         await until(lambda: window.controller.link.busy)
-        window.controller.stop()
+        window.controller.asking.stop()
         await ready(window)
         assert window.controller.chats.open.turns == ()
         assert views.composer.text == "read 1000 slowly"
@@ -98,7 +98,7 @@ def test_a_stop_before_the_first_word_gives_the_question_back(qapp: QApplication
         # What is being written meanwhile is not overwritten: then the question stays.
         ask(window, "read 1000 slowly")
         views.composer.set_text("something new")
-        window.controller.stop()
+        window.controller.asking.stop()
         await ready(window)
         assert views.composer.text == "something new"
         assert last(window).status == "stopped"

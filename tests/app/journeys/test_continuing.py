@@ -53,7 +53,7 @@ def test_a_stopped_answer_goes_on(qapp: QApplication, tmp_path: Path) -> None:
         turn = window.controller.chats.open.turns[-1]
         assert turn.answer.tokens[: len(first.tokens)] == first.tokens
         assert footer(window).more_button.isHidden()
-        window.controller.stop()
+        window.controller.asking.stop()
         await ready(window)
         (turn,) = window.controller.chats.open.turns
         tokens = turn.answer.tokens
@@ -86,7 +86,7 @@ def test_a_stopped_answer_goes_on(qapp: QApplication, tmp_path: Path) -> None:
         assert answer.finished.stats.tokens == len(answer.tokens)
         assert f"{len(answer.tokens):,} tokens" in footer(window).stats.text
         await keep_writing(window, 4)
-        window.controller.stop()
+        window.controller.asking.stop()
         await ready(window)
         assert last(window).tokens[: len(answer.tokens)] == answer.tokens
 
@@ -105,7 +105,7 @@ def test_it_is_offered_where_it_can_be_done(qapp: QApplication) -> None:
         assert older
         assert older.footer.more_button.isHidden()
         assert footer(window).more_button.isVisible()
-        window.controller.go_on(first)
+        window.controller.asking.go_on(first)
         assert window.controller.link.phase is Phase.READY
         ask(window, "break 3")
         await ready(window)
@@ -119,15 +119,15 @@ def test_from_another_chat_and_by_key(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await stopped(window)
         chat = window.controller.chats.open.id
-        window.controller.new_chat()
-        window.controller.select_chat(chat)
+        window.controller.chat.start()
+        window.controller.chat.select(chat)
         button = footer(window).more_button
         assert button.isVisible()
         button.setFocus()
         before = len(last(window).tokens)
         await press(window, Qt.Key.Key_Return)
         await until(lambda: len(last(window).tokens) > before)
-        window.controller.stop()
+        window.controller.asking.stop()
         await ready(window)
 
     play(qapp, scene)
@@ -140,12 +140,12 @@ def test_stopped_or_dead_before_its_first_word_it_is_as_before(qapp: QApplicatio
         await ready(window)
         before = last(window)
         assert before.finished
-        window.controller.go_on(window.controller.chats.open.turns[-1].id)
-        window.controller.stop()
+        window.controller.asking.go_on(window.controller.chats.open.turns[-1].id)
+        window.controller.asking.stop()
         await ready(window)
         assert last(window) == before
         assert footer(window).more_button.isVisible()
-        window.controller.go_on(window.controller.chats.open.turns[-1].id)
+        window.controller.asking.go_on(window.controller.chats.open.turns[-1].id)
         window.controller.restart()
         await ready(window)
         assert last(window) == before
@@ -159,7 +159,7 @@ def test_the_starter_model_says_what_it_would_have_said(qapp: QApplication) -> N
         await ready(window, 120)
         words: list[str] = []
         for tokens in (30, 12):
-            window.controller.new_chat()
+            window.controller.chat.start()
             settings = [("sampling.max_tokens", tokens), ("sampling.temperature", 0.0)]
             window.views.inspector.set_settings(assign_all(Settings(), settings))
             ask(window, "Name the days of the week.")

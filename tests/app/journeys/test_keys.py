@@ -43,7 +43,7 @@ def test_chats(qapp: QApplication) -> None:
         assert controller.chats.open.id != first
         await press(window, KEY.Key_K, CTRL)
         assert QApplication.focusWidget() is views.sidebar.search
-        controller.select_chat(first)
+        controller.chat.select(first)
         await press(window, KEY.Key_F, CTRL)
         assert views.transcript.finder.is_open
         assert views.transcript.finder.bar.field.hasFocus()
@@ -179,7 +179,7 @@ def test_the_windows_keys_work_from_anywhere(
         views, actions = window.views, window.menu_actions
         await ready(window)
         text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
-        window.controller.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        window.controller.asking.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
         await ready(window)
         views.composer.set_text("typed")
         heard: list[str] = []
@@ -232,7 +232,7 @@ def test_from_one_kept_passage_to_the_next(qapp: QApplication) -> None:
         views = window.views
         await ready(window)
         text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
-        window.controller.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        window.controller.asking.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
         await ready(window)
         views.composer.edit.setFocus()
         for number in range(3):
@@ -302,7 +302,7 @@ def test_panels_tint_and_document(qapp: QApplication) -> None:
             assert panel.isVisible()
         assert not actions["next_passage"].isEnabled()
         text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
-        window.controller.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+        window.controller.asking.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
         await ready(window)
         assert actions["next_passage"].isEnabled()
         await press(window, KEY.Key_D, CTRL | ALT)

@@ -118,7 +118,7 @@ def test_a_follow_up_is_raced_with_what_went_before_it_and_its_document(qapp: QA
         ask(window, "Please write 6 words")
         await ready(window)
         document = Attachment("ledger.txt", "one two three")
-        window.controller.submit(Message("user", "Please write 9 words", (document,)))
+        window.controller.asking.submit(Message("user", "Please write 9 words", (document,)))
         await ready(window)
         window.controller.racing.show()
         assert window.views.race.prompt.message == Message("user", "Please write 9 words", (document,))
@@ -157,7 +157,7 @@ def test_leaving_it_stops_it(qapp: QApplication) -> None:
         await opened(window, "Please write 400 words slowly")
         await click(window.views.race.start_button)
         await until(lambda: len(window.controller.racing.race.plain.tokens) > 3)
-        window.controller.new_chat()
+        window.controller.chat.start()
         assert not window.views.race.isVisible()
         await ready(window)
         assert window.controller.racing.race.stage is Stage.IDLE

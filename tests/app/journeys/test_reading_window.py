@@ -16,7 +16,7 @@ COMMAND = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
 
 def submit(window: MainWindow, question: str, *attachments: Attachment) -> str:
     window.views.composer.set_message(Message("user", question, attachments))
-    window.controller.submit(window.views.composer.message())
+    window.controller.asking.submit(window.views.composer.message())
     return window.controller.chats.open.turns[-1].id
 
 
@@ -156,7 +156,7 @@ def test_keys_of_the_document(qapp: QApplication) -> None:
         await click(chip_of(window))
         assert window.columns.arrangement.inspector_px == 400
         assert views.document.shown
-        window.controller.new_chat()
+        window.controller.chat.start()
         assert views.document.shown is None
 
     play(qapp, scene)
@@ -170,8 +170,8 @@ def test_a_map_is_shown_again_with_its_chat(qapp: QApplication) -> None:
         await ready(window)
         note, chat_id = chip_of(window).note, window.controller.chats.open.id
         assert "read" in note
-        window.controller.new_chat()
-        window.controller.select_chat(chat_id)
+        window.controller.chat.start()
+        window.controller.chat.select(chat_id)
         assert chip_of(window).note == note
         assert views.document.shown
         assert views.document.shown.reading is not None

@@ -61,13 +61,13 @@ def test_stop_and_a_prompt_that_is_too_long(qapp: QApplication) -> None:
         with_max_tokens(window, 2_000)
         ask(window, "Tell a long story about a harbour.")
         await until(lambda: len(last(window).tokens) > 5, timeout_s=120)
-        window.controller.stop()
+        window.controller.asking.stop()
         await ready(window, 120)
         stopped = last(window)
         assert stopped.status == "stopped"
         assert stopped.finished
         assert stopped.finished.stats.tokens == len(stopped.tokens)
-        window.controller.new_chat()
+        window.controller.chat.start()
         long = "q z " * info.context_tokens
         ask(window, long)
         await ready(window, 120)

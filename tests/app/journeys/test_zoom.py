@@ -21,7 +21,7 @@ TEXT = "\n\n".join(f"Rule {n}: the pilot waits for the tide, and the tide for no
 async def asked(window: MainWindow) -> AnswerView:
     """A document, a question and its answer, which is returned."""
     await ready(window)
-    window.controller.submit(Message("user", "skim write 120", (Attachment("rules.md", TEXT),)))
+    window.controller.asking.submit(Message("user", "skim write 120", (Attachment("rules.md", TEXT),)))
     await ready(window)
     await press(window, KEY.Key_D, CTRL | Qt.KeyboardModifier.AltModifier)
     answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)

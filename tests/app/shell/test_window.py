@@ -212,7 +212,7 @@ def test_a_smaller_context_where_memory_is_short(qapp: QApplication) -> None:
         await click(views.banner.smaller_button)
         await ready(window)  # a new worker
         assert views.composer.pill.limit_tokens == 2048
-        window.controller.new_chat()
+        window.controller.chat.start()
         assert views.composer.pill.limit_tokens == 8192  # it was for that chat
 
     play(qapp, scene)
@@ -334,7 +334,7 @@ def test_chats_and_switching_in_mid_answer(qapp: QApplication) -> None:
         assert views.composer.text == "draft of the second"
         assert views.composer.state == "busy"
         assert shown(window) == last(window).text
-        controller.stop()
+        controller.asking.stop()
         await ready(window)
         assert shown(window) == last(window).text
         assert last(window).status == "stopped"
@@ -349,11 +349,11 @@ def test_an_answer_that_ends_in_another_chat_is_there_afterwards(qapp: QApplicat
         ask(window, "write 60 slowly")
         chat = window.controller.chats.open.id
         await until(lambda: len(last(window).tokens) > 3)
-        window.controller.new_chat()
+        window.controller.chat.start()
         await ready(window)
         assert window.views.composer.state == "idle"
         assert window.controller.chats.open.turns == ()
-        window.controller.select_chat(chat)
+        window.controller.chat.select(chat)
         assert last(window).status == "finished"
         assert shown(window) == last(window).text
 
@@ -411,7 +411,7 @@ def test_a_regeneration_that_is_refused_brings_the_old_answer_back(qapp: QApplic
         turn = chat.turns[0]
         refused = replace(turn, user=replace(turn.user, content="refuse"))
         controller.chats.keep(chat.with_turns((refused,)))
-        controller.regenerate()
+        controller.asking.regenerate()
         await ready(window)
         assert controller.chats.open.turns == (refused,)
         assert shown(window) == turn.answer.text
@@ -453,7 +453,7 @@ def test_typed_text_and_chips_are_counted_while_idle(qapp: QApplication) -> None
         composer.set_text("six")
         context = window.controller.chats.open.context_used_tokens
         await until(lambda: composer.pill.used_tokens == context + 1)
-        window.controller.new_chat()
+        window.controller.chat.start()
         assert composer.pill.used_tokens == 0
 
     play(qapp, scene)

@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from core.drafting.registry import DRAFTERS
+from core.errors import PromptTooLongError
 from core.events import Cancel, Failed, Finished, Generate, Hello, LoadModel, ModelLoaded, Token
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.support.worker_talk import Broken, WorkerTalk, ask, talking
@@ -66,8 +67,13 @@ def _ask_once(talk: WorkerTalk, chance: random.Random, case: int) -> None:
         talk.send(Cancel(str(case)))
     if not any(isinstance(each, Finished) for each in talk.heard):
         ended = talk.until((Finished, Failed), 30)
-        if isinstance(ended, Failed) and kind != "refused":
-            raise Broken(f"a question of kind {kind!r} failed: {ended.message}")
+        refused = isinstance(ended, Failed)
+        if refused != (kind == "refused"):
+            raise Broken(
+                f"a question of kind {kind!r} {'failed: ' + ended.message if refused else 'was answered'}"
+            )
+        if isinstance(ended, Failed) and ended.code != PromptTooLongError.code:
+            raise Broken(f"a prompt that is too long was refused by {ended.code!r}: {ended.message}")
 
 
 CAMPAIGN = Campaign(

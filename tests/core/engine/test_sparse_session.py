@@ -12,6 +12,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import core.prefill.reading as reading_module
 from core.drafting.registry import DRAFTERS
@@ -21,7 +22,10 @@ from core.errors import DraftModelError, PromptTooLongError, SettingError
 from core.events import Attachment, Event, Finished, Generate, Message, PrefillProgress, ReadingMap, Token
 from core.kv.cached_sequence import CachedSequence
 from core.models.rope import rotations
+from core.prefill.scorers import registry
+from core.prefill.scorers.scorer import ScorerInputs, Scoring
 from core.settings import Settings, assign_all
+from core.settings.prefill import SCORERS
 from tests.core.architectures import VOCABULARY
 from tests.core.prefill.gaps import masked_forward
 from tests.core.toy import write_toy_model
@@ -30,7 +34,6 @@ CONTEXT_TOKENS = 4096
 PROMPT_TOKENS = 1000
 LENGTH = {"sampling.max_tokens": 80}
 DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts]
-SCORERS = ["lexical", "early-layers", "draft-model"]
 
 
 @pytest.fixture(scope="module")
@@ -359,15 +362,13 @@ def test_what_is_pointed_at_is_read_on_from_there(
 ) -> None:
     """One passage has all the attention, the others hardly any: those behind it are read."""
 
-    def scores(loaded: Any, *given: Any, **options: Any) -> Iterator[int]:
-        ids = given[0] if isinstance(given[0], list) else given[1]
-        yield len(ids)
-        found = np.random.default_rng(5).random(len(ids)).astype(np.float32) * 0.2
+    def scores(inputs: ScorerInputs) -> Scoring:
+        yield len(inputs.new_ids)
+        found = np.random.default_rng(5).random(len(inputs.new_ids)).astype(np.float32) * 0.2
         found[320:352] = 1.0
         return found
 
-    monkeypatch.setattr(reading_module, "early_scores", scores)
-    monkeypatch.setattr(reading_module, "draft_scores", scores)
+    monkeypatch.setitem(registry.SCORERS, scorer, replace(registry.SCORERS[scorer], score=scores))
     text = "Words go on and on, and nothing else is said here. " * 40
     chosen = settings(folder, **{"prefill.scorer": scorer, "sampling.max_tokens": 1})
     request = Generate("r", (Message("user", "Where is it?", (Attachment("a.txt", text),)),), chosen)
@@ -412,7 +413,7 @@ def test_the_draft_model_s_cache_is_gone_before_the_target_reads(
     def noted(self: DraftModels, reference: str, *, required: bool, drafts: bool) -> Any:
         draft = scoring(self, reference, required=required, drafts=drafts)
         assert draft is not None
-        held.append(weakref.ref(draft.ledger))
+        held.append(weakref.ref(draft.sequence))
         return draft
 
     monkeypatch.setattr(DraftModels, "scoring", noted)
@@ -428,14 +429,7 @@ def test_the_draft_model_s_cache_is_gone_before_the_target_reads(
 # ---- what goes wrong
 
 
-STAGES = {
-    "layout": ("_select", 0),
-    "scores": ("_scoring", 0),
-    "map": ("_read", 0),
-}
-
-
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", ["score", "select", "read"])
 @pytest.mark.parametrize("scorer", SCORERS)
 def test_an_error_at_any_stage_reads_everything_and_says_so(
     engine: Engine, folder: Path, stage: str, scorer: str, monkeypatch: pytest.MonkeyPatch
@@ -447,7 +441,10 @@ def test_an_error_at_any_stage_reads_everything_and_says_so(
     def broken(*_: object) -> Any:
         raise ValueError("no luck")
 
-    monkeypatch.setattr(reading_module.Reading, STAGES[stage][0], broken)
+    if stage == "score":
+        monkeypatch.setitem(registry.SCORERS, scorer, replace(registry.SCORERS[scorer], score=broken))
+    else:
+        monkeypatch.setattr(reading_module.Reading, f"_{stage}", broken)
     tokens, finished, _ = run(engine, prompt, settings(folder, **{"prefill.scorer": scorer}))
     assert tokens == dense
     assert (finished.effective.reading, finished.stats.skipped_tokens) == ("dense", 0)
@@ -559,8 +556,6 @@ def test_auto_takes_the_draft_model_only_if_it_is_loaded_and_small(engine: Engin
     assert finished.effective.scorer == "early-layers"  # loaded, and as large as the target
     assert engine.proposer is not None
     small = engine.proposer.loaded
-    from msgspec.structs import replace
-
     small.info = replace(small.info, parameters=small.info.parameters // 10)
     engine.forget()
     _, finished, _ = run(engine, prompt_of(19), settings(folder, **auto))

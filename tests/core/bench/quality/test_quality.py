@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from core.bench.quality.likelihood import log_probabilities, mean_nll
-from core.bench.quality.reader_names import SCORELESS, SCORERS, hindsight
+from core.bench.quality.reader_names import SCORELESS, hindsight
 from core.bench.quality.readers import Ahead, Reader, readers
 from core.cli import main
 from core.engine.engine import Engine
@@ -21,6 +21,7 @@ from core.models.loader import LoadedModel, load
 from core.models.prompt import Prompt, render
 from core.prefill.scorers.attention import Seen, watched
 from core.settings import Settings, assign_all
+from core.settings.prefill import SCORERS
 from tests.core.toy import write_toy_model
 
 CONTEXT = 4096

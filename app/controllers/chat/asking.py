@@ -1,0 +1,172 @@
+"""AskController: what a person asks of the model in the open chat: anew, again, in other words, further."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject
+
+from app.controllers.chat.answer import AnswerController, Running
+from app.controllers.chat.chat import ChatController
+from app.controllers.chat.chat_page import ChatPage
+from app.controllers.chat.editing import Editing
+from app.controllers.trouble import TroubleController
+from app.controllers.views import Views
+from app.session.chats.chats import Chats
+from app.session.chats.conversation import NOTHING_WRITTEN, Conversation
+from app.session.turn.intents import Stop, Submit
+from app.session.turn.link_state import Link, Phase
+from app.session.worker.trouble import Until
+from app.store.preferences import PreferencesFile
+from core.events import Message
+from core.settings import Settings, assign, permitted
+
+
+class AskController(QObject):
+    """`link` says how the worker and its turn stand; `handle` takes what is wanted of them."""
+
+    def __init__(
+        self,
+        views: Views,
+        chats: Chats,
+        chat: ChatController,
+        page: ChatPage,
+        answering: AnswerController,
+        preferences: PreferencesFile,
+        trouble: TroubleController,
+        link: Callable[[], Link],
+        handle: Callable[[Submit | Stop], None],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._chat = chat
+        self._answering = answering
+        self._editing = Editing(views, chats, page, self)
+        self._preferences = preferences
+        self._trouble = trouble
+        self._handle = handle
+        self._link = link
+        page.chat_shown.connect(self.offer_to_go_on)
+        self._wire()
+
+    @property
+    def answers_here(self) -> bool:
+        """Whether the open chat is being answered."""
+        return self._answering.running is not None and not self._answering.elsewhere
+
+    def offer_to_go_on(self) -> None:
+        """Below the last answer, if the model could write on there."""
+        self._views.transcript.offer_to_go_on(self._unended())
+
+    def submit(self, message: Message) -> None:
+        """Ask `message` in the open chat, or instead of the message that is being edited."""
+        if not self._ready:
+            return
+        if edited := self._editing.finish():
+            self._ask_again(edited, message)
+            return
+        turn_id, chat = self._chats.new_turn_id(), self._chats.open
+        asked = chat.ask(turn_id, message, self._chats.now()).with_draft(NOTHING_WRITTEN)
+        self._ask(asked, Running(chat.id, turn_id))
+
+    def regenerate(self, turn_id: str = "", settings: Settings | None = None) -> None:
+        """Answer a question of the open chat again: the last one if `turn_id` is empty.
+
+        An earlier one continues in a new chat, so that what came after it is not lost.
+        `settings` are those in force if None.
+        """
+        if self._ready and self._chats.open.turns:
+            self._ask_again(turn_id or self._chats.open.turns[-1].id, None, settings)
+
+    def go_on(self, turn_id: str) -> None:
+        """Let the model write on where the open chat's last answer was stopped.
+
+        Its settings are those of the answer, so that it is what it would have been.
+        """
+        if not self._ready or turn_id != self._unended():
+            return
+        chat = self._chats.open
+        answer = chat.turns[-1].answer
+        assert answer.finished
+        self._ask(
+            chat.go_on(turn_id),
+            Running(chat.id, turn_id, chat.turns, answer.tokens[-1]),
+            answer.finished.effective.settings,
+        )
+
+    def edit(self, turn_id: str = "") -> None:
+        """Put a message of the open chat, the last one if `turn_id` is empty, into the composer."""
+        chat = self._chats.open
+        if chat.turns and not self.answers_here:
+            self._editing.begin(turn_id or chat.turns[-1].id)
+
+    def read_everything(self, turn_id: str) -> None:
+        """Answer again, and read all of the prompt for it; at once if it is just being read."""
+        settings = assign(self._views.inspector.settings, "prefill.mode", "off")
+        running = self._answering.running
+        if running is None:
+            self.regenerate(turn_id, settings)
+        elif running.turn_id == turn_id:
+            self._answering.stop_for(lambda: self.regenerate("", settings))
+            self.stop()
+
+    def stop(self) -> None:
+        """End the running answer, if there is one."""
+        if self._link().busy:
+            self._handle(Stop())
+
+    # ---- inside
+
+    @property
+    def _ready(self) -> bool:
+        return self._link().phase is Phase.READY
+
+    def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
+        self._chats.keep(chat)
+        self._answering.start(running)
+        self._trouble.end(Until.ASKED)
+        settings = settings or self._views.inspector.settings
+        settings = permitted(settings, self._preferences.now.settings.allowed)
+        if running.after:
+            ids = tuple(token.id for token in chat.turn(running.turn_id).answer.tokens)
+            asked = chat.messages_before(running.turn_id)
+            self._handle(Submit(self._chats.new_turn_id(), asked, settings, begun=ids))
+        else:
+            self._handle(Submit(running.turn_id, chat.messages_for_request(), settings))
+
+    def _ask_again(self, turn_id: str, message: Message | None, settings: Settings | None = None) -> None:
+        """Ask an earlier question anew, in other words if there are any."""
+        chat = self._chats.open
+        if turn_id != chat.turns[-1].id:
+            chat = self._chat.branch(turn_id)
+        new_id = self._chats.new_turn_id()
+        asked = chat.ask_again(new_id, message, self._chats.now())
+        self._ask(asked, Running(chat.id, new_id, chat.turns), settings)
+
+    def _unended(self) -> str:
+        """The turn of the open chat whose answer the model could write on; empty if there is none."""
+        last, info = self._chats.open.turns[-1:], self._link().info
+        return last[0].id if last and info and last[0].answer.can_go_on(info.name) else ""
+
+    def _wire(self) -> None:
+        views = self._views
+        views.composer.message_submitted.connect(self.submit)
+        views.composer.stop_requested.connect(self.stop)
+        views.composer.edit.edit_last_requested.connect(self._edit_last_by_key)
+        views.first_page.example_chosen.connect(self._take_example)
+        views.transcript.regenerate_requested.connect(self.regenerate)
+        views.transcript.everything_requested.connect(self.read_everything)
+        views.transcript.more_requested.connect(self.go_on)
+        views.transcript.stop_requested.connect(self.stop)
+        views.transcript.edit_requested.connect(self.edit)
+        self._chat.listing.stop_requested.connect(self.stop)
+
+    def _edit_last_by_key(self) -> None:
+        if not self._views.composer.attachments and not self._editing.turn_id:
+            self.edit()
+
+    def _take_example(self, text: str) -> None:
+        self._views.composer.set_text(text)
+        self._views.composer.edit.setFocus()
