@@ -11,7 +11,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-core test-window test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: bench-prefill bench-quality attack models-table settings-doc starter-verdict
+.PHONY: bench-prefill bench-quality attack models-table settings-doc messages-doc starter-verdict
 .PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
@@ -63,6 +63,9 @@ models-table: setup ## Try every model type on tiny models and write docs/models
 
 settings-doc: setup ## Write docs/settings.md from the declarations
 	@$(BIN)/python -m core.cli settings --markdown > docs/settings.md
+
+messages-doc: setup ## Write docs/messages.md from the window's tables
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.app.controllers.messages_doc
 
 starter-verdict: setup ## Try the starter model out anew and write the verdict that ships
 	@$(BIN)/python -m tests.attack.support.starter_verdict

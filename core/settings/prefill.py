@@ -7,8 +7,8 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, Struct
 
 PrefillMode = Literal["auto", "on", "off"]
-ScorerChoice = Literal["auto", "draft-model", "early-layers", "lexical"]
-# Those that score themselves; the registry has one entry for each.
+ScorerChoice = Literal["auto", "lexical", "early-layers", "draft-model"]
+# Those that score themselves, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
 
 # The end of a text is read whatever is chosen of it.
@@ -62,15 +62,15 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             extra={
                 "labels": {
                     "auto": "Best at hand",
-                    "draft-model": "Draft model",
-                    "early-layers": "Early layers",
                     "lexical": "Words",
+                    "early-layers": "Early layers",
+                    "draft-model": "Draft model",
                 },
                 "notes": {
                     "auto": "A small draft model if one is loaded, else the model's early layers.",
-                    "draft-model": "What a smaller model of the family pays attention to.",
-                    "early-layers": "What the model's own first layers pay attention to.",
                     "lexical": "Rare words that question and passage share. Fastest, weak on paraphrase.",
+                    "early-layers": "What the model's own first layers pay attention to.",
+                    "draft-model": "What a smaller model of the family pays attention to.",
                 },
             },
         ),

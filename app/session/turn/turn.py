@@ -203,7 +203,7 @@ def _table_status(link: Link, given: TableStatus) -> Transition:
     return Transition(link, (TablesHeard(given), *warned))
 
 
-def _beside(link: Link, given: Event) -> Transition:
+def _out_of_band(link: Link, given: Event) -> Transition:
     return Transition(link, (HEARD[type(given)](given),))
 
 
@@ -250,7 +250,7 @@ def _count(link: Link, given: Count) -> Transition:
     return Transition(link, (Send(CountTokens(given.request, given.text)),))
 
 
-def _ask_beside(link: Link, given: AskTables | AskModels) -> Transition:
+def _send_out_of_band(link: Link, given: AskTables | AskModels) -> Transition:
     return Transition(link, (Send(given.command),))
 
 
@@ -333,7 +333,7 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
     Failed: (_ALIVE, _failed),
     TokenCount: (_SPOKEN, _token_count),
     TableStatus: (_SPOKEN, _table_status),
-    **dict.fromkeys(HEARD, (_SPOKEN, _beside)),
+    **dict.fromkeys(HEARD, (_SPOKEN, _out_of_band)),
     Heartbeat: (_ALIVE, _heartbeat),
     WorkerExited: (_ALIVE, _exited),
     WorkerSilent: (_ALIVE, _silent),
@@ -341,7 +341,7 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
     Submit: (frozenset({Phase.READY}), _submit),
     Stop: (_ANSWERING, _stop),
     Count: (frozenset({Phase.READY}), _count),
-    **dict.fromkeys((AskTables, AskModels), (_SPOKEN, _ask_beside)),
+    **dict.fromkeys((AskTables, AskModels), (_SPOKEN, _send_out_of_band)),
     Restart: (frozenset(Phase) - {Phase.CLOSED}, _restart),
     Load: (frozenset({Phase.READY, Phase.NO_MODEL}), _load),
     Unload: (frozenset({Phase.READY}), _unload),

@@ -25,9 +25,6 @@ from core.prefill.read import read_prompt
 from core.prefill.scorers.attention import Attended, Seen, watched
 from core.prefill.scorers.scorer import ScorerInputs, Scoring
 
-# So many rows of a question look for what it asks.
-_ROWS = 64
-
 
 def score_by_draft_model(inputs: ScorerInputs) -> Scoring:
     """A `Score`. Raises `InternalError` without a draft model."""
@@ -37,7 +34,7 @@ def score_by_draft_model(inputs: ScorerInputs) -> Scoring:
         inputs.draft.loaded,
         inputs.draft.sequence,
         inputs.ids,
-        inputs.asking(_ROWS),
+        inputs.asking(),
         lookahead_tokens=inputs.settings.lookahead_tokens,
         chunk_tokens=inputs.settings.chunk_tokens,
     )

@@ -21,9 +21,8 @@ from core.kv.entries import leaves
 from core.models.loader import LoadedModel
 from core.prefill.scorers.attention import Attended, Seen, watched
 from core.prefill.scorers.recent import Recent
-from core.prefill.scorers.scorer import ScorerInputs, Scoring
+from core.prefill.scorers.scorer import ASKING_ROWS, ScorerInputs, Scoring
 
-_ROWS = 64
 _SPAN_TOKENS = 512
 
 
@@ -37,7 +36,7 @@ def score_by_early_layers(inputs: ScorerInputs) -> Scoring:
     return early_scores(
         inputs.loaded,
         inputs.new_ids,
-        [at - inputs.start for at in (*inputs.asking(_ROWS), last)],
+        [at - inputs.start for at in (*inputs.asking(), last)],
         layers=settings.score_layers,
         chunk_tokens=settings.chunk_tokens,
     )
@@ -48,7 +47,7 @@ def early_scores(
 ) -> Scoring:
     """Yields the tokens scored so far; returns float32 scores, one for each of `ids`.
 
-    `asking` are the rows that count, among the last `_ROWS` of `ids`. More than `layers` run if
+    `asking` are the rows that count, among the last `ASKING_ROWS` of `ids`. More than `layers` run if
     none of these sees the whole prompt. Raises `InternalError` if none at all does.
     """
     cache = [Recent(_SPAN_TOKENS) if type(entry) is KVCache else entry for entry in loaded.new_cache()]
@@ -61,7 +60,7 @@ def early_scores(
     seen_all = Attended([], 1)
     while done < len(ids):
         left = len(ids) - done
-        width = left if left <= _ROWS else min(chunk_tokens, left - _ROWS)
+        width = left if left <= ASKING_ROWS else min(chunk_tokens, left - ASKING_ROWS)
         rows = [row - done for row in asking if row >= done] if width == left else []
         if rows:
             _show_all(cache)

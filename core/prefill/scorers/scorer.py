@@ -17,6 +17,9 @@ from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.settings.prefill import Prefill
 
+# So many rows, at the prompt's end, may look for what is asked.
+ASKING_ROWS = 64
+
 Scoring = Generator[int, None, np.ndarray[Any, Any]]
 
 
@@ -45,12 +48,12 @@ class ScorerInputs(Struct, frozen=True):
         """What is to be scored."""
         return self.ids[self.start :]
 
-    def asking(self, most: int) -> list[int]:
-        """The question's rows among the last `most` ids that are new, but for the prompt's last.
+    def asking(self) -> list[int]:
+        """The question's rows among the last `ASKING_ROWS` ids that are new, but for the prompt's last.
 
         Indices into `ids`, ascending.
         """
-        first = max(self.start, len(self.ids) - most)
+        first = max(self.start, len(self.ids) - ASKING_ROWS)
         return [at for at in range(first, len(self.ids) - 1) if self.question[at]]
 
 

@@ -47,7 +47,7 @@ def scores(model: Any, ids: list[int], layers: int, chunk_tokens: int = 50) -> n
     steps, found = finished(early_scores(loaded, ids, rows, layers=layers, chunk_tokens=chunk_tokens))
     assert steps == sorted(steps)
     assert steps[-1] == len(ids) == len(found)
-    assert max(np.diff([0, *steps])) <= max(chunk_tokens, early_module.ROWS)
+    assert max(np.diff([0, *steps])) <= max(chunk_tokens, early_module.ASKING_ROWS)
     return found
 
 

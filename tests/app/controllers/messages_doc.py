@@ -1,0 +1,78 @@
+"""Writes docs/messages.md: who handles what, from the tables that the window runs on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from app.controllers.handlers import Handlers
+from app.controllers.models import ModelsController
+from app.controllers.running_answer import RunningAnswer
+from app.controllers.tables import TablesController
+from app.controllers.trouble import TroubleController
+from app.controllers.worker import WorkerController
+from app.session.turn.intents import INTENTS
+from app.session.turn.link_state import Phase
+from app.session.turn.turn import RULES
+
+DOC = Path(__file__).parents[3] / "docs" / "messages.md"
+_HEAD = """# Messages
+
+Made by `make messages-doc` from the tables that the window runs on; a test holds it to them.
+
+What the window hears from the worker, and what a person wants of it, is handled by one rule of the
+state machine (`app/session/turn/turn.py`), and only in the phases named. A rule answers with the next state
+and with effects. Each effect has one handler (`app/controllers/handlers.py`)."""
+_Made = TypeVar("_Made")
+
+
+def handlers() -> Handlers:
+    """With controllers that know nothing yet: their methods can be named, not called."""
+
+    def bare(kind: type[_Made]) -> _Made:
+        return kind.__new__(kind)
+
+    return Handlers(
+        lambda effect: None,
+        lambda: None,
+        bare(RunningAnswer),
+        bare(WorkerController),
+        bare(TroubleController),
+        bare(TablesController),
+        bare(ModelsController),
+    )
+
+
+def markdown() -> str:
+    """All of the page."""
+    heard = {kind: rule for kind, rule in RULES.items() if kind not in INTENTS}
+    wanted = {kind: rule for kind, rule in RULES.items() if kind in INTENTS}
+    lines = [_HEAD]
+    for title, rules in (("Heard from the worker", heard), ("Wanted by a person", wanted)):
+        lines += [f"\n## {title}\n", "| message | phases | rule |", "|---|---|---|"]
+        lines += [
+            f"| `{kind.__name__}` | {_phases(phases)} | `{rule.__name__}` |"
+            for kind, (phases, rule) in rules.items()
+        ]
+    lines += ["\n## Effects\n", "| effect | handler |", "|---|---|"]
+    lines += [f"| `{kind.__name__}` | {_named(handler)} |" for kind, handler in handlers().table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _phases(phases: frozenset[Phase]) -> str:
+    without = [phase.value for phase in Phase if phase not in phases]
+    if not without:
+        return "all"
+    if len(without) < len(phases):
+        return f"all but {', '.join(without)}"
+    return ", ".join(phase.value for phase in Phase if phase in phases)
+
+
+def _named(handler: Any) -> str:
+    if handler.__name__ == "<lambda>":
+        return "the worker's process, by `WindowController`"
+    return f"`{handler.__qualname__}`"
+
+
+if __name__ == "__main__":
+    DOC.write_text(markdown(), encoding="utf-8")
