@@ -1,7 +1,7 @@
-"""Handlers: each effect of the state machine and the one method that carries it out.
+"""Handlers: each effect of the state machine, each message out of band, and the one method that handles it.
 
-A new effect needs a line here; without it the window does not start. Where an effect concerns several
-controllers, the method is here and calls them in order.
+A new one needs a line here; without it the window does not start. Where it concerns several controllers,
+the method is here and calls them in order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,19 @@ from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
 from app.session.turn import effects as fx
+from app.session.turn.turn import OUT_OF_BAND
 from app.session.worker.trouble import Until
+from core.events import (
+    DownloadProgress,
+    ModelImported,
+    ModelList,
+    ModelRemoved,
+    ModelsFound,
+    Rehearsing,
+    TableDone,
+    TableList,
+    TableStatus,
+)
 
 
 class Handlers:
@@ -36,6 +48,7 @@ class Handlers:
         self._worker = worker
         self._trouble = trouble
         self._models = models
+        self._tables = tables
         self.table: dict[type, Callable[[Any], None]] = {
             fx.Send: send,
             fx.RestartWorker: self._on_restart,
@@ -53,10 +66,8 @@ class Handlers:
             fx.AnswerCutOff: answer.on_cut_off,
             fx.TroubleHeard: trouble.on_trouble,
             fx.Counted: worker.on_counted,
-            fx.TablesHeard: tables.on_tables,
-            fx.TablesWarned: trouble.on_tables_warned,
+            fx.OutOfBand: self._on_out_of_band,
             fx.TablesFailed: tables.on_tables_failed,
-            fx.ModelsHeard: models.on_models,
             fx.ModelsFailed: models.on_models_failed,
             fx.MemoryHeard: worker.on_memory,
             fx.WorkerDied: self._on_worker_died,
@@ -65,12 +76,33 @@ class Handlers:
             fx.WindowMistake: trouble.on_window_mistake,
             fx.WorkerMistake: trouble.on_worker_mistake,
         }
-        if odd := set(self.table) ^ set(get_args(fx.Effect)):
+        self.out_of_band: dict[type, Callable[[Any], None]] = {
+            TableList: tables.on_event,
+            TableStatus: self._on_table_status,
+            TableDone: tables.on_event,
+            Rehearsing: tables.on_event,
+            ModelList: models.on_event,
+            ModelsFound: models.on_event,
+            DownloadProgress: models.on_event,
+            ModelImported: models.on_event,
+            ModelRemoved: models.on_event,
+        }
+        odd = set(self.table) ^ set(get_args(fx.Effect)) | set(self.out_of_band) ^ set(OUT_OF_BAND)
+        if odd:
             raise TypeError(f"Not exactly one handler: {', '.join(sorted(each.__name__ for each in odd))}.")
 
     def carry_out(self, effect: fx.Effect) -> None:
         """Do what `effect` asks for, or show what it says."""
         self.table[type(effect)](effect)
+
+    def _on_out_of_band(self, effect: fx.OutOfBand) -> None:
+        self.out_of_band[type(effect.event)](effect.event)
+
+    def _on_table_status(self, status: TableStatus) -> None:
+        """What people must know of the tables is said where they look; all of it to who shows tables."""
+        self._tables.on_event(status)
+        if status.notes:
+            self._trouble.on_tables_warned(status)
 
     def _on_restart(self, effect: fx.RestartWorker) -> None:
         self._worker.forget()

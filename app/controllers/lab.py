@@ -235,9 +235,9 @@ class LabController(QObject):
     def _show_models(self, chosen: str = "") -> None:
         """Those on this machine that can be loaded; the choice stays if it is among them."""
         models = {self._model: folder_name(self._model), "starter": folder_name("starter")}
-        models |= {each.reference: each.name for each in self._models.shelf.models if not each.problem}
+        models |= {each.reference: each.name for each in self._models.state.models if not each.problem}
         models |= self._own
-        info = self._models.shelf.info
+        info = self._models.state.info
         if info is not None:
             models[self._model] = info.name
         if self.window is None:

@@ -29,7 +29,7 @@ _Waiting = tuple[Command, Callable[[], Awaitable[None]] | None]
 class WorkerLink:
     """`hear` gets all that is heard, and `SpawnFailed` if there is no process to hear.
 
-    `begun` is a client that was started already: the first `start()` takes it, or `close()` ends it.
+    `started` is a client that was started already: the first `start()` takes it, or `close()` ends it.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class WorkerLink:
         command: Sequence[str] | None = None,
         *,
         silence_s: float = 15.0,
-        begun: WorkerClient | None = None,
+        started: WorkerClient | None = None,
     ) -> None:
         self._hear = hear
-        self._begun = begun
+        self._started = started
         self._command = command
         self._silence_s = silence_s
         self._life: asyncio.Task[None] | None = None
@@ -83,9 +83,9 @@ class WorkerLink:
         """End the worker in an orderly way and wait for everything. Safe to call twice."""
         self._closed = True
         life, self._life = self._life, None
-        begun, self._begun = self._begun, None
-        if begun is not None:
-            await begun.stop(_CLOSE_TIMEOUT_S)
+        started, self._started = self._started, None
+        if started is not None:
+            await started.stop(_CLOSE_TIMEOUT_S)
         if life is not None:
             await self._end(life, _CLOSE_TIMEOUT_S)
 
@@ -95,12 +95,12 @@ class WorkerLink:
             await self._end(previous, _REPLACE_TIMEOUT_S)
         if self._life is not asyncio.current_task():
             return  # replaced or closed before it began
-        begun, self._begun = self._begun, None
-        client = begun or WorkerClient(self._command, silence_s=self._silence_s)
+        started, self._started = self._started, None
+        client = started or WorkerClient(self._command, silence_s=self._silence_s)
         outbox: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._client, self._outbox = client, outbox
         try:
-            if begun is None:
+            if started is None:
                 await client.start()
         except WorkerError as error:
             if self._client is client:

@@ -32,6 +32,7 @@ from core.events import (
     RemoveModel,
     Stats,
 )
+from core.events.catalogue import CatalogueEvent
 from core.settings import assign, read
 
 DRAFT_KEY = "draft_model.model"
@@ -39,9 +40,9 @@ _SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
 
 
 class ModelsController(QObject):
-    """`take` carries out intents, as every controller's. `shelf` is what is known."""
+    """`take` carries out intents, as every controller's. `state` is what is known."""
 
-    changed = Signal()  # the shelf, the draft model or the default are others
+    changed = Signal()  # the state, the draft model or the default are others
     imported = Signal(str)  # the reference of a model that was just imported
 
     def __init__(
@@ -59,14 +60,14 @@ class ModelsController(QObject):
         self._alive = False
         self._watched = False
         self._fetched = ""  # the download that is to be loaded when it is here
-        self.shelf = ModelsState()
+        self.state = ModelsState()
         self.last_stats: tuple[str, Stats] | None = None
         inspector.settings_changed.connect(lambda settings: self.changed.emit())
 
     @property
     def can_load(self) -> bool:
         """Whether another model may be loaded just now."""
-        return self._alive and not self.shelf.busy and not self.shelf.loading
+        return self._alive and not self.state.busy and not self.state.loading
 
     @property
     def alive(self) -> bool:
@@ -101,7 +102,7 @@ class ModelsController(QObject):
 
     def unload(self) -> None:
         """Free the model's memory."""
-        if self.can_load and self.shelf.info:
+        if self.can_load and self.state.info:
             self._take(Unload())
 
     def download(self, model: str) -> None:
@@ -131,7 +132,7 @@ class ModelsController(QObject):
 
     def look_up(self, text: str) -> None:
         """Ask the hub; empty text takes back the answer."""
-        self._set(models.look_up(self.shelf, text))
+        self._set(models.look_up(self.state, text))
         if text:
             self._ask(lambda request: LookUpModels(request, text))
 
@@ -148,15 +149,14 @@ class ModelsController(QObject):
 
     def dismiss(self) -> None:
         """The last problem was read."""
-        if self.shelf.problem:
-            self._set(replace(self.shelf, problem="", hint=""))
+        if self.state.problem:
+            self._set(replace(self.state, problem="", hint=""))
 
     # ---- what is heard
 
-    def on_models(self, effect: fx.ModelsHeard) -> None:
+    def on_event(self, event: CatalogueEvent) -> None:
         """News of the models on the disk, or of a download."""
-        event = effect.event
-        self._set(models.hear(self.shelf, event))
+        self._set(models.handle(self.state, event))
         if isinstance(event, ModelImported):
             self.imported.emit(event.model.reference)
         elif isinstance(event, DownloadProgress) and event.model == self._fetched:
@@ -164,25 +164,25 @@ class ModelsController(QObject):
 
     def on_models_failed(self, effect: fx.ModelsFailed | fx.LoadFailed) -> None:
         """What was asked could not be done, or a model not be loaded."""
-        self._set(models.fail(self.shelf, effect.failed))
+        self._set(models.fail(self.state, effect.failed))
 
     def on_load_started(self, effect: fx.LoadStarted) -> None:
         """How far it is."""
-        shelf = replace(self.shelf, loading=effect.model, fraction=effect.fraction, problem="", hint="")
-        self._set(shelf)
+        state = replace(self.state, loading=effect.model, fraction=effect.fraction, problem="", hint="")
+        self._set(state)
 
     def note_stats(self, stats: Stats) -> None:
         """Of an answer that the loaded model has finished."""
-        if self.shelf.info:
-            self.last_stats = (self.shelf.info.path, stats)
+        if self.state.info:
+            self.last_stats = (self.state.info.path, stats)
 
     def follow(self, link: Link) -> None:
         """The worker, its model or its turn changed."""
         came = link.phase in _SPOKEN and not self._alive
         self._alive = link.phase in _SPOKEN
-        shelf = self.shelf if self._alive else models.forget_worker(self.shelf)
-        loading = shelf.loading if link.phase is Phase.LOADING else ""
-        self._set(replace(shelf, info=link.info if self._alive else None, loading=loading, busy=link.busy))
+        state = self.state if self._alive else models.forget_worker(self.state)
+        loading = state.loading if link.phase is Phase.LOADING else ""
+        self._set(replace(state, info=link.info if self._alive else None, loading=loading, busy=link.busy))
         if came and self._watched:
             self.refresh()
 
@@ -194,8 +194,8 @@ class ModelsController(QObject):
         if progress.state == "done":
             self.load(progress.model)
 
-    def _set(self, shelf: ModelsState) -> None:
-        self.shelf = shelf
+    def _set(self, state: ModelsState) -> None:
+        self.state = state
         self.changed.emit()
 
     def _ask(self, make: Callable[[str], object]) -> None:

@@ -166,7 +166,7 @@ class RaceController(QObject):
         for effect in step.effects:
             match effect:
                 case Ask(request, messages, settings):
-                    self._take(Submit(request, messages, settings, apart=True))
+                    self._take(Submit(request, messages, settings, isolated=True))
                 case StopAnswer():
                     self._take(Stop())
 

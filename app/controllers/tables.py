@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QFileDialog
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controls.buttons.button import Kind
 from app.session.turn import effects as fx
-from app.session.turn.intents import AskTables, TableCommand
+from app.session.turn.intents import AskTables, IdleCommand
 from app.session.turn.link_state import Link, Phase
 from app.session.worker import tables as known
 from app.session.worker.families import recognised
@@ -38,6 +38,8 @@ from core.events import (
     TableInfo,
     Typing,
 )
+from core.events.rehearsal import RehearsalEvent
+from core.events.tables import TableEvent
 
 if TYPE_CHECKING:  # the window brings it in
     from app.windows.tables.window import TablesWindow
@@ -95,16 +97,16 @@ class TablesController(QObject):
 
     # ---- what is heard
 
-    def on_tables(self, effect: fx.TablesHeard) -> None:
+    def on_event(self, event: TableEvent | RehearsalEvent) -> None:
         """News of the tables or the rehearsal."""
-        self._tables = known.heard(self._tables, effect.event)
+        self._tables = known.handle(self._tables, event)
         self._listing = self._listing and not self._tables.listed
         self._show()
         self._look_again()
 
     def on_tables_failed(self, effect: fx.TablesFailed) -> None:
         """What was asked could not be done."""
-        self._tables = known.failed(self._tables, effect.failed)
+        self._tables = known.fail(self._tables, effect.failed)
         self._listing = self._listing and effect.failed.command != "list_tables"
         self._show()
         self._look_again()
@@ -138,8 +140,8 @@ class TablesController(QObject):
 
     # ---- what is wanted
 
-    def _do(self, action: TableAction, command: TableCommand) -> None:
-        self._tables = known.begun(self._tables, action)
+    def _do(self, action: TableAction, command: IdleCommand) -> None:
+        self._tables = known.begin(self._tables, action)
         self._take(AskTables(command))
         self._show()
 

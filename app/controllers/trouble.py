@@ -21,7 +21,7 @@ from app.session.worker.trouble import (
 )
 from app.session.worker.troubles import Troubles
 from core.errors import RequestError
-from core.events import Failed, failure
+from core.events import Failed, TableStatus, failure
 
 _LOG = logging.getLogger("draftlight.window")
 
@@ -38,46 +38,46 @@ class TroubleController:
         self._troubles = Troubles()
         self._tell_dismissed: Callable[[Trouble], None] = lambda trouble: None
         banner.dismissed.connect(self._dismiss)
-        banner.next_requested.connect(lambda: self._show(self._troubles.next()))
+        banner.next_requested.connect(lambda: self._show_first(self._troubles.next()))
 
     def listen_dismissed(self, tell: Callable[[Trouble], None]) -> None:
         """`tell` hears what a person has closed."""
         self._tell_dismissed = tell
 
-    def say(self, trouble: Trouble) -> None:
+    def show(self, trouble: Trouble) -> None:
         """This is wrong, too."""
-        self._show(self._troubles.with_new(trouble))
+        self._show_first(self._troubles.with_new(trouble))
 
     def withdraw(self, trouble: Trouble | None) -> None:
         """This is over."""
-        self._show(self._troubles.without(trouble))
+        self._show_first(self._troubles.without(trouble))
 
     def end(self, happened: Until) -> None:
         """Whatever lasts no longer than until this is over."""
-        self._show(self._troubles.after(happened))
+        self._show_first(self._troubles.after(happened))
 
     # ---- what is heard
 
     def on_load_failed(self, effect: fx.LoadFailed) -> None:
         """No model, and why."""
-        self.say(of_failed_load(effect.failed, effect.kept, effect.model))
+        self.show(of_failed_load(effect.failed, effect.kept, effect.model))
 
     def on_trouble(self, effect: fx.TroubleHeard) -> None:
         """A failure that no request of ours was waiting for."""
-        self.say(of_failure(effect.failed))
+        self.show(of_failure(effect.failed))
 
-    def on_tables_warned(self, effect: fx.TablesWarned) -> None:
+    def on_tables_warned(self, status: TableStatus) -> None:
         """What must be known of the tables."""
-        self.say(of_tables(effect.status))
+        self.show(of_tables(status))
 
     def on_worker_died(self, effect: fx.WorkerDied, written_tokens: int | None) -> None:
         """`written_tokens` of the answer that it was writing, None if it wrote none."""
         self.end(Until.MOVES)
-        self.say(of_death(effect, written_tokens, self._context_tokens()))
+        self.show(of_death(effect, written_tokens, self._context_tokens()))
 
     def on_worker_stuck(self, effect: fx.WorkerStuck) -> None:
         """It lives and does not move."""
-        self.say(of_silence(effect))
+        self.show(of_silence(effect))
 
     def on_silence_broken(self, effect: fx.SilenceBroken) -> None:
         """It moves again."""
@@ -87,7 +87,7 @@ class TroubleController:
         """The worker's bug, or a broken wire; said if nothing worse is."""
         _LOG.warning("The worker broke the protocol: %s", effect.message)
         if not self._troubles.held:
-            self.say(of_unreadable(effect.message))
+            self.show(of_unreadable(effect.message))
 
     def on_window_mistake(self, effect: fx.WindowMistake) -> None:
         """Our bug."""
@@ -95,13 +95,13 @@ class TroubleController:
 
     # ---- what others say
 
-    def say_failure(self, failed: Failed, *, text_is_back: bool) -> None:
+    def show_failure(self, failed: Failed, *, text_is_back: bool) -> None:
         """An answer failed; `text_is_back`: what was sent can be sent again."""
-        self.say(of_failure(failed, text_is_back=text_is_back, context_tokens=self._context_tokens()))
+        self.show(of_failure(failed, text_is_back=text_is_back, context_tokens=self._context_tokens()))
 
     def show_request_error(self, error: RequestError, command: str) -> None:
         """Something that a person asked of the window and that cannot be done."""
-        self.say(replace(of_failure(failure(error, command=command)), until=Until.ASKED))
+        self.show(replace(of_failure(failure(error, command=command)), until=Until.ASKED))
 
     def _dismiss(self) -> None:
         trouble = self._troubles.shown
@@ -109,7 +109,7 @@ class TroubleController:
         if trouble:
             self._tell_dismissed(trouble)
 
-    def _show(self, troubles: Troubles) -> None:
+    def _show_first(self, troubles: Troubles) -> None:
         if troubles == self._troubles:
             return
         self._troubles = troubles

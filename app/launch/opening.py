@@ -28,7 +28,7 @@ from core.errors import RequestError, WorkerError
 from core.system.children import absolute_reference
 from core.worker.client import WorkerClient
 
-if TYPE_CHECKING:  # the greater part of all that is imported: it comes in when the worker has begun
+if TYPE_CHECKING:  # the greater part of all that is imported: it comes in when the worker has started
     from app.shell.window import MainWindow
     from app.theme.theme import Scheme, Theme
 
@@ -90,11 +90,11 @@ async def _live(
     instance: Instance | None,
 ) -> int:
     # If the window cannot be made, this process ends, and the worker with it, as its stdin closes.
-    begun = await _begun(command)
+    started = await _started(command)
     from app.launch.host import Host
 
     theme = _theme(application, scheme)
-    window = _window(theme, model, command, folder, begun)
+    window = _window(theme, model, command, folder, started)
     # All that is there by now stays to the end; the collector need not look through it, which it
     # would do in the middle of scrolling, too.
     gc.freeze()
@@ -116,7 +116,7 @@ async def _live(
         window.deleteLater()
 
 
-async def _begun(command: Sequence[str] | None) -> WorkerClient | None:
+async def _started(command: Sequence[str] | None) -> WorkerClient | None:
     """A worker that gets ready while the window is made; None if it is the window's to say why not."""
     client = WorkerClient(command)
     try:
@@ -141,12 +141,12 @@ def _window(
     model: str,
     command: Sequence[str] | None,
     folder: Path | None,
-    begun: WorkerClient | None,
+    started: WorkerClient | None,
 ) -> MainWindow:
     from app.shell.window import MainWindow
     from app.store.home import Home
 
-    return MainWindow(theme, model, command, begun=begun, home=Home(folder))
+    return MainWindow(theme, model, command, started=started, home=Home(folder))
 
 
 def _hand_over(instance: Instance, files: Sequence[Path]) -> int:

@@ -57,7 +57,7 @@ _SIDE_MARGIN_PX = 24
 
 class MainWindow(QMainWindow):
     """`model` is loaded at the start; empty for the one that was chosen for that. `command` starts the
-    worker (None: the usual one), `begun` is one that was started already. `home` keeps the chats; None
+    worker (None: the usual one), `started` is one that was started already. `home` keeps the chats; None
     forgets them."""
 
     def __init__(
@@ -67,7 +67,7 @@ class MainWindow(QMainWindow):
         command: Sequence[str] | None = None,
         *,
         silence_s: float = 15.0,
-        begun: WorkerClient | None = None,
+        started: WorkerClient | None = None,
         home: Home | None = None,
         parent: QWidget | None = None,
     ) -> None:
@@ -82,7 +82,7 @@ class MainWindow(QMainWindow):
         self._content = self._make_content()
         self.columns = Columns(theme, self.views.sidebar, self._content, self.views.side, self)
         self.setCentralWidget(self.columns)
-        self.worker = WorkerLink(self._hear, command, silence_s=silence_s, begun=begun)
+        self.worker = WorkerLink(self._hear, command, silence_s=silence_s, started=started)
         self.controller = WindowController(
             self.views, model, self.worker.send, self.worker.restart, home, self
         )

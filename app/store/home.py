@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.session.chats.archive import ChatArchive, MemoryShelf
+from app.session.chats.archive import ChatArchive, MemoryArchive
 from app.store.library import Library
 from app.store.preferences import PreferencesFile
 
@@ -15,7 +15,7 @@ class Home:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
         self.library = Library(folder) if folder else None
-        self.shelf: ChatArchive = self.library or MemoryShelf()
+        self.archive: ChatArchive = self.library or MemoryArchive()
         self.preferences = PreferencesFile(folder)
 
     def close(self) -> bool:

@@ -1,4 +1,4 @@
-"""Library: the shelf that lasts. Reads on the caller's thread, writes on its own, survives its file.
+"""Library: the archive that lasts. Reads on the caller's thread, writes on its own, survives its file.
 
     whole      reading and saving
     missing    as whole, but there are fewer chats than there were; a backup may have them
@@ -22,7 +22,7 @@ from typing import IO, Literal
 
 from msgspec import Struct
 
-from app.session.chats.archive import Hit, MemoryShelf, Summary
+from app.session.chats.archive import Hit, MemoryArchive, Summary
 from app.session.chats.conversation import Conversation
 from app.store import strings
 from app.store.chat_store import ChatStore
@@ -67,7 +67,7 @@ class Library:
         self._lock: IO[str] | None = None
         self._reader: ChatStore | Salvage | None = None
         self._writer: Writer | None = None
-        self._memory = MemoryShelf()
+        self._memory = MemoryArchive()
         self._purged: set[str] = set()
         self._count = ChatCount(self._path)
         self._backups = Backups(self._path)
@@ -96,7 +96,7 @@ class Library:
         """Who saves; None where nothing is saved."""
         return self._writer
 
-    # ---- the shelf
+    # ---- the archive
 
     def summaries(self) -> Sequence[Summary]:
         found = {summary.id: summary for summary in (self._reader.summaries() if self._reader else ())}
@@ -237,7 +237,7 @@ class Library:
             raise StoreError(strings.NOT_REPAIRED, str(error)) from None
         if self._reader:
             self._reader.close()
-        self._memory, self._purged = MemoryShelf(), set()
+        self._memory, self._purged = MemoryArchive(), set()
         self._begin()
         if not self.condition.restorable:  # what is lost was said when the damage was
             self.accept_missing()

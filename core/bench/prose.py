@@ -22,7 +22,7 @@ _PLACES = (
 )
 _THINGS = (
     *("a crate of lemons", "a coil of rope", "two tins of paint", "the repaired lantern", "a new ladder"),
-    *("the missing ledger", "a sack of flour", "three folding chairs", "a barrel of nails", "an old map"),
+    *("the missing sequence", "a sack of flour", "three folding chairs", "a barrel of nails", "an old map"),
     *("the brass bell", "a bundle of sails", "the spare oars", "a box of candles", "the winter timetable"),
 )
 _DEEDS = (

@@ -13,8 +13,8 @@ the token that is still being computed, so the interpreter's work hides behind t
 a forward commits the next step to no draft, so it is started only where none is to be expected:
 always for a drafter that never drafts, else after `_DRY_STEPS` fruitless look-ups.
 
-Invariant after every step: ledger plus pending is the prompt and all emitted tokens; while a
-forward is running ahead the ledger holds them all.
+Invariant after every step: sequence plus pending is the prompt and all emitted tokens; while a
+forward is running ahead the sequence holds them all.
 
 Logits that are not numbers end the steps with `BrokenLogitsError`, after the tokens before them. Only
 rows that the output depends on count: behind a wrong draft anything may stand.
@@ -75,7 +75,7 @@ class Step(Struct, frozen=True):
 
 
 class DecodeLoop:
-    """Continues `ledger`, which holds all of the context but its last token, `pending`.
+    """Continues `sequence`, which holds all of the context but its last token, `pending`.
 
     `model(ids[1, w], cache=…)` returns logits [1, w, vocabulary]. `vocabulary` bounds drafted
     ids. `gate` says whether to ask the drafter at all; without one it is always asked. `planner`
@@ -86,7 +86,7 @@ class DecodeLoop:
     def __init__(
         self,
         model: nn.Module,
-        ledger: CachedSequence,
+        sequence: CachedSequence,
         pending: int,
         drafter: Drafter,
         sampler: Sampler,
@@ -100,12 +100,12 @@ class DecodeLoop:
         stops: frozenset[int] = frozenset(),
     ) -> None:
         self._model = model
-        self._ledger = ledger
+        self._sequence = sequence
         self._pending = [pending]
         self._drafter = drafter
         self._sampler = sampler
         self._vocabulary = vocabulary
-        self._drafts = drafts and not ledger.why_no_rollback
+        self._drafts = drafts and not sequence.why_no_rollback
         self._gate = gate
         self._planner = planner
         self._recycles = recycles
@@ -177,10 +177,10 @@ class DecodeLoop:
         return draft
 
     def _verify(self, draft: Draft, draft_s: float) -> Step:
-        ledger, pending = self._ledger, self._pending
+        sequence, pending = self._sequence, self._pending
         lead = len(pending)
         self._width = lead + len(draft)
-        block = VerifyBlock(ledger.cache)
+        block = VerifyBlock(sequence.cache)
         choices, close = self._choices(mx.array([*pending, *draft.tokens]), draft)
         found = walk(draft, choices, self._stops, close)
         if self._recycles:
@@ -191,12 +191,12 @@ class DecodeLoop:
         if found.last is None:
             # The row that was too close is run again by itself, so it must leave the cache.
             kept = rows[:-1] if block.keep(lead + len(draft), rows[:-1]) else []
-            ledger.append(known[: len(kept)])
+            sequence.append(known[: len(kept)])
             last = self._alone(known[len(kept) :])
         else:
             last = found.last
             kept = rows if block.keep(lead + len(draft), rows) else []
-            ledger.append(known[: len(kept)])
+            sequence.append(known[: len(kept)])
             self._pending = [*known[len(kept) :], last]
         self._drafter.feedback(draft, len(accepted))
         return Step((*accepted, last), len(draft), len(accepted), found.tested, draft_s, found.last is None)
@@ -225,18 +225,18 @@ class DecodeLoop:
         token = NO_CHOICE
         for known in tokens:
             (token,) = self._forward(mx.array([known]), EMPTY).pull()
-            self._ledger.append([known])
+            self._sequence.append([known])
         self._pending = [token]
         return token
 
     def _run(self, left: int, draft_s: float) -> Step:
-        ledger = self._ledger
+        sequence = self._sequence
         running = self._running
         self._width = max(1, len(self._pending))
         if running is None:
             running = self._forward(mx.array(self._pending), EMPTY)
             running.start()
-            ledger.append(self._pending)
+            sequence.append(self._pending)
             self._pending = []
         logits = self._logits
         ahead: Choices | None = None
@@ -249,7 +249,7 @@ class DecodeLoop:
         if ahead is None:
             self._pending = [token]
         else:
-            ledger.append([token])
+            sequence.append([token])
         self._running = ahead
         return Step((token,), 0, 0, 0, draft_s)
 
@@ -266,7 +266,7 @@ class DecodeLoop:
         `block` holds known tokens (or `unknown`, one that is still being computed) and the draft.
         """
         lead = block.shape[0] - len(draft)
-        cache = self._ledger.cache
+        cache = self._sequence.cache
         hooks: Any = nullcontext()
         if not draft.is_chain:
             if self._rotations is None:
@@ -276,7 +276,7 @@ class DecodeLoop:
             logits = self._model(block[None], cache=cache)[0, lead - 1 :]
         if self._recycles:
             self._logits = logits
-        start = len(self._ledger.tokens) + lead
+        start = len(self._sequence.tokens) + lead
         depths = [0]
         for parent in draft.parents:
             depths.append(depths[parent + 1] + 1)
@@ -289,7 +289,7 @@ class DecodeLoop:
         All rows see equally far back. A path that is shorter than the longest one begins with its first
         id again: the penalty asks whether an id is there, never how often.
         """
-        context = self._ledger.tokens[-PENALTY_WINDOW_TOKENS:]
+        context = self._sequence.tokens[-PENALTY_WINDOW_TOKENS:]
         if unknown is not None:
             known = mx.array(context[-(PENALTY_WINDOW_TOKENS - 1) :], dtype=mx.uint32)
             return mx.concatenate([known, unknown.astype(mx.uint32)])[None]

@@ -1,4 +1,4 @@
-"""ModelProposer: the draft model at work: its own ledger, brought to the context, then run ahead.
+"""ModelProposer: the draft model at work: its own sequence, brought to the context, then run ahead.
 
 Its cache follows the context by longest common prefix: tokens that the target rejected are
 trimmed, those it chose instead are read in the next proposal's first forward. So nothing has to
@@ -21,7 +21,7 @@ class ModelProposer:
 
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
-        self.ledger = CachedSequence(loaded.new_cache)
+        self.sequence = CachedSequence(loaded.new_cache)
 
     def propose(self, context: Sequence[int], count: int) -> tuple[list[int], list[float]]:
         """`count` greedy ids after `context` and their probabilities; one evaluation for all."""
@@ -29,18 +29,18 @@ class ModelProposer:
         count = min(count, room)
         if count < 1:
             return [], []
-        ledger = self.ledger
-        ledger.reuse(context)
-        block = mx.array(list(context[len(ledger.tokens) :]))
+        sequence = self.sequence
+        sequence.reuse(context)
+        block = mx.array(list(context[len(sequence.tokens) :]))
         ids: list[mx.array] = []
         probabilities: list[mx.array] = []
         for _ in range(count):
-            logits = self.loaded.model(block[None], cache=ledger.cache)[0, -1]
+            logits = self.loaded.model(block[None], cache=sequence.cache)[0, -1]
             block = mx.argmax(logits, keepdims=True)
             ids.append(block)
             probabilities.append(mx.exp(logits[block] - mx.logsumexp(logits)).astype(mx.float32))
         found: Any = mx.concatenate(ids).tolist()
         likely: Any = mx.concatenate(probabilities).tolist()
         # The newest guess was never fed; all before it were.
-        ledger.append([*context[len(ledger.tokens) :], *found[:-1]])
+        sequence.append([*context[len(sequence.tokens) :], *found[:-1]])
         return found, likely

@@ -37,7 +37,7 @@ class DraftModels:
         draft = self._of_family(reference)
         if self.proposer is None:
             proposer = ModelProposer(draft)
-            if not proposer.ledger.keeps_all:
+            if not proposer.sequence.keeps_all:
                 raise DraftModelError(
                     f"{draft.info.name} cannot take back guesses, so it cannot draft.",
                     "Choose a draft model with plain full attention.",
@@ -48,7 +48,7 @@ class DraftModels:
     def scoring(self, reference: str, *, required: bool, drafts: bool) -> ScoringDraft | None:
         """The draft model that scores; None if it is not loaded and not `required`.
 
-        If it also `drafts` in this answer it reads into the ledger that drafting needs anyway,
+        If it also `drafts` in this answer it reads into the sequence that drafting needs anyway,
         else into one that is dropped. Raises `DraftModelError`, `ModelError`.
         """
         if required and not reference:
@@ -59,13 +59,13 @@ class DraftModels:
         if not required and (self._held is None or self._held[0] != reference):
             return None
         draft = self._of_family(reference)
-        ledger = self.proposer.ledger if drafts and self.proposer else CachedSequence(draft.new_cache)
-        return ScoringDraft(draft, ledger)
+        sequence = self.proposer.sequence if drafts and self.proposer else CachedSequence(draft.new_cache)
+        return ScoringDraft(draft, sequence)
 
     def forget(self) -> None:
         """Drop what the draft model has read."""
         if self.proposer is not None:
-            self.proposer.ledger.clear()
+            self.proposer.sequence.clear()
 
     def _of_family(self, reference: str) -> LoadedModel:
         if self._held is not None and self._held[0] == reference:

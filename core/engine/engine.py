@@ -2,10 +2,10 @@
 
 One request's way: render → plan → reuse the longest prefix → read the rest in chunks → decode
 with the drafter → one Finished. The engine owns the model, the draft model, the conversation's
-ledger and the tables that requests share; it lives on one thread (MLX streams are thread-local),
+sequence and the tables that requests share; it lives on one thread (MLX streams are thread-local),
 the worker's main thread. It knows no process and no wire.
 
-After any end of an answer (stop token, length, cancel, error) the ledger holds a prefix of the
+After any end of an answer (stop token, length, cancel, error) the sequence holds a prefix of the
 prompt and the shown tokens, so the next turn reuses it and gives what a cold start gives.
 """
 
@@ -31,7 +31,7 @@ from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel, Progress, load
-from core.models.prompt import check_begun, offsets, render
+from core.models.prompt import check_continuation, offsets, render
 from core.models.runtime import memory
 from core.models.runtime.blas_threads import BlasThreads
 from core.models.runtime.memory import is_exhausted
@@ -95,9 +95,9 @@ class Engine:
         return self._here.model
 
     @property
-    def ledger(self) -> CachedSequence:
+    def sequence(self) -> CachedSequence:
         """The conversation's cache and the tokens it holds. Raises `NoModelError`."""
-        return self._here.shelf.current
+        return self._here.prefix_cache.current
 
     @property
     def proposer(self) -> ModelProposer | None:
@@ -178,15 +178,15 @@ class Engine:
 
     def exactness_profile(self) -> Profile:
         """How this model's logits depend on the block's width here; measured at first use."""
-        return self._here.measured.exactness()
+        return self._here.profile.exactness()
 
     def measure_cost(self) -> CostProfile:
         """Measure T(w) now, again if it was measured before (some seconds)."""
-        return self._here.measured.costs_anew()
+        return self._here.profile.costs_anew()
 
     def try_out(self) -> Verdict:
         """Whether trees and drafts are exact for this model, tried now if it never was (some seconds)."""
-        return self._here.measured.try_out()
+        return self._here.profile.try_out()
 
     def idle_work(self) -> bool:
         """One piece of what is worth doing while nothing is asked; whether there is more.
@@ -199,7 +199,7 @@ class Engine:
         if here is None:
             return False
         self._threads.look()
-        if here.some_rest() or here.measured.some():
+        if here.some_rest() or here.profile.some():
             return True
         more = self._rehearsal.piece(here.model)
         if self._rehearsal.made_table:
@@ -233,14 +233,14 @@ class Engine:
         check_fits(tokenizer, request.messages, context_tokens - 1, context_tokens < model_tokens)
         prompt = render(tokenizer, request.messages, settings.chat.system_prompt)
 
-        begun = request.begun
-        check_begun(begun, self.loaded.info)
+        continuation = request.continuation
+        check_continuation(continuation, self.loaded.info)
 
         def laid_out() -> Layout:
-            return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(begun))
+            return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
 
-        text = Text([*prompt.ids, *begun], prompt.asked, laid_out, len(begun))
-        yield from self._answer(text, settings, cancelled, request.request, apart=request.apart)
+        text = Text([*prompt.ids, *continuation], prompt.asked, laid_out, len(continuation))
+        yield from self._answer(text, settings, cancelled, request.request, isolated=request.isolated)
 
     def generate_ids(
         self,
@@ -261,19 +261,19 @@ class Engine:
         cancelled: Callable[[], bool],
         request: str,
         *,
-        apart: bool = False,
+        isolated: bool = False,
     ) -> Iterator[Event]:
         self._rehearsal.drop()
         try:
-            yield from self._answer_alone(text, settings, cancelled, request, apart)
+            yield from self._answer_alone(text, settings, cancelled, request, isolated)
         finally:
             self._rehearsal.resume()
 
     def _answer_alone(
-        self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str, apart: bool
+        self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str, isolated: bool
     ) -> Iterator[Event]:
         started, prompt, here = self._clock(), text.ids, self._here
-        if not apart:
+        if not isolated:
             here.rest = None
         check(settings)
         mode = settings.decoding.exactness
@@ -286,20 +286,24 @@ class Engine:
             chosen = context_tokens < model_tokens
             raise PromptTooLongError(len(prompt), context_tokens - 1, chosen)
         try:
-            plan = self._plan(len(prompt), settings, apart)
+            plan = self._plan(len(prompt), settings, isolated)
             whole = bool(why_whole(settings.prefill, text.asked))
-            ledger = CachedSequence(here.model.new_cache) if apart else here.shelf.take(text.ids, whole=whole)
-            plan = self._without_reuse(plan, ledger, text)
-            means = ReadingInputs(
-                here.measured.why_no_gaps, lambda required: self._scoring(required, plan), self._clock
+            sequence = (
+                CachedSequence(here.model.new_cache)
+                if isolated
+                else here.prefix_cache.take(text.ids, whole=whole)
             )
-            if apart:
+            plan = self._without_reuse(plan, sequence, text)
+            inputs = ReadingInputs(
+                here.profile.why_no_gaps, lambda required: self._scoring(required, plan), self._clock
+            )
+            if isolated:
                 here.drafts.forget()
             answer = Generation(
                 here.model,
-                ledger,
+                sequence,
                 text,
-                means,
+                inputs,
                 plan,
                 cancelled,
                 request,
@@ -310,12 +314,14 @@ class Engine:
             try:
                 yield from answer.events()
             finally:
-                if not apart:
+                if not isolated:
                     self._memory.learned(plan.settings)
-                    here.shelf.fit(settings.prefill.memory_mib << 20)
-            if not apart and ledger.skipped and settings.prefill.finish_reading:
+                    here.prefix_cache.fit(settings.prefill.memory_mib << 20)
+            if not isolated and sequence.skipped and settings.prefill.finish_reading:
                 chunk_tokens = settings.prefill.chunk_tokens
-                here.rest = read_rest(here.model.model, here.shelf, ledger, chunk_tokens=chunk_tokens)
+                here.rest = read_rest(
+                    here.model.model, here.prefix_cache, sequence, chunk_tokens=chunk_tokens
+                )
         except (MemoryError, RuntimeError) as error:
             if is_exhausted(error):
                 self.forget()
@@ -327,7 +333,7 @@ class Engine:
 
     # ---- plans
 
-    def _plan(self, prompt_tokens: int, settings: Settings, apart: bool) -> Plan:
+    def _plan(self, prompt_tokens: int, settings: Settings, isolated: bool) -> Plan:
         """What can be done of `settings`, with a change for each part that cannot."""
         info = self.loaded.info
         changes: list[Change] = []
@@ -338,8 +344,8 @@ class Engine:
             changes.append(Change("sampling.max_tokens", str(wanted), str(room), reason))
             settings = assign(settings, "sampling.max_tokens", room)
         reach_tokens = prompt_tokens + settings.sampling.max_tokens
-        name, measured = settings.drafting.drafter, self._here.measured
-        why_not = self.ledger.why_no_rollback or measured.why_not_split(reach_tokens)
+        name, profile = settings.drafting.drafter, self._here.profile
+        why_not = self.sequence.why_no_rollback or profile.why_not_split(reach_tokens)
         if name != "off" and why_not:
             reason = f"{info.name} cannot speculate: {why_not}"
             changes.append(Change("drafting.drafter", name, "off", reason))
@@ -351,25 +357,25 @@ class Engine:
             changes.append(Change("drafting.drafter", spec.name, "off", reason))
             settings = assign(settings, "drafting.drafter", "off")
             spec = drafter_spec("off")
-        resources = self._resources(settings, spec, changes, apart)
+        resources = self._resources(settings, spec, changes, isolated)
         drafter = spec.build(settings, resources)
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        cost = measured.cost(prompt_tokens) if spec.planned(settings) else None
+        cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
         return Plan(settings, spec, drafter, exact, cost, proposer, tuple(changes))
 
-    def _without_reuse(self, plan: Plan, ledger: CachedSequence, text: Text) -> Plan:
-        """Start cold where going on with `ledger` might not give what a cold start gives."""
+    def _without_reuse(self, plan: Plan, sequence: CachedSequence, text: Text) -> Plan:
+        """Start cold where going on with `sequence` might not give what a cold start gives."""
         reach_tokens = len(text.ids) + plan.settings.sampling.max_tokens
-        shared = ledger.shared(text.ids)
-        why_not = self._here.measured.why_not_split(reach_tokens) if shared else ""
+        shared = sequence.shared(text.ids)
+        why_not = self._here.profile.why_not_split(reach_tokens) if shared else ""
         if not why_not:
             return plan
-        ledger.clear()
+        sequence.clear()
         change = Change("prefix cache", f"{shared:,} tokens", "none", why_not)
         return replace(plan, changes=(*plan.changes, change))
 
     def _resources(
-        self, settings: Settings, spec: DrafterSpec, changes: list[Change], apart: bool
+        self, settings: Settings, spec: DrafterSpec, changes: list[Change], isolated: bool
     ) -> Resources:
         info = self.loaded.info
         trees = False
@@ -384,11 +390,11 @@ class Engine:
         return Resources(
             info.context_tokens,
             info.family,
-            NgramTables() if apart else self._memory.tables_for(settings),
+            NgramTables() if isolated else self._memory.tables_for(settings),
             trees,
             frozen,
             beforehand.continuations(settings.auto, changes) if spec.name == "auto" else None,
-            calibration=Calibration() if apart else self._memory.calibration_for(settings),
+            calibration=Calibration() if isolated else self._memory.calibration_for(settings),
             proposer=proposer,
         )
 
@@ -396,7 +402,7 @@ class Engine:
         """Why trees are not verified, in words; empty if they are."""
         if settings.decoding.exactness != "fast":
             return f"exactness “{settings.decoding.exactness}” was measured on chains"
-        return self._here.measured.why_no_trees()
+        return self._here.profile.why_no_trees()
 
     def _scoring(self, required: bool, plan: Plan) -> ScoringDraft | None:
         """The draft model that scores passages, if one is loaded or it is `required`."""

@@ -1,6 +1,6 @@
 """Generation: one request on its way from prompt ids to Finished.
 
-Plans what can be done of what was asked, reads the prompt, decodes, and keeps the ledger
+Plans what can be done of what was asked, reads the prompt, decodes, and keeps the sequence
 truthful however it ends: a prefix of the prompt and the shown tokens. Everything it needs is
 given to it; it loads nothing. Worker's main thread.
 """
@@ -74,9 +74,9 @@ class Generation:
     def __init__(
         self,
         loaded: LoadedModel,
-        ledger: CachedSequence,
+        sequence: CachedSequence,
         text: Text,
-        means: ReadingInputs,
+        inputs: ReadingInputs,
         plan: Plan,
         cancelled: Callable[[], bool],
         request: str,
@@ -86,10 +86,10 @@ class Generation:
     ) -> None:
         self._loaded = loaded
         self._threads = threads
-        self._ledger = ledger
+        self._sequence = sequence
         self._prompt = text.ids
-        self._before = text.ids[len(text.ids) - text.begun :]
-        self._reading = Reading(request, loaded, ledger, text, plan.settings.prefill, means)
+        self._before = text.ids[len(text.ids) - text.continued_tokens :]
+        self._reading = Reading(request, loaded, sequence, text, plan.settings.prefill, inputs)
         self._plan = plan
         self._context_tokens = plan.settings.prefill.context_of(loaded.info.context_tokens)
         self._cancelled = cancelled
@@ -99,7 +99,7 @@ class Generation:
         self._gate = Gate(plan.settings.gate)
         self._tally = Tally()
         self._shown: list[int] = []
-        self._begun = 0  # the prompt's last token, once the first step reads it
+        self._first_read = 0  # the prompt's last token, once the first step reads it
         self._prefill_s = 0.0
         # Before the drafter reads the prompt, which writes it into the table.
         self._table_before = plan.drafter.figures()
@@ -112,9 +112,9 @@ class Generation:
             reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
         except Exception:
             # A forward that failed half-way has moved some layers' caches and not others.
-            self._ledger.clear()
+            self._sequence.clear()
             if self._plan.proposer is not None:
-                self._plan.proposer.ledger.clear()
+                self._plan.proposer.sequence.clear()
             raise
         finally:
             self._drop_unshown()
@@ -137,10 +137,10 @@ class Generation:
                 self._threads.look()
         if proposer is None:
             return False
-        proposer.ledger.reuse(self._prompt)
+        proposer.sequence.reuse(self._prompt)
         chunk_tokens = self._plan.settings.prefill.chunk_tokens
-        model, ledger = proposer.loaded.model, proposer.ledger
-        steps = read_prompt(model, ledger, self._prompt, chunk_tokens=chunk_tokens, clock=self._clock)
+        model, sequence = proposer.loaded.model, proposer.sequence
+        steps = read_prompt(model, sequence, self._prompt, chunk_tokens=chunk_tokens, clock=self._clock)
         for step in steps:
             self._prefill_s = self._now()
             yield PrefillProgress(
@@ -161,10 +161,10 @@ class Generation:
         loaded, plan = self._loaded, self._plan
         plan.drafter.begin(self._prompt)
         self._gate.begin(self._prompt)
-        self._begun = 1
+        self._first_read = 1
         loop = DecodeLoop(
             loaded.model,
-            self._ledger,
+            self._sequence,
             self._prompt[-1],
             plan.drafter,
             Sampler(plan.settings.sampling),
@@ -254,8 +254,8 @@ class Generation:
         return Stats(
             prompt_tokens=len(self._prompt),
             reused_tokens=reading.reused_tokens,
-            read_tokens=reading.read_tokens + self._begun,
-            skipped_tokens=self._ledger.skipped,
+            read_tokens=reading.read_tokens + self._first_read,
+            skipped_tokens=self._sequence.skipped,
             scored_tokens=reading.scored_tokens,
             kept_tokens=reading.kept_tokens,
             tokens=tally.tokens,
@@ -303,22 +303,22 @@ class Generation:
             plan.settings,
             f"{gate.state}: {gate.reason}" if plan.spec.drafts and not plan.cost else "",
             (*plan.changes, *reading.changes),
-            "sparse" if self._ledger.skipped else "dense",
+            "sparse" if self._sequence.skipped else "dense",
             reading.reason,
             reading.scorer,
             self._threads.words,
         )
 
     def _drop_unshown(self) -> None:
-        """Leave nothing in the ledger that was not shown.
+        """Leave nothing in the sequence that was not shown.
 
         Only a stop token can be in it that was not: the pipelined forward had already begun with
-        it. A cache that does not keep all positions cannot take it back; its ledger says so, and
+        it. A cache that does not keep all positions cannot take it back; its sequence says so, and
         a chat template puts it there in the next turn anyway.
         """
         shown = len(self._prompt) + len(self._shown)
-        if self._ledger.keeps_all and len(self._ledger.tokens) > shown:
-            self._ledger.truncate(shown)
+        if self._sequence.keeps_all and len(self._sequence.tokens) > shown:
+            self._sequence.truncate(shown)
 
     def _now(self) -> float:
         return self._clock() - self._started

@@ -22,9 +22,9 @@ class ModelSession:
 
     def __init__(self, model: LoadedModel) -> None:
         self.model = model
-        self.shelf = PrefixCache(model.new_cache)
+        self.prefix_cache = PrefixCache(model.new_cache)
         self.drafts = DraftModels(model.info)
-        self.measured = MachineProfile(model)
+        self.profile = MachineProfile(model)
         self.beforehand = PrebuiltTables(model.info)
         self.rest: Generator[None, None, None] | None = None
 
@@ -36,7 +36,7 @@ class ModelSession:
     def forget_contexts(self) -> None:
         """Drop the reusable prefixes, those of the draft model, too."""
         self.rest = None
-        self.shelf.clear()
+        self.prefix_cache.clear()
         self.drafts.forget()
 
     def some_rest(self) -> bool:

@@ -158,3 +158,6 @@ class Finished(Wire, frozen=True):
     reason: FinishReason
     stats: Stats
     effective: Effective
+
+
+AnswerEvent = Token | Gauges | Finished

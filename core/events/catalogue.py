@@ -209,3 +209,9 @@ class ModelRemoved(Wire, frozen=True):
     reference: str
     name: str
     freed_bytes: int = 0
+
+
+CatalogueCommand = (
+    ListModels | LookUpModels | DownloadModel | PauseDownload | CancelDownload | ImportModel | RemoveModel
+)
+CatalogueEvent = ModelList | ModelsFound | DownloadProgress | ModelImported | ModelRemoved

@@ -2,93 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from core.errors import DraftlightError, PromptTooLongError, ProtocolError
-from core.events.answer import Finished, Gauges, Token
-from core.events.catalogue import (
-    CancelDownload,
-    DownloadModel,
-    DownloadProgress,
-    ImportModel,
-    ListModels,
-    LookUpModels,
-    ModelImported,
-    ModelList,
-    ModelRemoved,
-    ModelsFound,
-    PauseDownload,
-    RemoveModel,
-)
-from core.events.models import LoadModel, LoadProgress, ModelLoaded, ModelUnloaded, UnloadModel
-from core.events.process import Failed, Heartbeat, Hello, Shutdown, StandStill
-from core.events.reading import PrefillProgress, ReadingMap
-from core.events.rehearsal import Rehearse, Rehearsing, Typing
-from core.events.request import Cancel, CountTokens, Generate, TokenCount
-from core.events.tables import (
-    ExportTable,
-    ImportTable,
-    ListTables,
-    LoadTables,
-    ResetTable,
-    SaveTables,
-    TableDone,
-    TableList,
-    TableStatus,
-)
+from core.events.answer import AnswerEvent
+from core.events.catalogue import CatalogueCommand, CatalogueEvent
+from core.events.models import LoadCommand, LoadEvent
+from core.events.process import Failed, ProcessCommand, ProcessEvent
+from core.events.reading import ReadingEvent
+from core.events.rehearsal import RehearsalCommand, RehearsalEvent
+from core.events.request import RequestCommand, RequestEvent
+from core.events.tables import TableCommand, TableEvent
 from core.events.text import well_formed_json, well_formed_record
 from core.settings import Settings, assign_all
 
-Command = Union[
-    LoadModel,
-    UnloadModel,
-    Generate,
-    Cancel,
-    CountTokens,
-    ListTables,
-    SaveTables,
-    LoadTables,
-    ResetTable,
-    ExportTable,
-    ImportTable,
-    Rehearse,
-    Typing,
-    ListModels,
-    LookUpModels,
-    DownloadModel,
-    PauseDownload,
-    CancelDownload,
-    ImportModel,
-    RemoveModel,
-    StandStill,
-    Shutdown,
-]
-Event = Union[
-    Hello,
-    LoadProgress,
-    ModelLoaded,
-    ModelUnloaded,
-    PrefillProgress,
-    ReadingMap,
-    Token,
-    Gauges,
-    Finished,
-    TokenCount,
-    TableStatus,
-    TableList,
-    TableDone,
-    Rehearsing,
-    ModelList,
-    ModelsFound,
-    DownloadProgress,
-    ModelImported,
-    ModelRemoved,
-    Failed,
-    Heartbeat,
-]
+Command = LoadCommand | RequestCommand | TableCommand | RehearsalCommand | CatalogueCommand | ProcessCommand
+Event = (
+    ProcessEvent
+    | LoadEvent
+    | ReadingEvent
+    | AnswerEvent
+    | RequestEvent
+    | TableEvent
+    | RehearsalEvent
+    | CatalogueEvent
+)
 _BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 # Of a line in either direction. A generate command carries whole documents: far above any context.
 LINE_LIMIT_BYTES = 64 * 1024 * 1024

@@ -56,3 +56,7 @@ class ModelLoaded(Wire, frozen=True):
 
 class ModelUnloaded(Wire, frozen=True):
     """No model is loaded."""
+
+
+LoadCommand = LoadModel | UnloadModel
+LoadEvent = LoadProgress | ModelLoaded | ModelUnloaded

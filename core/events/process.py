@@ -60,3 +60,7 @@ class Failed(Wire, frozen=True):
     message: str
     hint: str = ""
     over_tokens: int = 0
+
+
+ProcessCommand = StandStill | Shutdown
+ProcessEvent = Hello | Heartbeat | Failed

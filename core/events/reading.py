@@ -63,3 +63,6 @@ class ReadingMap(Wire, frozen=True):
     prompt_tokens: int
     read_tokens: int
     passages: tuple[Passage, ...]
+
+
+ReadingEvent = PrefillProgress | ReadingMap

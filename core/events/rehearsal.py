@@ -39,3 +39,7 @@ class Rehearsing(Wire, frozen=True):
     tokens: int = 0
     contexts: int = 0
     trouble: str = ""
+
+
+RehearsalCommand = Rehearse | Typing
+RehearsalEvent = Rehearsing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from core.events.wire import Wire
 from core.settings import Settings
@@ -34,19 +34,19 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
 class Generate(Wire, frozen=True):
     """Answer `messages` (the last one is the user's). `request` is any id that is new.
 
-    `apart`: as if nothing had been asked before, and nothing of it is kept: a cache of its own,
+    `isolated`: as if nothing had been asked before, and nothing of it is kept: a cache of its own,
     empty tables, nothing learned. What else is cached stays as it is.
 
-    `begun` are the ids of an answer that was ended before it was done, without a stop token. The
+    `continuation` are the ids of an answer that was ended before it was done, without a stop token. The
     answer goes on behind them as if it had never been interrupted; only what is new of it is told,
-    in tokens that count from 0 again.
+    in tokens that count from 0 again. On the wire they are called `apart` and `begun`.
     """
 
     request: str
     messages: tuple[Message, ...]
     settings: Settings = Settings()
-    apart: bool = False
-    begun: tuple[int, ...] = ()
+    isolated: bool = field(default=False, name="apart")
+    continuation: tuple[int, ...] = field(default=(), name="begun")
 
 
 class Cancel(Wire, frozen=True):
@@ -67,3 +67,7 @@ class TokenCount(Wire, frozen=True):
 
     request: str
     tokens: int
+
+
+RequestCommand = Generate | Cancel | CountTokens
+RequestEvent = TokenCount

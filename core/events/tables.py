@@ -195,3 +195,7 @@ class TableDone(Wire, frozen=True):
     took_s: float
     path: str = ""
     notes: tuple[str, ...] = ()
+
+
+TableCommand = ListTables | SaveTables | LoadTables | ResetTable | ExportTable | ImportTable
+TableEvent = TableStatus | TableList | TableDone

@@ -3,7 +3,7 @@
 Invariant: the cache is what reading those of `tokens` that `columns` names, each at its own
 position, from nothing would leave. Mostly these are all of them. After a sparse prefill some
 are only known, never read: they count for positions and for recognising the context again, and
-a ledger with such gaps never serves a request that wants everything read beyond the first gap.
+a sequence with such gaps never serves a request that wants everything read beyond the first gap.
 
 Everything that puts tokens into the cache or takes them out goes through here or through a
 `VerifyBlock` whose outcome is recorded here. Owned by the worker's main thread.
@@ -84,7 +84,7 @@ class CachedSequence:
     def append_at(self, prompt: Sequence[int], positions: np.ndarray[Any, Any]) -> None:
         """A forward pass has put the tokens of `prompt` at `positions` into the cache.
 
-        Ascending, the first one where the ledger ends; what lies between them is skipped.
+        Ascending, the first one where the sequence ends; what lies between them is skipped.
         """
         for run in np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1):
             self.skip(prompt[len(self.tokens) : int(run[0])])
@@ -125,7 +125,7 @@ class CachedSequence:
         self._marks = [*others[:1], *others[1:][2 - _MARKS :], mark(self.cache, here)]
 
     def fork(self, length: int) -> CachedSequence:
-        """A new ledger of the first `length` tokens; this one stays. Where `truncate` could."""
+        """A new sequence of the first `length` tokens; this one stays. Where `truncate` could."""
         other = CachedSequence(self._new_cache)
         if not length:
             return other

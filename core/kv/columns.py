@@ -15,7 +15,7 @@ import numpy as np
 
 
 class Columns:
-    """One per ledger; shared by its cache entries, which ask it where they stand."""
+    """One per sequence; shared by its cache entries, which ask it where they stand."""
 
     def __init__(self) -> None:
         self.count = 0

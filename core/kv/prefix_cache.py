@@ -23,46 +23,48 @@ class PrefixCache:
 
     def __init__(self, new_cache: Callable[[], list[Any]]) -> None:
         self._new_cache = new_cache
-        self._ledgers = [CachedSequence(new_cache)]  # the current one is the last
+        self._sequences = [CachedSequence(new_cache)]  # the current one is the last
 
     @property
     def current(self) -> CachedSequence:
-        """The ledger that was taken last."""
-        return self._ledgers[-1]
+        """The sequence that was taken last."""
+        return self._sequences[-1]
 
     @property
     def nbytes(self) -> int:
-        """Memory of all ledgers."""
-        return sum(ledger.nbytes for ledger in self._ledgers)
+        """Memory of all sequences."""
+        return sum(sequence.nbytes for sequence in self._sequences)
 
     def __len__(self) -> int:
-        return len(self._ledgers)
+        return len(self._sequences)
 
     def take(self, prompt: Sequence[int], *, whole: bool = False) -> CachedSequence:
-        """The ledger that goes on to `prompt`: call its `reuse` next. It is the current one now.
+        """The sequence that goes on to `prompt`: call its `reuse` next. It is the current one now.
 
         `whole` as in `CachedSequence.reuse`. Of equal beginnings one without gaps is preferred.
         """
-        best = max(self._ledgers, key=lambda ledger: (ledger.shared(prompt, whole=whole), -ledger.skipped))
+        best = max(
+            self._sequences, key=lambda sequence: (sequence.shared(prompt, whole=whole), -sequence.skipped)
+        )
         shared = best.shared(prompt, whole=whole)
         if len(best.tokens) - shared <= shared or not best.tokens:
-            self._ledgers.remove(best)
+            self._sequences.remove(best)
         else:
             best = best.fork(shared) if shared else CachedSequence(self._new_cache)
-        self._ledgers.append(best)
+        self._sequences.append(best)
         return best
 
     def replace(self, old: CachedSequence, new: CachedSequence) -> None:
         """`new` stands for `old`, if that is still here."""
-        self._ledgers = [new if ledger is old else ledger for ledger in self._ledgers]
+        self._sequences = [new if sequence is old else sequence for sequence in self._sequences]
 
     def fit(self, budget_bytes: int) -> None:
         """Drop what was not used for longest until all is within the budget, but the current one."""
-        while len(self._ledgers) > 1 and (self.nbytes > budget_bytes or not self._ledgers[0].tokens):
-            self._ledgers.pop(0)
+        while len(self._sequences) > 1 and (self.nbytes > budget_bytes or not self._sequences[0].tokens):
+            self._sequences.pop(0)
             mx.clear_cache()
 
     def clear(self) -> None:
         """Forget everything."""
-        self._ledgers = [CachedSequence(self._new_cache)]
+        self._sequences = [CachedSequence(self._new_cache)]
         mx.clear_cache()

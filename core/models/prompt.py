@@ -61,12 +61,12 @@ class Prompt(Struct, frozen=True):
         return words
 
 
-def check_begun(begun: Sequence[int], info: ModelInfo) -> None:
+def check_continuation(continuation: Sequence[int], info: ModelInfo) -> None:
     """Raises `RequestError` if an answer that is to go on has ids that the model does not know."""
-    strange = next((token for token in begun if not 0 <= token < info.vocabulary), None)
+    strange = next((token for token in continuation if not 0 <= token < info.vocabulary), None)
     if strange is not None:
         raise RequestError(
-            f"The begun answer has the token {strange:,}; {info.name} knows {info.vocabulary:,}.",
+            f"The continuation answer has the token {strange:,}; {info.name} knows {info.vocabulary:,}.",
             "Load the model that began it.",
         )
 

@@ -1,6 +1,6 @@
 """Rest: reading everything of a context that was read sparsely, a chunk at a time, while nothing is asked.
 
-The dense twin grows beside the ledger with gaps and takes its place when it is whole; stopped
+The dense twin grows beside the sequence with gaps and takes its place when it is whole; stopped
 before that, it is dropped and nothing has changed. Worker's main thread.
 """
 
@@ -15,12 +15,12 @@ from core.prefill.read import read_prompt
 
 
 def read_rest(
-    model: Callable[..., Any], shelf: PrefixCache, ledger: CachedSequence, *, chunk_tokens: int
+    model: Callable[..., Any], prefix_cache: PrefixCache, sequence: CachedSequence, *, chunk_tokens: int
 ) -> Generator[None, None, None]:
-    """`ledger` is on `shelf` and has gaps. One chunk a `next()`."""
+    """`sequence` is on `prefix_cache` and has gaps. One chunk a `next()`."""
     # `read_prompt` leaves the last token to whoever asks for logits; nobody does here.
-    ids = [*ledger.tokens, -1]
-    twin = ledger.fork(ledger.shared(ids, whole=True))
+    ids = [*sequence.tokens, -1]
+    twin = sequence.fork(sequence.shared(ids, whole=True))
     for _ in read_prompt(model, twin, ids, chunk_tokens=chunk_tokens):
         yield
-    shelf.replace(ledger, twin)
+    prefix_cache.replace(sequence, twin)

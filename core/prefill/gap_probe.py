@@ -73,7 +73,7 @@ def _agrees(
 
 def _logits(
     model: Any,
-    ledger: CachedSequence,
+    sequence: CachedSequence,
     prompt: list[int],
     kept: Positions,
     found: Sequence[Rotation],
@@ -87,6 +87,6 @@ def _logits(
         last = model(ids, cache=cache)[0, -2:]
 
     # A stock forward after this would not know of a window's gaps; real readings leave none there.
-    for _ in read_kept(noted, ledger, prompt[: int(kept[-1]) + 2], kept, found, chunk_tokens=chunk_tokens):
+    for _ in read_kept(noted, sequence, prompt[: int(kept[-1]) + 2], kept, found, chunk_tokens=chunk_tokens):
         pass
     return last

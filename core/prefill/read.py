@@ -2,7 +2,7 @@
 
 All but the last token are read here; the last one belongs to the first decode step, whose
 logits give the first token (as in mlx-lm). Between two chunks the caller may stop listening:
-the ledger then holds exactly the chunks that were read.
+the sequence then holds exactly the chunks that were read.
 
 A chunk with gaps stands at its true positions by two hooks that are taken off again: rotary
 modules turn each row to its own position, and windows count positions, not columns. Attention
@@ -41,37 +41,37 @@ class Progress(Struct, frozen=True):
 
 def read_prompt(
     model: Callable[..., Any],
-    ledger: CachedSequence,
+    sequence: CachedSequence,
     prompt: Sequence[int],
     *,
     chunk_tokens: int,
     marks: Sequence[int] = (),
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[Progress]:
-    """Bring `ledger` from a prefix of `prompt` to all of it but the last token.
+    """Bring `sequence` from a prefix of `prompt` to all of it but the last token.
 
     Yields before the first chunk and after each. A chunk ends at each of `marks`, which the
-    ledger can then come back to.
+    sequence can then come back to.
     """
-    pace = _Pace(len(prompt) - 1 - ledger.skipped, ledger.columns.count, clock)
-    yield pace.progress(ledger.columns.count)
-    while len(ledger.tokens) < len(prompt) - 1:
-        at = len(ledger.tokens)
+    pace = _Pace(len(prompt) - 1 - sequence.skipped, sequence.columns.count, clock)
+    yield pace.progress(sequence.columns.count)
+    while len(sequence.tokens) < len(prompt) - 1:
+        at = len(sequence.tokens)
         ends = [mark for mark in marks if at < mark] + [len(prompt) - 1]
         chunk = list(prompt[at : min(at + chunk_tokens, *ends)])
         # Nobody asks for these logits, so MLX never computes the output projection.
-        model(mx.array(chunk)[None], cache=ledger.cache)
-        ledger.settle()
-        ledger.append(chunk)
-        if len(ledger.tokens) in marks:
-            ledger.mark()
+        model(mx.array(chunk)[None], cache=sequence.cache)
+        sequence.settle()
+        sequence.append(chunk)
+        if len(sequence.tokens) in marks:
+            sequence.mark()
         mx.clear_cache()
-        yield pace.progress(ledger.columns.count)
+        yield pace.progress(sequence.columns.count)
 
 
 def read_kept(
     model: Callable[..., Any],
-    ledger: CachedSequence,
+    sequence: CachedSequence,
     prompt: Sequence[int],
     kept: Positions,
     found: Sequence[Rotation],
@@ -81,22 +81,22 @@ def read_kept(
 ) -> Iterator[Progress]:
     """Like `read_prompt`, but only the positions `kept` are read; the others are known and skipped.
 
-    `kept` (ascending int32) begins at or after the ledger's end and has the next-to-last position
+    `kept` (ascending int32) begins at or after the sequence's end and has the next-to-last position
     of `prompt` as its last. `found` is what `rotations(model)` gave.
     """
-    pace = _Pace(ledger.columns.count + len(kept), ledger.columns.count, clock)
-    yield pace.progress(ledger.columns.count)
+    pace = _Pace(sequence.columns.count + len(kept), sequence.columns.count, clock)
+    yield pace.progress(sequence.columns.count)
     for chunk in _chunks(kept, chunk_tokens):
-        ledger.skip(prompt[len(ledger.tokens) : int(chunk[0])])
+        sequence.skip(prompt[len(sequence.tokens) : int(chunk[0])])
         steps = Steps(chunk - chunk[0])
-        with standing(found, steps), masked(_masks(ledger, chunk)):
-            model(mx.array([prompt[i] for i in chunk])[None], cache=ledger.cache)
+        with standing(found, steps), masked(_masks(sequence, chunk)):
+            model(mx.array([prompt[i] for i in chunk])[None], cache=sequence.cache)
             if found and not steps.rotated:
                 raise InternalError("The model has rotary modules and called none of them.")
-        ledger.settle()
-        ledger.append_at(prompt, chunk)
+        sequence.settle()
+        sequence.append_at(prompt, chunk)
         mx.clear_cache()
-        yield pace.progress(ledger.columns.count)
+        yield pace.progress(sequence.columns.count)
 
 
 def _chunks(kept: Positions, chunk_tokens: int) -> list[Positions]:
@@ -107,12 +107,14 @@ def _chunks(kept: Positions, chunk_tokens: int) -> list[Positions]:
     return chunks
 
 
-def _masks(ledger: CachedSequence, chunk: Positions) -> list[tuple[Any, Callable[..., Any]]]:
+def _masks(sequence: CachedSequence, chunk: Positions) -> list[tuple[Any, Callable[..., Any]]]:
     """Masks by position for all entries that could have a window."""
-    return [(e, _by_position(e, ledger, chunk)) for e in leaves(ledger.cache) if kind_of(e) != "recurrent"]
+    return [
+        (e, _by_position(e, sequence, chunk)) for e in leaves(sequence.cache) if kind_of(e) != "recurrent"
+    ]
 
 
-def _by_position(entry: Any, ledger: CachedSequence, chunk: Positions) -> Callable[..., Any]:
+def _by_position(entry: Any, sequence: CachedSequence, chunk: Positions) -> Callable[..., Any]:
     own = entry.make_mask
 
     def make_mask(width: int, window_size: int | None = None, return_array: bool = False) -> Any:
@@ -120,8 +122,8 @@ def _by_position(entry: Any, ledger: CachedSequence, chunk: Positions) -> Callab
         if window_size is None and not is_window:
             return own(width, window_size=None, return_array=return_array)
         past = window_columns(entry) if is_window else columns_of(entry)
-        held = ledger.columns.count
-        columns = np.append(ledger.columns.places(held - past, held), chunk)
+        held = sequence.columns.count
+        columns = np.append(sequence.columns.places(held - past, held), chunk)
         return window_mask(chunk, columns, window_size or entry.max_size)
 
     return make_mask

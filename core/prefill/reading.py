@@ -1,8 +1,8 @@
-"""Reading: one prompt on its way into a ledger: plan → score → choose → read, or all of it.
+"""Reading: one prompt on its way into a sequence: plan → score → choose → read, or all of it.
 
 `plan` first, then `events` once. Whatever goes wrong with skipping, everything is read instead
 and `outcome` says why; only requests that cannot be met and exhausted memory are raised. A
-sparse prefill that does not come to its end (cancel, error) leaves the ledger as it was after
+sparse prefill that does not come to its end (cancel, error) leaves the sequence as it was after
 `plan`: nothing half-written. Worker's main thread.
 """
 
@@ -40,13 +40,13 @@ _SMALL_ENOUGH = 0.15
 class Text(Struct, frozen=True):
     """A prompt: its ids, the question in words (empty if unknown), and its layout when needed.
 
-    The last `begun` of the ids are the answer's own: it goes on behind them.
+    The last `continued_tokens` of the ids are the answer's own: it goes on behind them.
     """
 
     ids: list[int]
     asked: str
     layout: Callable[[], Layout]
-    begun: int = 0
+    continued_tokens: int = 0
 
 
 class ReadingInputs(Struct, frozen=True):
@@ -78,23 +78,23 @@ class Outcome(Struct, frozen=True):
 
 
 class Reading:
-    """`text` into `ledger`, which holds any context before `plan`, and all but the last id at the end."""
+    """`text` into `sequence`, which holds any context before `plan`, and all but the last id at the end."""
 
     def __init__(
         self,
         request: str,
         loaded: LoadedModel,
-        ledger: CachedSequence,
+        sequence: CachedSequence,
         text: Text,
         settings: Prefill,
-        means: ReadingInputs,
+        inputs: ReadingInputs,
     ) -> None:
         self._request = request
         self._loaded = loaded
-        self._ledger = ledger
+        self._sequence = sequence
         self._text = text
         self._settings = settings
-        self._means = means
+        self._inputs = inputs
         self._draft: ScoringDraft | None = None
         self._from = 0
         self.outcome = Outcome()
@@ -103,19 +103,19 @@ class Reading:
         """Reuse what can be, and decide. Raises `RequestError` kinds."""
         settings, ids = self._settings, self._text.ids
         whole = why_whole(settings, self._text.asked)
-        self._from = self._ledger.reuse(ids, whole=bool(whole))
+        self._from = self._sequence.reuse(ids, whole=bool(whole))
         decision = decide(settings, whole, len(ids) - self._from)
-        if decision.sparse and (why_not := self._means.why_no_gaps(len(ids))):
+        if decision.sparse and (why_not := self._inputs.why_no_gaps(len(ids))):
             decision = Decision(
                 False, why_not, refused(settings, f"{self._loaded.info.name} cannot skip: {why_not}")
             )
         scorer = self._choose() if decision.sparse else ""
-        skipped = self._ledger.skipped
+        skipped = self._sequence.skipped
         self.outcome = Outcome(
             decision.sparse,
             f"{decision.reason}; {skipped:,} earlier ones stay skipped" if skipped else decision.reason,
             scorer,
-            self._ledger.columns.count,
+            self._sequence.columns.count,
             changes=(decision.change,) if decision.change else (),
         )
 
@@ -136,9 +136,9 @@ class Reading:
         wanted = self._settings.scorer
         if wanted != "auto":
             if SCORERS[wanted].needs_draft:
-                self._draft = self._means.draft(True)
+                self._draft = self._inputs.draft(True)
             return wanted
-        draft = self._means.draft(False)
+        draft = self._inputs.draft(False)
         if draft is None:
             return "early-layers"
         if draft.loaded.info.parameters > _SMALL_ENOUGH * self._loaded.info.parameters:
@@ -148,12 +148,12 @@ class Reading:
 
     def _whole(self) -> Iterator[PrefillProgress]:
         # Only caches that forget need marks; the others go back to any length.
-        ledger, ids = self._ledger, self._text.ids
-        marks = [] if ledger.keeps_all else [*self._text.layout().borders, len(ids) - 1]
+        sequence, ids = self._sequence, self._text.ids
+        marks = [] if sequence.keeps_all else [*self._text.layout().borders, len(ids) - 1]
         chunk = self._settings.chunk_tokens
         yield from self._followed(
             read_prompt(
-                self._loaded.model, ledger, ids, chunk_tokens=chunk, marks=marks, clock=self._means.clock
+                self._loaded.model, sequence, ids, chunk_tokens=chunk, marks=marks, clock=self._inputs.clock
             )
         )
 
@@ -170,10 +170,10 @@ class Reading:
             self._fall_back(reason, refused(self._settings, reason) if self._settings.mode == "on" else None)
             return False
         finished = False
-        self._ledger.mark()
+        self._sequence.mark()
         try:
             yield from self._read(chosen, layout)
-            self._ledger.mark()
+            self._sequence.mark()
             finished = True
         finally:
             if not finished:
@@ -181,7 +181,7 @@ class Reading:
         return True
 
     def _scored(self, layout: Layout) -> Generator[PrefillProgress, None, np.ndarray[Any, Any]]:
-        clock = self._means.clock
+        clock = self._inputs.clock
         started = clock()
         total = len(self._text.ids) - self._from
         yield self._progress(Progress(0, total, None), "scoring")
@@ -220,7 +220,7 @@ class Reading:
             start=start,
             keep_pct=settings.keep_pct,
             passage_tokens=settings.passage_tokens,
-            window_tokens=largest_window(self._ledger.cache),
+            window_tokens=largest_window(self._sequence.cache),
             latest=LATEST if layout.goes_on else 0.0,
         )
 
@@ -232,7 +232,7 @@ class Reading:
         )
         model, ids, chunk = self._loaded.model, self._text.ids, self._settings.chunk_tokens
         steps = read_kept(
-            model, self._ledger, ids, kept, rotations(model), chunk_tokens=chunk, clock=self._means.clock
+            model, self._sequence, ids, kept, rotations(model), chunk_tokens=chunk, clock=self._inputs.clock
         )
         yield from self._followed(steps)
 
@@ -257,14 +257,14 @@ class Reading:
 
     def _take_back(self) -> None:
         if self._from:
-            self._ledger.truncate(self._from)
+            self._sequence.truncate(self._from)
         else:
-            self._ledger.clear()
+            self._sequence.clear()
 
     def _fall_back(self, reason: str, change: Change | None) -> None:
         self.outcome = Outcome(
             reason=reason,
-            reused_tokens=self._ledger.columns.count,
+            reused_tokens=self._sequence.columns.count,
             scored_tokens=self.outcome.scored_tokens,
             score_s=self.outcome.score_s,
             changes=(*self.outcome.changes, *([change] if change else [])),

@@ -62,8 +62,8 @@ def toy_model(seed: int = 0, **changes: Any) -> llama.Model:
     return model
 
 
-def toy_ledger(model: Any) -> CachedSequence:
-    """An empty ledger for `model`."""
+def toy_sequence(model: Any) -> CachedSequence:
+    """An empty sequence for `model`."""
     new_cache: Callable[[], list[Any]] = lambda: make_prompt_cache(model)  # noqa: E731
     return CachedSequence(new_cache)
 

@@ -53,7 +53,9 @@ class Prefetch(QObject):
 
     def _next_to_ready(self) -> Entry | None:
         column = self._column
-        return self._pool.next_to_ready(self._entries, column.shelf, column.view(), column.near(_READY_VIEWS))
+        return self._pool.next_to_ready(
+            self._entries, column.entry_layout, column.view(), column.near(_READY_VIEWS)
+        )
 
     def _next_to_drop(self) -> Entry | None:
         kept = self._column.near(_KEPT_VIEWS)

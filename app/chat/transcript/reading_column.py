@@ -38,7 +38,7 @@ class ReadingColumn(QWidget):
         self._entries = entries
         self._pool = pool
         self._measured: list[bool] = []
-        self.shelf = EntryLayout()
+        self.entry_layout = EntryLayout()
         self.follow = Follow()
         self.column_px = 0  # how wide texts are laid out
         self.is_placing = False  # while the scroll bar moves by itself, not by the reader
@@ -48,7 +48,7 @@ class ReadingColumn(QWidget):
 
     def clear(self) -> None:
         """Another conversation, from its end."""
-        self.shelf, self._measured = EntryLayout(), []
+        self.entry_layout, self._measured = EntryLayout(), []
         self.follow.follow()
         self.place()
 
@@ -62,7 +62,7 @@ class ReadingColumn(QWidget):
 
     def near(self, views_more: float = 0.0) -> range:
         """The numbers of the entries that are seen, or so many views around."""
-        return self.shelf.between(*self.view(views_more))
+        return self.entry_layout.between(*self.view(views_more))
 
     def go_to_end(self) -> None:
         """Scroll there."""
@@ -74,7 +74,7 @@ class ReadingColumn(QWidget):
     def go_to(self, number: int) -> None:
         """Scroll so that entry `number` begins at the top."""
         for _ in range(2):  # what comes into view is measured, and may move it
-            self._area.verticalScrollBar().setValue(round(self.shelf.tops[number]) - _TOP_PX)
+            self._area.verticalScrollBar().setValue(round(self.entry_layout.tops[number]) - _TOP_PX)
 
     # ---- place
 
@@ -101,17 +101,17 @@ class ReadingColumn(QWidget):
         if column != self.column_px:
             self.column_px = column
             self.forget_heights()
-        anchor = None if self.follow.following else self.shelf.anchor(*self.view(), self._measured)
+        anchor = None if self.follow.following else self.entry_layout.anchor(*self.view(), self._measured)
         heights = [self._height(entry) for entry in self._entries]
         gaps = [_AFTER_ANSWER_PX if isinstance(e, Reply) else _AFTER_MESSAGE_PX for e in self._entries]
-        self.shelf = EntryLayout(heights, gaps, _TOP_PX)
+        self.entry_layout = EntryLayout(heights, gaps, _TOP_PX)
         self._measured = [entry.height_px is not None for entry in self._entries]
         # The column grows while the scroll bar stands still: that is not the reader scrolling.
         # It is scrolled before anything in it moves, so that the screen can be shifted as it is.
         self.is_placing = True
-        self.resize(width, max(self.shelf.end + _BOTTOM_PX, view.height()))
+        self.resize(width, max(self.entry_layout.end + _BOTTOM_PX, view.height()))
         if anchor:
-            self._area.verticalScrollBar().setValue(self.shelf.view_top(anchor))
+            self._area.verticalScrollBar().setValue(self.entry_layout.view_top(anchor))
         self.is_placing = False
         if self.follow.following:
             self.go_to_end()
@@ -121,7 +121,10 @@ class ReadingColumn(QWidget):
             if item is None or not item.is_ready:
                 continue
             place = QRect(
-                left - item.OUTDENT_PX, self.shelf.tops[index], column + 2 * item.OUTDENT_PX, heights[index]
+                left - item.OUTDENT_PX,
+                self.entry_layout.tops[index],
+                column + 2 * item.OUTDENT_PX,
+                heights[index],
             )
             if item.geometry() != place:
                 item.setGeometry(place)

@@ -113,7 +113,7 @@ class WidgetPool:
             self.drop(entry)
 
     def next_to_ready(
-        self, entries: Sequence[Entry], shelf: EntryLayout, view: tuple[int, int], near: range
+        self, entries: Sequence[Entry], layout: EntryLayout, view: tuple[int, int], near: range
     ) -> Entry | None:
         """The one of those `near` the view (top and bottom) that is nearest to it and not ready."""
         top, bottom = view
@@ -122,7 +122,7 @@ class WidgetPool:
             return None
 
         def distance(index: int) -> int:
-            return max(shelf.tops[index] - bottom, top - shelf.bottom(index))
+            return max(layout.tops[index] - bottom, top - layout.bottom(index))
 
         return entries[min(waiting, key=distance)]
 

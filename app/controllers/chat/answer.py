@@ -224,7 +224,7 @@ class AnswerController(QObject):
             self._chats.keep(chat.fail(ended.turn_id, failed.message))
             if shown:
                 self._views.transcript.finish_answer(ended.turn_id, None, failed.message)
-        self._trouble.say_failure(failed, text_is_back=back)
+        self._trouble.show_failure(failed, text_is_back=back)
         if back:
             self._meter.show_refused(failed.over_tokens)
         self.answer_finished.emit(ended.turn_id)

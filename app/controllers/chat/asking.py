@@ -132,7 +132,7 @@ class AskController(QObject):
         if running.after:
             ids = tuple(token.id for token in chat.turn(running.turn_id).answer.tokens)
             asked = chat.messages_before(running.turn_id)
-            self._handle(Submit(self._chats.new_turn_id(), asked, settings, begun=ids))
+            self._handle(Submit(self._chats.new_turn_id(), asked, settings, continuation=ids))
         else:
             self._handle(Submit(running.turn_id, chat.messages_for_request(), settings))
 

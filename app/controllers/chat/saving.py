@@ -30,25 +30,25 @@ class Saving(QObject):
     _heard = Signal(object)  # an Exception, or None
 
     def __init__(
-        self, board: TroubleController, chats: Chats, home: Home, parent: QObject | None = None
+        self, trouble: TroubleController, chats: Chats, home: Home, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
-        self._board = board
+        self._trouble = trouble
         self._chats = chats
         self._home = home
-        self._trouble: Trouble | None = None
+        self._shown: Trouble | None = None
         self._heard.connect(self._take, Qt.ConnectionType.QueuedConnection)
-        board.listen_dismissed(self._dismissed)
+        trouble.listen_dismissed(self._dismissed)
         if home.library:
             home.library.listen(self._heard.emit)
             self._show_condition()
             if aside := home.library.unsaved_set_aside:
-                board.say(
+                trouble.show(
                     Trouble(strings.UNSAVED_TITLE, strings.unsaved_damaged(aside.name), until=Until.OVER)
                 )
         if problem := home.preferences.problem:
             said = strings.preferences_lost(problem)
-            board.say(Trouble(strings.PREFERENCES_TITLE, said, until=Until.OVER))
+            trouble.show(Trouble(strings.PREFERENCES_TITLE, said, until=Until.OVER))
 
     def repair(self) -> None:
         """What the banner of a damaged file offers."""
@@ -58,7 +58,7 @@ class Saving(QObject):
         try:
             library.repair()
         except RequestError as error:
-            self._board.show_request_error(error, "repair")
+            self._trouble.show_request_error(error, "repair")
             return
         self._clear()
         self._show_condition()
@@ -73,7 +73,7 @@ class Saving(QObject):
         try:
             library.restore()
         except RequestError as error:
-            self._board.show_request_error(error, "restore")
+            self._trouble.show_request_error(error, "restore")
             return
         self._clear()
         self._chats.refresh()
@@ -81,7 +81,7 @@ class Saving(QObject):
 
     def _dismissed(self, trouble: Trouble) -> None:
         """That chats are missing is known, and nothing is to be done about it."""
-        if self._home.library and trouble == self._trouble:
+        if self._home.library and trouble == self._shown:
             self._home.library.accept_missing()
 
     async def question_kept(self) -> None:
@@ -135,11 +135,11 @@ class Saving(QObject):
 
     def _say(self, trouble: Trouble) -> None:
         trouble = replace(trouble, until=Until.OVER)
-        if trouble != self._trouble:
-            self._board.withdraw(self._trouble)
-        self._trouble = trouble
-        self._board.say(trouble)
+        if trouble != self._shown:
+            self._trouble.withdraw(self._shown)
+        self._shown = trouble
+        self._trouble.show(trouble)
 
     def _clear(self) -> None:
-        self._board.withdraw(self._trouble)
-        self._trouble = None
+        self._trouble.withdraw(self._shown)
+        self._shown = None

@@ -1,7 +1,7 @@
 """ChatArchive: where chats are kept between openings, as the session sees it, and one that forgets.
 
-`Chats` holds what is open and asks a shelf for the rest. The lasting one is `app.store.library`;
-`MemoryShelf` serves runs that shall leave nothing behind, and a store that cannot be opened.
+`Chats` holds what is open and asks an archive for the rest. The lasting one is `app.store.library`;
+`MemoryArchive` serves runs that shall leave nothing behind, and a store that cannot be opened.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def summary_of(chat: Conversation) -> Summary:
     return Summary(chat.id, chat.title, chat.changed, len(chat.turns), chat.pinned, chat.deleted is not None)
 
 
-class MemoryShelf:
+class MemoryArchive:
     """Keeps chats for this run only."""
 
     def __init__(self) -> None:

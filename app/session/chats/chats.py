@@ -1,6 +1,6 @@
 """Chats: which chat is open, what is listed, and the conversations that are in use.
 
-All chats are known by their summaries; conversations come from a shelf when they are opened and
+All chats are known by their summaries; conversations come from an archive when they are opened and
 go back to it with every change. Only the latest few are held. Ids of chats and turns are made
 here and are unique for ever. A chat without a question is not listed: the window always has one
 such chat to start from.
@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from app.session.chats.archive import ChatArchive, Hit, MemoryShelf, Summary, summary_of
+from app.session.chats.archive import ChatArchive, Hit, MemoryArchive, Summary, summary_of
 from app.session.chats.conversation import Conversation
 from app.session.chats.strings import UNFINISHED_NOTE
 
@@ -31,11 +31,11 @@ class Chats:
     """`now` gives the time a chat is created at; `open_id` is the chat to begin with, if it is there."""
 
     def __init__(
-        self, now: Callable[[], datetime] = utc_now, shelf: ChatArchive | None = None, open_id: str = ""
+        self, now: Callable[[], datetime] = utc_now, archive: ChatArchive | None = None, open_id: str = ""
     ) -> None:
         self.now = now
-        self._shelf: ChatArchive = shelf or MemoryShelf()
-        self._summaries = {summary.id: summary for summary in self._shelf.summaries()}
+        self._archive: ChatArchive = archive or MemoryArchive()
+        self._summaries = {summary.id: summary for summary in self._archive.summaries()}
         self._held: dict[str, Conversation] = {}
         self._open_id = ""
         known = self._summaries.get(open_id)
@@ -69,12 +69,12 @@ class Chats:
         return chat
 
     def keep(self, chat: Conversation) -> None:
-        """Replace the chat of the same id, here and on the shelf."""
+        """Replace the chat of the same id, here and on the archive."""
         self._held.pop(chat.id, None)
         self._held[chat.id] = chat
         if not chat.is_blank or chat.id in self._summaries:
             self._summaries[chat.id] = summary_of(chat)
-            self._shelf.save(chat)
+            self._archive.save(chat)
         self._let_go()
 
     def select(self, chat_id: str) -> Conversation:
@@ -110,9 +110,9 @@ class Chats:
         return branch
 
     def refresh(self) -> None:
-        """Ask the shelf anew which chats there are: it found damage, or was repaired."""
+        """Ask the archive anew which chats there are: it found damage, or was repaired."""
         held = {chat_id: summary_of(chat) for chat_id, chat in self._held.items() if not chat.is_blank}
-        self._summaries = {each.id: each for each in self._shelf.summaries()} | held
+        self._summaries = {each.id: each for each in self._archive.summaries()} | held
 
     def add(self, chat: Conversation) -> Conversation:
         """Take in a chat from elsewhere. If its id is taken by another chat it gets a new one."""
@@ -125,11 +125,11 @@ class Chats:
         """The chat goes for good. The open one is not purged: select another first."""
         self._summaries.pop(chat_id, None)
         self._held.pop(chat_id, None)
-        self._shelf.purge(chat_id)
+        self._archive.purge(chat_id)
 
     def search(self, query: str) -> Sequence[Hit]:
         """The chats that match, best first; those with a question only."""
-        return [hit for hit in self._shelf.search(query) if self._is_listed(hit.chat_id)]
+        return [hit for hit in self._archive.search(query) if self._is_listed(hit.chat_id)]
 
     def new_turn_id(self) -> str:
         """An id that no turn and no request had before."""
@@ -140,11 +140,11 @@ class Chats:
         return summary is not None and summary.turns > 0 and not summary.deleted
 
     def _fetch(self, chat_id: str) -> Conversation:
-        # An answer that is being written is held; one from the shelf was cut off by an end.
-        return self._shelf.load(chat_id).settled(UNFINISHED_NOTE)
+        # An answer that is being written is held; one from the archive was cut off by an end.
+        return self._archive.load(chat_id).settled(UNFINISHED_NOTE)
 
     def _let_go(self) -> None:
-        """Forget conversations that the shelf can give again."""
+        """Forget conversations that the archive can give again."""
         for chat_id in list(self._held)[:-_HELD]:
             turns = self._held[chat_id].turns
             if (

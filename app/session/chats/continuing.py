@@ -29,7 +29,7 @@ def can_go_on(finished: Finished, model: str) -> bool:
     )
 
 
-def begun(tokens: Sequence[Token]) -> tuple[Token, ...]:
+def to_go_on_from(tokens: Sequence[Token]) -> tuple[Token, ...]:
     """`tokens` of an answer that is gone on with: half a character at the end waits for its other half."""
     held = list(tokens)
     for place in range(len(held) - 1, -1, -1):

@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.session.chats.continuing import begun, can_go_on, joined
+from app.session.chats.continuing import can_go_on, joined, to_go_on_from
 from app.session.chats.overrides import Override
 from core.events import Finished, Message, ReadingMap, Token
 
@@ -153,7 +153,9 @@ class Conversation(Struct, frozen=True):
     def go_on(self, turn_id: str) -> Conversation:
         """With an answer that was over being written again, behind what is there."""
         answer = self.turn(turn_id).answer
-        return self.with_answer(turn_id, replace(answer, tokens=begun(answer.tokens), status="writing"))
+        return self.with_answer(
+            turn_id, replace(answer, tokens=to_go_on_from(answer.tokens), status="writing")
+        )
 
     def without(self, turn_id: str) -> Conversation:
         """As if `turn_id` had not been asked."""

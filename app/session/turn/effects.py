@@ -9,21 +9,13 @@ from msgspec import Struct
 
 from core.events import (
     Command,
-    DownloadProgress,
+    Event,
     Failed,
     Finished,
     Gauges,
-    ModelImported,
     ModelInfo,
-    ModelList,
-    ModelRemoved,
-    ModelsFound,
     PrefillProgress,
     ReadingMap,
-    Rehearsing,
-    TableDone,
-    TableList,
-    TableStatus,
     Token,
 )
 from core.events.heard import WorkerExited
@@ -126,28 +118,16 @@ class Counted(Struct, frozen=True):
     tokens: int | None
 
 
-class TablesHeard(Struct, frozen=True):
-    """Something about the tables or the rehearsal, asked for or not."""
+class OutOfBand(Struct, frozen=True):
+    """Something that the turn does not depend on, asked for or not."""
 
-    event: TableList | TableStatus | TableDone | Rehearsing
-
-
-class TablesWarned(Struct, frozen=True):
-    """What people must know of the tables wherever they look; `status` has notes."""
-
-    status: TableStatus
+    event: Event
 
 
 class TablesFailed(Struct, frozen=True):
     """The worker refused or gave up on a command about the tables."""
 
     failed: Failed
-
-
-class ModelsHeard(Struct, frozen=True):
-    """Something about the models on the disk or their downloads, asked for or not."""
-
-    event: ModelList | ModelsFound | DownloadProgress | ModelImported | ModelRemoved
 
 
 class ModelsFailed(Struct, frozen=True):
@@ -213,10 +193,8 @@ Effect = (
     | TroubleHeard
     | AnswerCutOff
     | Counted
-    | TablesHeard
-    | TablesWarned
+    | OutOfBand
     | TablesFailed
-    | ModelsHeard
     | ModelsFailed
     | MemoryHeard
     | WorkerDied

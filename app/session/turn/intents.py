@@ -5,24 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from core.events import (
-    CancelDownload,
-    DownloadModel,
-    ExportTable,
-    ImportModel,
-    ImportTable,
-    ListModels,
-    ListTables,
-    LoadTables,
-    LookUpModels,
     Message,
-    PauseDownload,
-    Rehearse,
-    RemoveModel,
-    ResetTable,
-    SaveTables,
     StandStill,
-    Typing,
 )
+from core.events.catalogue import CatalogueCommand
+from core.events.rehearsal import RehearsalCommand
+from core.events.tables import TableCommand
 from core.settings import Settings
 
 
@@ -34,8 +22,8 @@ class Submit(Struct, frozen=True):
     request: str
     messages: tuple[Message, ...]
     settings: Settings
-    apart: bool = False
-    begun: tuple[int, ...] = ()
+    isolated: bool = False
+    continuation: tuple[int, ...] = ()
 
 
 class Stop(Struct, frozen=True):
@@ -59,38 +47,23 @@ class Load(Struct, frozen=True):
     model: str
 
 
-TableCommand = (
-    ListTables
-    | SaveTables
-    | LoadTables
-    | ResetTable
-    | ExportTable
-    | ImportTable
-    | Rehearse
-    | Typing
-    | StandStill
-)
+IdleCommand = TableCommand | RehearsalCommand | StandStill
 
 
 class AskTables(Struct, frozen=True):
     """Something about the tables or what is done while idle; the worker does it after the running answer."""
 
-    command: TableCommand
+    command: IdleCommand
 
 
 class Unload(Struct, frozen=True):
     """Free the loaded model."""
 
 
-ModelCommand = (
-    ListModels | LookUpModels | DownloadModel | PauseDownload | CancelDownload | ImportModel | RemoveModel
-)
-
-
 class AskModels(Struct, frozen=True):
     """Something about the models on the disk; the worker does it at once, beside everything else."""
 
-    command: ModelCommand
+    command: CatalogueCommand
 
 
 class SpawnFailed(Struct, frozen=True):

@@ -24,7 +24,7 @@ It does not know chats, widgets or the words that are shown; `trouble.py` has th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from msgspec.structs import replace
 
@@ -42,12 +42,11 @@ from app.session.turn.effects import (
     MemoryHeard,
     ModelGone,
     ModelReady,
+    OutOfBand,
     ReadingHeard,
     RestartWorker,
     Send,
     SilenceBroken,
-    TablesHeard,
-    TablesWarned,
     TokenHeard,
     TroubleHeard,
     WindowMistake,
@@ -70,7 +69,7 @@ from app.session.turn.intents import (
     Unload,
 )
 from app.session.turn.link_state import Link, Phase, Transition
-from app.session.turn.out_of_band import FAILED, HEARD
+from app.session.turn.out_of_band import FAILED
 from core.events import (
     PROTOCOL,
     Cancel,
@@ -88,7 +87,6 @@ from core.events import (
     ModelUnloaded,
     PrefillProgress,
     ReadingMap,
-    TableStatus,
     Token,
     TokenCount,
     UnloadModel,
@@ -197,14 +195,8 @@ def _token_count(link: Link, given: TokenCount) -> Transition:
     return Transition(link, (Counted(given.request, given.tokens),))
 
 
-def _table_status(link: Link, given: TableStatus) -> Transition:
-    """What people must know of the tables is said where they look; all of it to who shows tables."""
-    warned = (TablesWarned(given),) if given.notes else ()
-    return Transition(link, (TablesHeard(given), *warned))
-
-
 def _out_of_band(link: Link, given: Event) -> Transition:
-    return Transition(link, (HEARD[type(given)](given),))
+    return Transition(link, (OutOfBand(given),))
 
 
 def _heartbeat(link: Link, given: Heartbeat) -> Transition:
@@ -235,7 +227,7 @@ def _submit(link: Link, given: Submit) -> Transition:
         replace(link, phase=Phase.READING, request=given.request),
         (
             AnswerBegun(given.request),
-            Send(Generate(given.request, given.messages, given.settings, given.apart, given.begun)),
+            Send(Generate(given.request, given.messages, given.settings, given.isolated, given.continuation)),
         ),
     )
 
@@ -320,7 +312,7 @@ _ALIVE = frozenset(Phase) - {Phase.DEAD, Phase.CLOSED}
 _SPOKEN = _ALIVE - {Phase.STARTING}
 _ANSWERING = frozenset({Phase.READING, Phase.WRITING, Phase.STOPPING})
 
-RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
+_OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Hello: (frozenset({Phase.STARTING}), _hello),
     LoadProgress: (frozenset({Phase.LOADING}), _load_progress),
     ModelLoaded: (frozenset({Phase.LOADING}), _model_loaded),
@@ -332,8 +324,6 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
     Finished: (_ANSWERING, _finished),
     Failed: (_ALIVE, _failed),
     TokenCount: (_SPOKEN, _token_count),
-    TableStatus: (_SPOKEN, _table_status),
-    **dict.fromkeys(HEARD, (_SPOKEN, _out_of_band)),
     Heartbeat: (_ALIVE, _heartbeat),
     WorkerExited: (_ALIVE, _exited),
     WorkerSilent: (_ALIVE, _silent),
@@ -348,3 +338,8 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = {
     SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),
     Close: (frozenset(Phase), _close),
 }
+# What says nothing about the turn.
+OUT_OF_BAND = tuple(kind for kind in get_args(Event) if kind not in _OF_THE_TURN)
+RULES: dict[type, tuple[frozenset[Phase], Rule]] = _OF_THE_TURN | dict.fromkeys(
+    OUT_OF_BAND, (_SPOKEN, _out_of_band)
+)

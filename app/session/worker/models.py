@@ -1,6 +1,6 @@
 """ModelsState: what is known of the models on this machine and of the downloads, as one record.
 
-Pure: `hear()` takes what the worker said and gives the next record. Nothing here asks; the
+Pure: `handle()` takes what the worker said and gives the next record. Nothing here asks; the
 models' controller does.
 """
 
@@ -17,11 +17,9 @@ from core.events import (
     ModelImported,
     ModelInfo,
     ModelList,
-    ModelRemoved,
     ModelsFound,
 )
-
-ModelEvent = ModelList | ModelsFound | DownloadProgress | ModelImported | ModelRemoved
+from core.events.catalogue import CatalogueEvent
 
 
 class ModelsState(Struct, frozen=True):
@@ -69,50 +67,50 @@ class ModelsState(Struct, frozen=True):
         return next((each for each in self.downloads if each.model == model), None)
 
 
-def hear(shelf: ModelsState, event: ModelEvent) -> ModelsState:
+def handle(state: ModelsState, event: CatalogueEvent) -> ModelsState:
     """The record after `event`."""
     match event:
         case ModelList(_, folder, models, downloads, limit_bytes, free_bytes, suggested):
             return replace(
-                shelf,
+                state,
                 listed=True,
                 folder=folder,
                 models=models,
-                downloads=_merged(shelf.downloads, downloads),
+                downloads=_merged(state.downloads, downloads),
                 limit_bytes=limit_bytes,
                 free_bytes=free_bytes,
                 suggested=suggested,
             )
         case ModelsFound(_, text, models):
-            return replace(shelf, finding=False, found=models) if text == shelf.asked else shelf
+            return replace(state, finding=False, found=models) if text == state.asked else state
         case DownloadProgress():
-            return replace(shelf, downloads=_with(shelf.downloads, event))
+            return replace(state, downloads=_with(state.downloads, event))
         case ModelImported(_, model):
             # The list that follows puts it into its place.
-            models = shelf.models if shelf.entry(model.reference) else (*shelf.models, model)
-            return replace(shelf, models=models, problem="", hint="")
+            models = state.models if state.entry(model.reference) else (*state.models, model)
+            return replace(state, models=models, problem="", hint="")
         case _:
-            return replace(shelf, problem="", hint="")
+            return replace(state, problem="", hint="")
 
 
-def fail(shelf: ModelsState, failed: Failed) -> ModelsState:
+def fail(state: ModelsState, failed: Failed) -> ModelsState:
     """The record after something that was wanted could not be done."""
-    finding = shelf.finding and failed.command != "look_up_models"
-    return replace(shelf, finding=finding, problem=failed.message, hint=failed.hint)
+    finding = state.finding and failed.command != "look_up_models"
+    return replace(state, finding=finding, problem=failed.message, hint=failed.hint)
 
 
-def look_up(shelf: ModelsState, text: str) -> ModelsState:
+def look_up(state: ModelsState, text: str) -> ModelsState:
     """The record after the hub was asked about `text`; empty text ends it."""
-    return replace(shelf, asked=text, finding=bool(text), found=(), problem="", hint="")
+    return replace(state, asked=text, finding=bool(text), found=(), problem="", hint="")
 
 
-def forget_worker(shelf: ModelsState) -> ModelsState:
+def forget_worker(state: ModelsState) -> ModelsState:
     """The worker is gone, and its downloads with it; what arrived of them is kept."""
     stopped = tuple(
         replace(each, state="paused", bytes_per_s=0.0, seconds_left=None) if each.state == "running" else each
-        for each in shelf.downloads
+        for each in state.downloads
     )
-    return replace(shelf, info=None, loading="", fraction=None, busy=False, finding=False, downloads=stopped)
+    return replace(state, info=None, loading="", fraction=None, busy=False, finding=False, downloads=stopped)
 
 
 def _with(downloads: tuple[DownloadProgress, ...], event: DownloadProgress) -> tuple[DownloadProgress, ...]:

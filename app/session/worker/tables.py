@@ -20,6 +20,8 @@ from core.events import (
     TableList,
     TableStatus,
 )
+from core.events.rehearsal import RehearsalEvent
+from core.events.tables import TableEvent
 
 
 class Told(Struct, frozen=True):
@@ -60,10 +62,7 @@ class Tables(Struct, frozen=True):
         return sum(info.size_bytes for info in self.tables) + sum(one.size_bytes for one in self.learned)
 
 
-Heard = TableList | TableStatus | TableDone | Rehearsing
-
-
-def heard(state: Tables, event: Heard) -> Tables:
+def handle(state: Tables, event: TableEvent | RehearsalEvent) -> Tables:
     """What is known after `event`."""
     match event:
         case TableList():
@@ -85,14 +84,14 @@ def heard(state: Tables, event: Heard) -> Tables:
             return replace(state, rehearsal=event, stale=state.stale or made)
 
 
-def failed(state: Tables, event: Failed) -> Tables:
+def fail(state: Tables, event: Failed) -> Tables:
     """What is known after a command that failed."""
     if event.command == "list_tables":
         return replace(state, told=Told(failed=event))
     return replace(state, doing=None, told=Told(failed=event), stale=True)
 
 
-def begun(state: Tables, action: TableAction) -> Tables:
+def begin(state: Tables, action: TableAction) -> Tables:
     """A command is on its way."""
     return replace(state, doing=action, told=None)
 

@@ -86,7 +86,7 @@ class Detail(QWidget):
     def show_model(
         self,
         entry: ModelEntry,
-        shelf: ModelsState,
+        state: ModelsState,
         context_tokens: int,
         *,
         draft: str,
@@ -99,15 +99,15 @@ class Detail(QWidget):
         self._entry = entry
         self._nothing.hide()
         self._body.show()
-        loaded = shelf.loaded is entry
-        color = facts_of.family_colors(shelf.models).get(entry.family, facts_of.FAMILY_COLORS[-1])
+        loaded = state.loaded is entry
+        color = facts_of.family_colors(state.models).get(entry.family, facts_of.FAMILY_COLORS[-1])
         self.title.setText(entry.name)
         self.family.show_family(entry.family_name, color)
         self.problem.setText(" ".join(part for part in (entry.problem, entry.hint) if part))
         self.problem.setVisible(bool(entry.problem))
-        self._show_memory(entry, shelf, context_tokens, draft if loaded else "")
-        self._show_drafts(entry, shelf, context_tokens, draft if loaded else "", loaded)
-        self._show_buttons(entry, shelf, default, can_load, loaded)
+        self._show_memory(entry, state, context_tokens, draft if loaded else "")
+        self._show_drafts(entry, state, context_tokens, draft if loaded else "", loaded)
+        self._show_buttons(entry, state, default, can_load, loaded)
 
     def show_speed(self, entry: ModelEntry, tokens_per_s: float) -> None:
         """Under the name; 0 for a model that has not answered yet."""
@@ -126,17 +126,17 @@ class Detail(QWidget):
 
     # ---- inside
 
-    def _show_memory(self, entry: ModelEntry, shelf: ModelsState, context_tokens: int, draft: str) -> None:
+    def _show_memory(self, entry: ModelEntry, state: ModelsState, context_tokens: int, draft: str) -> None:
         known = bool(entry.need.weights)
         self._of_memory.setVisible(known)
         if not known:
             return
         tokens = min(context_tokens, entry.context_tokens)
-        parts = facts_of.memory_parts(entry, tokens, facts_of.draft_of(entry, shelf, draft))
+        parts = facts_of.memory_parts(entry, tokens, facts_of.draft_of(entry, state, draft))
         need = sum(part.size_bytes for part in parts)
-        self.sum.setText(strings.memory_sum(need, shelf.limit_bytes))
-        self.sum.set_color("danger" if need > shelf.limit_bytes else "text2")
-        self.memory.show_parts(parts, shelf.limit_bytes)
+        self.sum.setText(strings.memory_sum(need, state.limit_bytes))
+        self.sum.set_color("danger" if need > state.limit_bytes else "text2")
+        self.memory.show_parts(parts, state.limit_bytes)
         self.context.blockSignals(True)
         least = min(_STEP_TOKENS, entry.context_tokens // 2)
         self.context.set_bounds(least, entry.context_tokens, min(_STEP_TOKENS, least))
@@ -145,10 +145,10 @@ class Detail(QWidget):
         self.tokens.setText(f"{tokens:,}")
 
     def _show_drafts(
-        self, entry: ModelEntry, shelf: ModelsState, context_tokens: int, draft: str, loaded: bool
+        self, entry: ModelEntry, state: ModelsState, context_tokens: int, draft: str, loaded: bool
     ) -> None:
-        found = facts_of.drafts(entry, shelf, context_tokens)
-        chosen = facts_of.draft_of(entry, shelf, draft)
+        found = facts_of.drafts(entry, state, context_tokens)
+        chosen = facts_of.draft_of(entry, state, draft)
         self.choices.show_choices(found, chosen.reference if chosen else "", loaded)
         self._of_drafts.setVisible(not entry.problem)
         if not found:
@@ -157,11 +157,11 @@ class Detail(QWidget):
             self.note.setText(strings.DRAFTS_NOTE if loaded else strings.DRAFTS_LOAD_FIRST)
 
     def _show_buttons(
-        self, entry: ModelEntry, shelf: ModelsState, default: str, can_load: bool, loaded: bool
+        self, entry: ModelEntry, state: ModelsState, default: str, can_load: bool, loaded: bool
     ) -> None:
         self.load.setVisible(not loaded and not entry.problem)
         self.load.setEnabled(can_load)
-        self.load.setToolTip(strings.WAIT_FOR_ANSWER if shelf.busy else "")
+        self.load.setToolTip(strings.WAIT_FOR_ANSWER if state.busy else "")
         self.unload.setVisible(loaded)
         self.unload.setEnabled(can_load)
         is_default = (default or "starter") == entry.reference

@@ -84,33 +84,33 @@ def family_colors(models: Sequence[ModelEntry]) -> dict[str, str]:
     return {family: FAMILY_COLORS[at % len(FAMILY_COLORS)] for at, family in enumerate(families)}
 
 
-def rows(shelf: ModelsState, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
+def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
     """The models whose names contain `wanted`, each for that context or its own if that is shorter."""
-    colors = family_colors(shelf.models)
+    colors = family_colors(state.models)
     word = wanted.strip().lower()
     return tuple(
-        _row(entry, shelf, context_tokens, colors.get(entry.family, FAMILY_COLORS[-1]))
-        for entry in shelf.models
+        _row(entry, state, context_tokens, colors.get(entry.family, FAMILY_COLORS[-1]))
+        for entry in state.models
         if word in entry.name.lower() or word in entry.reference.lower()
     )
 
 
-def suggestions(shelf: ModelsState, context_tokens: int) -> tuple[RowFacts, ...]:
+def suggestions(state: ModelsState, context_tokens: int) -> tuple[RowFacts, ...]:
     """Of what is neither here nor coming: the largest two that fit, and the smallest, which drafts."""
-    taken = {entry.reference for entry in shelf.models} | {each.model for each in shelf.downloads}
+    taken = {entry.reference for entry in state.models} | {each.model for each in state.downloads}
     fitting = [
         entry
-        for entry in shelf.suggested
+        for entry in state.suggested
         if entry.reference not in taken
-        and (fit := fit_facts(entry, min(context_tokens, _SUGGESTED_CONTEXT_TOKENS), shelf.limit_bytes))
+        and (fit := fit_facts(entry, min(context_tokens, _SUGGESTED_CONTEXT_TOKENS), state.limit_bytes))
         and fit.fit != "too-large"
     ]
     chosen = dict.fromkeys((*fitting[-2:], *fitting[:1]))
-    colors = family_colors(shelf.models)
-    known = {entry.family_name: colors[entry.family] for entry in shelf.models if entry.family}
+    colors = family_colors(state.models)
+    known = {entry.family_name: colors[entry.family] for entry in state.models if entry.family}
     return tuple(
         replace(
-            _row(entry, shelf, _SUGGESTED_CONTEXT_TOKENS, known.get(entry.family_name, FAMILY_COLORS[-1])),
+            _row(entry, state, _SUGGESTED_CONTEXT_TOKENS, known.get(entry.family_name, FAMILY_COLORS[-1])),
             standing="on-the-hub",
             drafts=strings.NONE_YET,
         )
@@ -126,10 +126,10 @@ def fit_facts(entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: 
     return FitFacts(fit_of(need, limit_bytes), strings.spare(limit_bytes - need), need / limit_bytes)
 
 
-def drafts(entry: ModelEntry, shelf: ModelsState, context_tokens: int) -> tuple[DraftFacts, ...]:
+def drafts(entry: ModelEntry, state: ModelsState, context_tokens: int) -> tuple[DraftFacts, ...]:
     """Every other model, those first that can draft for `entry`, the smallest of them before others."""
-    found = [_draft(each, entry, shelf, context_tokens) for each in shelf.models if each is not entry]
-    sizes = {each.reference: each.parameters for each in shelf.models}
+    found = [_draft(each, entry, state, context_tokens) for each in state.models if each is not entry]
+    sizes = {each.reference: each.parameters for each in state.models}
     coming = [
         DraftFacts(
             each.model,
@@ -138,17 +138,17 @@ def drafts(entry: ModelEntry, shelf: ModelsState, context_tokens: int) -> tuple[
             strings.size(each.total_bytes),
             False,
         )
-        for each in shelf.downloads
+        for each in state.downloads
     ]
     return tuple(sorted(found, key=lambda each: (not each.usable, sizes[each.reference]))) + tuple(coming)
 
 
-def draft_of(entry: ModelEntry, shelf: ModelsState, chosen: str) -> ModelEntry | None:
+def draft_of(entry: ModelEntry, state: ModelsState, chosen: str) -> ModelEntry | None:
     """The listed model that `chosen` names, by reference, name or folder, if it can draft for `entry`."""
     return next(
         (
             each
-            for each in shelf.models
+            for each in state.models
             if chosen
             and chosen in (each.reference, each.path)
             and each.family == entry.family
@@ -178,13 +178,13 @@ def precision(entry: ModelEntry) -> str:
     return strings.bits(entry.bits, entry.dtype)
 
 
-def _row(entry: ModelEntry, shelf: ModelsState, context_tokens: int, color: str) -> RowFacts:
+def _row(entry: ModelEntry, state: ModelsState, context_tokens: int, color: str) -> RowFacts:
     origin = {"starter": strings.STARTER, "hub-cache": strings.HUB_CACHE}.get(entry.source, "")
     last = origin or (strings.context(entry.context_tokens) if entry.context_tokens else "")
-    standing = _standing(entry, shelf)
-    state = {
+    standing = _standing(entry, state)
+    words = {
         "loaded": strings.LOADED,
-        "loading": strings.loading(shelf.fraction),
+        "loading": strings.loading(state.fraction),
         "unusable": strings.UNUSABLE,
     }.get(standing, "")
     return RowFacts(
@@ -193,26 +193,26 @@ def _row(entry: ModelEntry, shelf: ModelsState, context_tokens: int, color: str)
         strings.joined((precision(entry), strings.size(entry.disk_bytes), last)),
         entry.family_name,
         color,
-        fit_facts(entry, context_tokens, shelf.limit_bytes),
-        _draft_words(entry, shelf),
+        fit_facts(entry, context_tokens, state.limit_bytes),
+        _draft_words(entry, state),
         standing,
-        state,
+        words,
         entry.problem,
     )
 
 
-def _standing(entry: ModelEntry, shelf: ModelsState) -> Standing:
-    if shelf.loading and shelf.loading in (entry.reference, entry.path):
+def _standing(entry: ModelEntry, state: ModelsState) -> Standing:
+    if state.loading and state.loading in (entry.reference, entry.path):
         return "loading"
-    if shelf.loaded is entry:
+    if state.loaded is entry:
         return "loaded"
     return "unusable" if entry.problem else "loadable"
 
 
-def _draft_words(entry: ModelEntry, shelf: ModelsState) -> str:
+def _draft_words(entry: ModelEntry, state: ModelsState) -> str:
     kin = [
         each
-        for each in shelf.models
+        for each in state.models
         if each is not entry and entry.family and each.family == entry.family and not each.problem
     ]
     smaller = sorted((each for each in kin if each.parameters < entry.parameters), key=lambda e: e.parameters)
@@ -222,11 +222,11 @@ def _draft_words(entry: ModelEntry, shelf: ModelsState) -> str:
     return strings.drafts_for([each.name for each in larger[:1]]) if larger else strings.NO_DRAFTS
 
 
-def _draft(other: ModelEntry, entry: ModelEntry, shelf: ModelsState, context_tokens: int) -> DraftFacts:
+def _draft(other: ModelEntry, entry: ModelEntry, state: ModelsState, context_tokens: int) -> DraftFacts:
     usable, why = True, strings.SAME_TOKENIZER
     tokens = min(context_tokens, entry.context_tokens)
     beside = other.need.weights + other.need.cache_at(tokens)
-    fit = fit_facts(entry, context_tokens, shelf.limit_bytes, beside)
+    fit = fit_facts(entry, context_tokens, state.limit_bytes, beside)
     if other.problem:
         usable, why = False, other.problem
     elif not other.family or not entry.family:

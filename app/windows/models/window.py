@@ -86,28 +86,28 @@ class ModelsWindow(QWidget):
     # ---- showing
 
     def _show(self) -> None:
-        controller, shelf = self._controller, self._controller.shelf
-        if shelf.entry(self._chosen) is None and shelf.models:
-            self._chosen = (shelf.loaded or shelf.models[0]).reference
-        limit = strings.limit_note(shelf.limit_bytes) if shelf.limit_bytes else ""
-        rows = facts.rows(shelf, self._context_tokens, self.search.text())
+        controller, state = self._controller, self._controller.state
+        if state.entry(self._chosen) is None and state.models:
+            self._chosen = (state.loaded or state.models[0]).reference
+        limit = strings.limit_note(state.limit_bytes) if state.limit_bytes else ""
+        rows = facts.rows(state, self._context_tokens, self.search.text())
         self.subtitle.setText(
-            strings.subtitle(len(shelf.models), shelf.disk_bytes, shelf.free_bytes) if shelf.listed else ""
+            strings.subtitle(len(state.models), state.disk_bytes, state.free_bytes) if state.listed else ""
         )
         self.list.show_models(rows, self._chosen, can_load=controller.can_load, limit_note=limit)
-        self.list.show_downloads(shelf.downloads, controller.alive)
-        self.list.say("" if shelf.listed else strings.LISTING if controller.alive else strings.NO_WORKER)
-        worth = () if self.search.text().strip() else facts.suggestions(shelf, self._context_tokens)
-        self.list.show_suggested(worth, strings.suggested_for(shelf.limit_bytes), controller.alive)
+        self.list.show_downloads(state.downloads, controller.alive)
+        self.list.say("" if state.listed else strings.LISTING if controller.alive else strings.NO_WORKER)
+        worth = () if self.search.text().strip() else facts.suggestions(state, self._context_tokens)
+        self.list.show_suggested(worth, strings.suggested_for(state.limit_bytes), controller.alive)
         self._show_hub()
-        self.problem.show_problem(shelf.problem, shelf.hint)
-        entry = shelf.entry(self._chosen)
+        self.problem.show_problem(state.problem, state.hint)
+        entry = state.entry(self._chosen)
         if entry is None:
             self.detail.show_nothing()
             return
         self.detail.show_model(
             entry,
-            shelf,
+            state,
             self._context_tokens,
             draft=controller.draft,
             default=controller.default,
@@ -118,34 +118,34 @@ class ModelsWindow(QWidget):
 
     def _show_hub(self) -> None:
         """What can be had for the text in the search field; rows are made anew only if they are others."""
-        shelf, text = self._controller.shelf, self.search.text().strip()
-        coming = tuple(each.model for each in shelf.downloads)
-        here = tuple(each.reference for each in shelf.models)
-        shown = (text, shelf.asked, shelf.finding, shelf.found, coming, here)
+        state, text = self._controller.state, self.search.text().strip()
+        coming = tuple(each.model for each in state.downloads)
+        here = tuple(each.reference for each in state.models)
+        shown = (text, state.asked, state.finding, state.found, coming, here)
         if shown == self._hub_shown:
             return
         self._hub_shown = shown
         rows: list[HubRow] = []
         note = ""
         taken = {*here, *coming}
-        if text and text != shelf.asked:
+        if text and text != state.asked:
             if facts.is_hub_name(text):
                 rows = [] if text in taken else [HubRow(self._theme, text, text, "", strings.GET)]
             else:
                 title = strings.ask_for(text)
                 rows = [HubRow(self._theme, text, title, strings.NOT_ASKED, strings.ASK_HUB)]
         elif text:
-            rows = [HubRow.of_model(self._theme, each) for each in shelf.found if each.model not in taken]
-            if shelf.finding:
+            rows = [HubRow.of_model(self._theme, each) for each in state.found if each.model not in taken]
+            if state.finding:
                 note = strings.ASKING
-            elif not shelf.found and not shelf.problem:
+            elif not state.found and not state.problem:
                 note = strings.not_found(text)
         self.list.show_hub(rows, note)
 
     # ---- wanting
 
     def _search_changed(self) -> None:
-        if self._controller.shelf.asked:
+        if self._controller.state.asked:
             self._controller.look_up("")
         self._show()
 
@@ -169,7 +169,7 @@ class ModelsWindow(QWidget):
         dialog.open()
 
     def _open_folder(self, reference: str) -> None:
-        if entry := self._controller.shelf.entry(reference):
+        if entry := self._controller.state.entry(reference):
             QDesktopServices.openUrl(QUrl.fromLocalFile(entry.path))
 
     def _set_context(self, tokens: int) -> None:

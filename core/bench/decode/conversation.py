@@ -1,6 +1,6 @@
 """A conversation in the decode bench: the same questions, one turn after the other, by both sides.
 
-Each side keeps its cache from turn to turn, as people's chats do: Draftlight its ledger, mlx-lm
+Each side keeps its cache from turn to turn, as people's chats do: Draftlight its sequence, mlx-lm
 the prompt cache that it is handed back. Each turn's prompt holds mlx-lm's answers, so both read
 the same text even if an answer once differs.
 """

@@ -54,22 +54,22 @@ class Reader(ABC):
         self._settings = settings
 
     def read(self, prompt: Prompt, ahead: Ahead | None = None) -> Session:
-        """`prompt` in a ledger of its own. Raises `RequestError` if it was not read this way.
+        """`prompt` in a sequence of its own. Raises `RequestError` if it was not read this way.
 
         `ahead` is for the readers by hindsight, which need it; the others do not look at it.
         """
-        ledger = CachedSequence(self._loaded.new_cache)
-        if not ledger.keeps_all:
+        sequence = CachedSequence(self._loaded.new_cache)
+        if not sequence.keeps_all:
             raise RequestError(
                 f"{self._loaded.info.name} cannot go back to a prefix, which this bench needs.",
                 "Choose a model with plain full attention.",
             )
-        self._fill(ledger, prompt, ahead)
-        return Session(self._loaded, ledger, prompt.ids)
+        self._fill(sequence, prompt, ahead)
+        return Session(self._loaded, sequence, prompt.ids)
 
     @abstractmethod
-    def _fill(self, ledger: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
-        """Bring the empty `ledger` to all of `prompt` but its last token."""
+    def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
+        """Bring the empty `sequence` to all of `prompt` but its last token."""
 
     def _layout(self, prompt: Prompt) -> Layout:
         if not prompt.regions:
@@ -80,8 +80,10 @@ class Reader(ABC):
 class _Dense(Reader):
     """Everything."""
 
-    def _fill(self, ledger: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
-        steps = read_prompt(self._loaded.model, ledger, prompt.ids, chunk_tokens=self._settings.chunk_tokens)
+    def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
+        steps = read_prompt(
+            self._loaded.model, sequence, prompt.ids, chunk_tokens=self._settings.chunk_tokens
+        )
         for _ in steps:
             pass
 
@@ -93,12 +95,12 @@ class _Scored(Reader):
         super().__init__(name, loaded, settings)
         self._draft = ScoringDraft(draft, CachedSequence(draft.new_cache)) if draft else None
 
-    def _fill(self, ledger: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
+    def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
         if self._draft:
             self._draft.sequence.clear()
-        means = ReadingInputs(lambda tokens: "", lambda required: self._draft)
+        inputs = ReadingInputs(lambda tokens: "", lambda required: self._draft)
         text = Text(prompt.ids, prompt.asked, lambda: self._layout(prompt))
-        reading = Reading("bench", self._loaded, ledger, text, self._settings, means)
+        reading = Reading("bench", self._loaded, sequence, text, self._settings, inputs)
         reading.plan()
         for _ in reading.events():
             pass
@@ -116,7 +118,7 @@ class _Chosen(Reader):
     def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
         """float32, one for each of `ids`."""
 
-    def _fill(self, ledger: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
+    def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
         known = self._layout(prompt)
         chosen = select(
             self._scores(prompt.ids, ahead),
@@ -127,7 +129,7 @@ class _Chosen(Reader):
         )
         model, found = self._loaded.model, rotations(self._loaded.model)
         chunk = self._settings.chunk_tokens
-        for _ in read_kept(model, ledger, prompt.ids, chosen.positions, found, chunk_tokens=chunk):
+        for _ in read_kept(model, sequence, prompt.ids, chosen.positions, found, chunk_tokens=chunk):
             pass
 
 

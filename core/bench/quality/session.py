@@ -20,17 +20,17 @@ from core.prefill.scorers.attention import Attended, watched
 
 
 class Session:
-    """`ledger` stands for all of `prompt` but its last token."""
+    """`sequence` stands for all of `prompt` but its last token."""
 
-    def __init__(self, loaded: LoadedModel, ledger: CachedSequence, prompt: Sequence[int]) -> None:
+    def __init__(self, loaded: LoadedModel, sequence: CachedSequence, prompt: Sequence[int]) -> None:
         self._loaded = loaded
-        self._ledger = ledger
+        self._sequence = sequence
         self._prompt = list(prompt)
 
     @property
     def read_tokens(self) -> int:
         """How much of the prompt the model has read or is about to, its last token included."""
-        return self._ledger.columns.count + 1
+        return self._sequence.columns.count + 1
 
     def predict(self, tokens: Sequence[int]) -> mx.array:
         """float32 log-probabilities [n, V] for each of `tokens` given the prompt and those before it."""
@@ -72,9 +72,9 @@ class Session:
         return str(decode(tokens))
 
     def _run(self, block: Sequence[int]) -> mx.array:
-        logits: mx.array = self._loaded.model(mx.array(list(block))[None], cache=self._ledger.cache)
-        self._ledger.append(block)
+        logits: mx.array = self._loaded.model(mx.array(list(block))[None], cache=self._sequence.cache)
+        self._sequence.append(block)
         return logits
 
     def _back(self) -> None:
-        self._ledger.truncate(len(self._prompt) - 1)
+        self._sequence.truncate(len(self._prompt) - 1)

@@ -43,7 +43,7 @@ def score_by_draft_model(inputs: ScorerInputs) -> Scoring:
 
 def draft_scores(
     draft: LoadedModel,
-    ledger: CachedSequence,
+    sequence: CachedSequence,
     ids: list[int],
     asking: list[int],
     *,
@@ -53,15 +53,15 @@ def draft_scores(
     """Yields the tokens scored so far; returns float32 scores, one for each of `ids`.
 
     `asking` are the question's rows, ascending, near the end of `ids` and within one chunk; those
-    that `ledger` holds already do not count. `ledger` is the draft model's; it holds `ids` but the
+    that `sequence` holds already do not count. `sequence` is the draft model's; it holds `ids` but the
     last one afterwards, where it keeps all positions. Raises `InternalError` if no layer sees the
     whole prompt.
     """
-    ledger.reuse(ids, whole=True)
+    sequence.reuse(ids, whole=True)
     last = len(ids) - 1
-    asking = [row for row in asking if len(ledger.tokens) <= row < last]
+    asking = [row for row in asking if len(sequence.tokens) <= row < last]
     first = asking[0] if asking else last
-    for progress in read_prompt(draft.model, ledger, ids[: first + 1], chunk_tokens=chunk_tokens):
+    for progress in read_prompt(draft.model, sequence, ids[: first + 1], chunk_tokens=chunk_tokens):
         yield progress.done_tokens
     try:
         asked = Attended([row - first for row in asking], len(ids))
@@ -71,21 +71,21 @@ def draft_scores(
             attended = Attended([len(block) - 1], len(ids) + step, len(ids))
             watching = [asked, attended] if asking and not step else [attended]
             with watched(draft.model, _shown_to(watching)):
-                logits = draft.model(block[None], cache=ledger.cache)[0, -1]
+                logits = draft.model(block[None], cache=sequence.cache)[0, -1]
             block = mx.argmax(logits, keepdims=True)
             if attended.result is None:
                 raise InternalError("No layer of the draft model looks at the whole prompt.")
             tried = attended.result if tried is None else tried + attended.result
-        ledger.append(ids[first:last])
+        sequence.append(ids[first:last])
         yield len(ids)
         assert tried is not None
         scores = tried / (1 + lookahead_tokens)
         return np.array(scores if asked.result is None else mx.maximum(scores, asked.result))
     finally:
-        if ledger.keeps_all:
-            ledger.truncate(len(ledger.tokens))
+        if sequence.keeps_all:
+            sequence.truncate(len(sequence.tokens))
         else:
-            ledger.clear()
+            sequence.clear()
 
 
 def _shown_to(watching: list[Attended]) -> Callable[[Seen], None]:

@@ -1,4 +1,4 @@
-"""The shelf that lasts: two windows, a crash, damage of every kind, a newer file, repair."""
+"""The archive that lasts: two windows, a crash, damage of every kind, a newer file, repair."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_killed_in_mid_answer_keeps_what_was_autosaved(folder: Path, libraries: 
     child.stdout.close()
     library = opened(folder, libraries)
     assert library.condition.state == "whole"
-    chats = Chats(shelf=library, open_id="c")
+    chats = Chats(archive=library, open_id="c")
     answer = chats.open.turn("t").answer
     # A quarter of a second of an answer is the most that a crash may cost; the child writes 10 in 5 ms.
     assert shown - 1500 < len(answer.tokens)

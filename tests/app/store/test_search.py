@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from app.session.chats.archive import MemoryShelf, passage_of
+from app.session.chats.archive import MemoryArchive, passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.store.chat_store import ChatStore
 from core.events import Attachment, Message, Token
@@ -123,11 +123,11 @@ def test_an_index_of_the_other_kind_is_made_when_it_is_needed(tmp_path: Path) ->
 
 
 def test_a_shelf_in_memory_finds_the_same(store: ChatStore) -> None:
-    shelf = MemoryShelf()
+    archive = MemoryArchive()
     for chat in CHATS:
-        shelf.save(chat)
+        archive.save(chat)
     for query in ("fog", "ferry master", "霧", "berths", "zebra", ""):
-        assert [hit.chat_id for hit in shelf.search(query)] == found(store, query)
+        assert [hit.chat_id for hit in archive.search(query)] == found(store, query)
 
 
 def test_a_passage_from_the_middle_of_a_long_text() -> None:

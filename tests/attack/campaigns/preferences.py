@@ -53,7 +53,7 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         library = Library(root / "home")
-        chats = Chats(shelf=library)
+        chats = Chats(archive=library)
         store = ChatStore(root / "home" / "chats.db", read_only=True)
         try:
             for case in cases:

@@ -28,7 +28,7 @@ from core.settings.drafting import DraftModel
 from core.settings.sampling import Sampling
 from tests.core.decoding.test_loop import SAMPLINGS, Oracle, Scripted, decode, plain, tokens_of
 from tests.core.drafters import Toy
-from tests.core.toy import toy_ledger, toy_model
+from tests.core.toy import toy_model, toy_sequence
 
 PROMPT = [random.Random(8).randrange(4, 260) for _ in range(40)]
 VOCABULARY = 260
@@ -78,13 +78,13 @@ def broken_run(
     exactness: Exactness = FAST,
 ) -> list[int]:
     """The tokens that come before the error, which must come."""
-    ledger = toy_ledger(model)
-    for _ in read_prompt(model, ledger, PROMPT, chunk_tokens=16):
+    sequence = toy_sequence(model)
+    for _ in read_prompt(model, sequence, PROMPT, chunk_tokens=16):
         pass
     drafter.begin(PROMPT)
     loop = DecodeLoop(
         model,
-        ledger,
+        sequence,
         PROMPT[-1],
         drafter,
         Sampler(sampling),
@@ -111,11 +111,11 @@ def breaking(value: float = float("nan"), ids: slice = slice(None)) -> Breaking:
 
 def answer(sampling: Sampling = Sampling()) -> list[int]:  # noqa: B008
     """What a sound model writes."""
-    ledger, model = toy_ledger(toy_model()), toy_model()
-    for _ in read_prompt(model, ledger, PROMPT, chunk_tokens=16):
+    sequence, model = toy_sequence(toy_model()), toy_model()
+    for _ in read_prompt(model, sequence, PROMPT, chunk_tokens=16):
         pass
     loop = DecodeLoop(
-        model, ledger, PROMPT[-1], OffDrafter(), Sampler(sampling), vocabulary=VOCABULARY, drafts=False
+        model, sequence, PROMPT[-1], OffDrafter(), Sampler(sampling), vocabulary=VOCABULARY, drafts=False
     )
     return [token for step in loop.steps(60) for token in step.tokens]
 
@@ -222,5 +222,5 @@ def test_the_engine_shows_what_came_before_and_keeps_no_cache(toy_engine: Engine
     engine = engine_with(breaking(), toy_engine.loaded)
     settings = assign_all(Settings(), {"drafting.drafter": drafter, "sampling.max_tokens": 60}.items())
     assert heard(engine, PROMPT, settings) == answer()[:SOUND]
-    assert engine.ledger.tokens == []
+    assert engine.sequence.tokens == []
     assert heard(engine, PROMPT, settings) == answer()[:SOUND]

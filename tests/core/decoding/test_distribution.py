@@ -37,13 +37,13 @@ def test_a_tree_drafter_samples_the_targets_distribution() -> None:
     expected = _joint(model)
     counts: Counter[tuple[int, int]] = Counter()
     accepted = 0
-    ledger = CachedSequence(lambda: list(make_prompt_cache(model)))
-    model(mx.array(PROMPT[:-1])[None], cache=ledger.cache)
-    ledger.append(PROMPT[:-1])
+    sequence = CachedSequence(lambda: list(make_prompt_cache(model)))
+    model(mx.array(PROMPT[:-1])[None], cache=sequence.cache)
+    sequence.append(PROMPT[:-1])
     for seed in range(RUNS):
-        assert ledger.reuse(PROMPT) == len(PROMPT) - 1
+        assert sequence.reuse(PROMPT) == len(PROMPT) - 1
         sampler = Sampler(Sampling(temperature=TEMPERATURE, seed=seed))
-        loop = DecodeLoop(model, ledger, PROMPT[-1], Bushy(), sampler, vocabulary=VOCABULARY, drafts=True)
+        loop = DecodeLoop(model, sequence, PROMPT[-1], Bushy(), sampler, vocabulary=VOCABULARY, drafts=True)
         steps = []
         for step in loop.steps(8):
             steps.append(step)

@@ -24,7 +24,7 @@ from core.kv.cached_sequence import CachedSequence
 from core.prefill.read import read_prompt
 from core.settings.sampling import Sampling
 from tests.core.drafters import build
-from tests.core.toy import toy_ledger, toy_model
+from tests.core.toy import toy_model, toy_sequence
 
 VOCABULARY = 260
 NEW_TOKENS = 120
@@ -116,13 +116,13 @@ def decode(
     exactness: Exactness = FAST,
     recycles: bool = False,
 ) -> tuple[list[Step], CachedSequence]:
-    ledger = toy_ledger(model)
-    for _ in read_prompt(model, ledger, prompt, chunk_tokens=32):
+    sequence = toy_sequence(model)
+    for _ in read_prompt(model, sequence, prompt, chunk_tokens=32):
         pass
     drafter.begin(prompt)
     loop = DecodeLoop(
         model,
-        ledger,
+        sequence,
         prompt[-1],
         drafter,
         Sampler(sampling or Sampling()),
@@ -131,7 +131,7 @@ def decode(
         exactness=exactness,
         recycles=recycles,
     )
-    return list(loop.steps(count)), ledger
+    return list(loop.steps(count)), sequence
 
 
 def tokens_of(steps: Sequence[Step]) -> list[int]:
@@ -182,9 +182,9 @@ def test_mixed_good_and_bad_drafts_equal_plain_decoding(model: Any, spoil: float
     rng = random.Random(5)
     prompt = prompt_with_repetition(rng)
     answer = plain(model, prompt, NEW_TOKENS)
-    steps, ledger = decode(model, prompt, Oracle(answer, spoil, rng))
+    steps, sequence = decode(model, prompt, Oracle(answer, spoil, rng))
     assert tokens_of(steps) == answer
-    assert_cache_equals_cold_start(model, ledger)
+    assert_cache_equals_cold_start(model, sequence)
     if spoil == 0.0:
         assert all(step.accepted == step.drafted for step in steps)
 
@@ -200,9 +200,9 @@ def test_poisoned_drafts_never_change_the_output(model: Any) -> None:
         Draft((5, 5), (-1, -1)),
         Draft.chain(list(range(4, 104))),
     ]
-    steps, ledger = decode(model, prompt, Scripted(poison), count=40)
+    steps, sequence = decode(model, prompt, Scripted(poison), count=40)
     assert tokens_of(steps) == answer
-    assert_cache_equals_cold_start(model, ledger)
+    assert_cache_equals_cold_start(model, sequence)
 
 
 @pytest.mark.parametrize("spec", DRAFTERS.values(), ids=list(DRAFTERS))
@@ -210,9 +210,9 @@ def test_a_seeded_run_equals_its_plain_run(
     model: Any, spec: DrafterSpec, sampled: tuple[Sampling, list[int], list[int]]
 ) -> None:
     sampling, prompt, expected = sampled
-    drafted, ledger = decode(model, prompt, build(spec), sampling, drafts=spec.drafts)
+    drafted, sequence = decode(model, prompt, build(spec), sampling, drafts=spec.drafts)
     assert tokens_of(drafted) == expected
-    assert_cache_equals_cold_start(model, ledger)
+    assert_cache_equals_cold_start(model, sequence)
 
 
 def test_good_drafts_are_accepted_in_a_seeded_run(
@@ -230,9 +230,9 @@ def test_the_penalty_of_every_row_sees_all_of_a_short_context(model: Any, length
     sampling = SAMPLINGS["greedy-penalty"]
     expected, _ = decode(model, prompt, OffDrafter(), sampling, drafts=False)
     answer = tokens_of(expected)
-    drafted, ledger = decode(model, prompt, Oracle(answer, 0.1, random.Random(2)), sampling)
+    drafted, sequence = decode(model, prompt, Oracle(answer, 0.1, random.Random(2)), sampling)
     assert tokens_of(drafted) == answer
-    assert_cache_equals_cold_start(model, ledger)
+    assert_cache_equals_cold_start(model, sequence)
 
 
 def test_seeds_and_positions_matter(model: Any) -> None:
@@ -267,10 +267,10 @@ def test_sampling_follows_the_distribution() -> None:
 def test_never_more_than_asked_for(model: Any, count: int) -> None:
     prompt = prompt_with_repetition(random.Random(3))
     answer = plain(model, prompt, 40)
-    steps, ledger = decode(model, prompt, Oracle(answer, 0.0, random.Random(0)), count=count)
+    steps, sequence = decode(model, prompt, Oracle(answer, 0.0, random.Random(0)), count=count)
     assert tokens_of(steps) == answer[:count]
-    assert len(ledger.tokens) <= len(prompt) + count
-    assert_cache_equals_cold_start(model, ledger)
+    assert len(sequence.tokens) <= len(prompt) + count
+    assert_cache_equals_cold_start(model, sequence)
 
 
 def test_stopping_anywhere_leaves_an_exact_cache(model: Any) -> None:
@@ -278,29 +278,29 @@ def test_stopping_anywhere_leaves_an_exact_cache(model: Any) -> None:
     prompt = prompt_with_repetition(rng)
     answer = plain(model, prompt, 60)
     for stop_after in (1, 2, 5, 9):
-        ledger = toy_ledger(model)
-        for _ in read_prompt(model, ledger, prompt, chunk_tokens=16):
+        sequence = toy_sequence(model)
+        for _ in read_prompt(model, sequence, prompt, chunk_tokens=16):
             pass
         drafter = Oracle(answer, 0.3, random.Random(stop_after))
         loop = DecodeLoop(
-            model, ledger, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
+            model, sequence, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
         )
         shown: list[int] = []
         for number, step in enumerate(loop.steps(60), 1):
             shown += step.tokens
             if number == stop_after:
                 break
-        assert ledger.tokens == (prompt + shown)[: len(ledger.tokens)]
-        assert len(ledger.tokens) >= len(prompt) + len(shown) - 1
-        assert_cache_equals_cold_start(model, ledger)
+        assert sequence.tokens == (prompt + shown)[: len(sequence.tokens)]
+        assert len(sequence.tokens) >= len(prompt) + len(shown) - 1
+        assert_cache_equals_cold_start(model, sequence)
 
 
-def assert_cache_equals_cold_start(model: Any, ledger: CachedSequence) -> None:
-    """Every layer's keys and values are those of reading the ledger's tokens from nothing."""
+def assert_cache_equals_cold_start(model: Any, sequence: CachedSequence) -> None:
+    """Every layer's keys and values are those of reading the sequence's tokens from nothing."""
     cold = make_prompt_cache(model)
-    model(mx.array(ledger.tokens)[None], cache=cold)
-    for warm_layer, cold_layer in zip(ledger.cache, cold):
-        assert warm_layer.offset == cold_layer.offset == len(ledger.tokens)
+    model(mx.array(sequence.tokens)[None], cache=cold)
+    for warm_layer, cold_layer in zip(sequence.cache, cold):
+        assert warm_layer.offset == cold_layer.offset == len(sequence.tokens)
         length = cold_layer.offset
         for warm, expected in ((warm_layer.keys, cold_layer.keys), (warm_layer.values, cold_layer.values)):
             difference = mx.abs(warm[..., :length, :] - expected[..., :length, :]).max()

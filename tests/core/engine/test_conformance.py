@@ -138,7 +138,7 @@ def test_greedy_equals_plain_decoding(
     got, finished = run(engine, prompt, settings(variant, toy_folder, **{"sampling.max_tokens": tokens}))
     assert got == expected
     stats, effective = finished.stats, finished.effective
-    if why_no_rollback(engine.ledger.cache):
+    if why_no_rollback(engine.sequence.cache):
         assert effective.drafter == "off"
         assert "cannot speculate" in effective.changes[0].reason
         return
@@ -196,10 +196,10 @@ def ends_and_goes_on(
 
 
 def assert_truthful(engine: Engine, shown: list[int]) -> None:
-    """The ledger is a prefix of what was shown, lacking only tokens that were still pending."""
-    held = engine.ledger.tokens
+    """The sequence is a prefix of what was shown, lacking only tokens that were still pending."""
+    held = engine.sequence.tokens
     assert held == shown[: len(held)]
-    fold = 12 if not engine.ledger.keeps_all else 1
+    fold = 12 if not engine.sequence.keeps_all else 1
     assert len(held) >= len(shown) - 1 - fold
 
 
@@ -219,7 +219,7 @@ def test_a_sampled_run_equals_its_plain_run(
     expected = plain_sampled(engine, architecture, tuple(prompt), toy_folder, **values)
     got, finished = run(engine, prompt, settings(variant, toy_folder, **SAMPLED))
     assert got == expected
-    if variant[0] in ("cacheback", "draft-model") and not why_no_rollback(engine.ledger.cache):
+    if variant[0] in ("cacheback", "draft-model") and not why_no_rollback(engine.sequence.cache):
         assert finished.stats.drafted > 0
 
 

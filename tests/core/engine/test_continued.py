@@ -46,7 +46,7 @@ def in_parts(
     ends: list[Finished] = []
     for tokens in lengths:
         limited = assign_all(settings, [("sampling.max_tokens", tokens)])
-        part, end = answer(engine, Generate("r", messages, limited, begun=ids(written)))
+        part, end = answer(engine, Generate("r", messages, limited, continuation=ids(written)))
         written += part
         ends.append(end)
     return written, ends
@@ -79,7 +79,7 @@ def test_after_the_cache_was_lost_it_is_read_again(toy_engine: Engine) -> None:
     toy_engine.forget()
     whole, _ = answer(toy_engine, Generate("r", QUESTION, settings))
     toy_engine.forget()
-    rest, end = answer(toy_engine, Generate("r", QUESTION, settings, begun=ids(whole[:25])))
+    rest, end = answer(toy_engine, Generate("r", QUESTION, settings, continuation=ids(whole[:25])))
     assert ids(rest)[:15] == ids(whole[25:])
     assert end.stats.reused_tokens == 0
 
@@ -104,5 +104,5 @@ def test_the_starter_model_goes_on_token_for_token(starter_engine: Engine) -> No
         assert ends[-1].stats.reused_tokens == ends[-1].stats.prompt_tokens - 1
     # Back to what was written first, with all of it in the cache.
     rest = chosen("ngram-simple", tokens=19)
-    other, _ = answer(starter_engine, Generate("r", question, rest, begun=ids(whole[:5])))
+    other, _ = answer(starter_engine, Generate("r", question, rest, continuation=ids(whole[:5])))
     assert ids(other) == ids(whole[5:])

@@ -107,10 +107,10 @@ def test_stop_token_inside_a_draft_leaves_what_was_shown(toy_engine: Engine, see
     assert stats.tokens == stats.accepted + stats.bonus + stats.normal == cut + 1
     assert stats.steps == stats.bonus + stats.normal
     shown = prompt + ids(full)[:cut]
-    ledger = toy_engine.ledger
-    assert ledger.tokens == shown[: len(ledger.tokens)]
-    assert len(ledger.tokens) >= len(shown) - 1
-    assert_cache_equals_cold_start(toy_engine.loaded.model, ledger)
+    sequence = toy_engine.sequence
+    assert sequence.tokens == shown[: len(sequence.tokens)]
+    assert len(sequence.tokens) >= len(shown) - 1
+    assert_cache_equals_cold_start(toy_engine.loaded.model, sequence)
     follow = [*shown, *prompt_with_repetition(rng, 12)]
     warm, finished = run(toy_engine, follow, settings())
     assert finished.stats.reused_tokens >= len(shown) - 1
@@ -134,10 +134,10 @@ def test_cancel_leaves_what_was_shown(toy_engine: Engine, drafter: str, after: i
     tokens, finished = run(toy_engine, prompt, chosen, cancelled)
     assert finished.reason == "cancelled"
     assert finished.stats.tokens == len(tokens)
-    ledger = toy_engine.ledger
+    sequence = toy_engine.sequence
     shown = prompt + ids(tokens)
-    assert ledger.tokens == shown[: len(ledger.tokens)]
-    assert_cache_equals_cold_start(toy_engine.loaded.model, ledger)
+    assert sequence.tokens == shown[: len(sequence.tokens)]
+    assert_cache_equals_cold_start(toy_engine.loaded.model, sequence)
     follow = [*shown, 7, 8, 9]
     warm, _ = run(toy_engine, follow, chosen)
     toy_engine.forget()
@@ -156,7 +156,7 @@ def test_cancel_between_prefill_chunks(toy_engine: Engine) -> None:
     chosen = settings(**{"prefill.chunk_tokens": 32})
     tokens, finished = run(toy_engine, prompt, chosen, cancelled)
     assert (tokens, finished.reason) == ([], "cancelled")
-    assert toy_engine.ledger.tokens == prompt[: 3 * 32]
+    assert toy_engine.sequence.tokens == prompt[: 3 * 32]
     warm, finished = run(toy_engine, prompt, chosen)
     assert finished.stats.reused_tokens == 96
     toy_engine.forget()
@@ -168,10 +168,10 @@ def test_an_abandoned_iterator_counts_as_cancelled(toy_engine: Engine) -> None:
     events = toy_engine.generate_ids(prompt, settings())
     seen = [event for event, _ in zip(events, range(20)) if isinstance(event, Token)]
     events.close()  # type: ignore[attr-defined]
-    ledger = toy_engine.ledger
-    assert ledger.tokens[: len(prompt)] == prompt[: len(ledger.tokens)]
-    assert len(ledger.tokens) <= len(prompt) + len(seen) + 32
-    assert_cache_equals_cold_start(toy_engine.loaded.model, ledger)
+    sequence = toy_engine.sequence
+    assert sequence.tokens[: len(prompt)] == prompt[: len(sequence.tokens)]
+    assert len(sequence.tokens) <= len(prompt) + len(seen) + 32
+    assert_cache_equals_cold_start(toy_engine.loaded.model, sequence)
 
 
 def test_prefill_progress_is_monotonic_and_complete(toy_engine: Engine) -> None:
@@ -285,7 +285,7 @@ def test_a_forward_that_fails_leaves_a_clean_cache(
         patch.setattr(layer, "__call__", fail)
         with pytest.raises(ValueError, match="half-way"):
             list(events)
-    assert toy_engine.ledger.tokens == []
+    assert toy_engine.sequence.tokens == []
     assert ids(run(toy_engine, prompt, settings())[0]) == ids(expected)
 
 

@@ -50,12 +50,12 @@ class Poison(OffDrafter):
 def decode(
     model: Any, new_cache: Any, prompt: Sequence[int], drafter: OffDrafter | Any
 ) -> tuple[list[int], int]:
-    ledger = CachedSequence(new_cache)
-    model(mx.array(prompt[:-1])[None], cache=ledger.cache)
-    ledger.append(prompt[:-1])
+    sequence = CachedSequence(new_cache)
+    model(mx.array(prompt[:-1])[None], cache=sequence.cache)
+    sequence.append(prompt[:-1])
     drafter.begin(prompt)
     loop = DecodeLoop(
-        model, ledger, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
+        model, sequence, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
     )
     steps = list(loop.steps(TOKENS))
     return [token for step in steps for token in step.tokens], sum(step.accepted for step in steps)
@@ -109,9 +109,9 @@ def test_partial_acceptance_on_recurrent_models_costs_no_forward_of_its_own(
     rng = random.Random(0)
     prompt = prompt_with_repetition(rng)
     expected = [int(t) for t, _ in generate_step(mx.array(prompt), model, max_tokens=TOKENS)]
-    ledger = CachedSequence(lambda: make_prompt_cache(model))
-    model(mx.array(prompt[:-1])[None], cache=ledger.cache)
-    ledger.append(prompt[:-1])
+    sequence = CachedSequence(lambda: make_prompt_cache(model))
+    model(mx.array(prompt[:-1])[None], cache=sequence.cache)
+    sequence.append(prompt[:-1])
     forwards = 0
     kind = type(model)
     stock = kind.__call__
@@ -124,7 +124,7 @@ def test_partial_acceptance_on_recurrent_models_costs_no_forward_of_its_own(
     monkeypatch.setattr(kind, "__call__", counted)
     drafter: Any = Oracle(expected, 0.3, rng)
     loop = DecodeLoop(
-        model, ledger, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
+        model, sequence, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
     )
     steps = list(loop.steps(TOKENS))
     partly = sum(0 < step.accepted < step.drafted for step in steps)

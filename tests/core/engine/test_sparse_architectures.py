@@ -100,7 +100,7 @@ def test_a_cancel_leaves_the_prefix_that_was_there(engine: Engine, name: str, lo
     prompt = prompt_of(33, 200)
     off = {"prefill.mode": "off", "sampling.max_tokens": 1}
     run(engine, prompt, settings(**off))
-    held = list(engine.ledger.tokens)
+    held = list(engine.sequence.tokens)
     longer = [*prompt, *prompt_of(34, 900)]
     asked = 0
 
@@ -112,9 +112,9 @@ def test_a_cancel_leaves_the_prefix_that_was_there(engine: Engine, name: str, lo
     scorer = {"prefill.scorer": "lexical", "prefill.keep_pct": 7, "prefill.chunk_tokens": 64}
     _, finished, _ = run(engine, longer, settings(**scorer), cancelled)
     assert finished.reason == "cancelled"
-    assert engine.ledger.tokens == longer[: len(engine.ledger.tokens)]
-    assert len(engine.ledger.tokens) >= min(len(held), 199)
-    assert engine.ledger.skipped == 0
+    assert engine.sequence.tokens == longer[: len(engine.sequence.tokens)]
+    assert len(engine.sequence.tokens) >= min(len(held), 199)
+    assert engine.sequence.skipped == 0
     got, finished, _ = run(engine, longer, settings(**{"prefill.mode": "off"}))
     assert finished.stats.reused_tokens >= 199
     assert got == cold(engine, name, longer)

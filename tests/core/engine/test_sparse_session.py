@@ -231,7 +231,7 @@ def test_the_next_turn_appends_and_reading_everything_rebuilds(engine: Engine) -
     whole, finished, _ = run(engine, follow, assign_all(chosen, [("prefill.mode", "off")]))
     assert (finished.effective.reading, finished.stats.skipped_tokens) == ("dense", 0)
     assert finished.stats.read_tokens > len(prompt) - 512
-    assert engine.ledger.skipped == 0
+    assert engine.sequence.skipped == 0
     fresh = Engine()
     fresh.use(engine.loaded)
     assert whole == run(fresh, follow, assign_all(chosen, [("prefill.mode", "off")]))[0]
@@ -244,17 +244,17 @@ def test_a_dense_prefix_is_reused_and_only_the_document_is_sparse(engine: Engine
     assert finished.stats.reused_tokens >= 299
     assert map_of(events).passages[0].start == finished.stats.reused_tokens
     assert finished.stats.scored_tokens == 1300 - finished.stats.reused_tokens
-    assert engine.ledger.columns.whole is not None
-    assert engine.ledger.columns.whole >= 300
+    assert engine.sequence.columns.whole is not None
+    assert engine.sequence.columns.whole >= 300
 
 
 def test_the_rest_is_read_while_idle_and_the_next_turn_finds_it_whole(engine: Engine) -> None:
     prompt, more = prompt_of(21), prompt_of(22, 40)
     chosen = settings(**{"prefill.finish_reading": True, "sampling.max_tokens": 10})
     answer, _, _ = run(engine, prompt, chosen)
-    assert engine.ledger.skipped > 0
+    assert engine.sequence.skipped > 0
     steps = 0
-    while engine.ledger.skipped:
+    while engine.sequence.skipped:
         assert engine.idle_work()
         steps += 1
     assert steps > 4
@@ -280,7 +280,7 @@ def test_a_request_ends_the_reading_of_the_rest(engine: Engine) -> None:
     engine.forget()
     run(engine, prompt, settings(**{"sampling.max_tokens": 10}))
     assert got == run(engine, follow, settings(**{"prefill.mode": "auto"}))[0]
-    assert engine.ledger.skipped > 0
+    assert engine.sequence.skipped > 0
 
 
 def test_chats_keep_their_prefixes_within_the_budget(engine: Engine) -> None:
@@ -390,7 +390,7 @@ def test_the_map_points_into_the_documents(engine: Engine) -> None:
     found = map_of(events)
     texts = (first, second)
     assert {passage.source for passage in found.passages} >= {0, 1}
-    ids = engine.ledger.tokens
+    ids = engine.sequence.tokens
     for passage in found.passages:
         if passage.source < 0:
             continue
@@ -450,7 +450,7 @@ def test_an_error_at_any_stage_reads_everything_and_says_so(
     assert (finished.effective.reading, finished.stats.skipped_tokens) == ("dense", 0)
     (change,) = finished.effective.changes
     assert "no luck" in change.reason
-    assert engine.ledger.skipped == 0
+    assert engine.sequence.skipped == 0
 
 
 @pytest.mark.parametrize("call", [1, 2, 3, 5, 9, 14, 15, 17])
@@ -460,7 +460,7 @@ def test_a_forward_that_fails_at_any_time_leaves_nothing_behind(
 ) -> None:
     """The next dense answer is that of a fresh engine, and the model is as it was."""
     prompt, chosen = prompt_of(15), settings(folder, **{"prefill.scorer": scorer, "prefill.mode": "on"})
-    engine._here.measured.why_no_gaps(len(prompt))
+    engine._here.profile.why_no_gaps(len(prompt))
     if scorer == "draft-model":  # loaded before, as loading runs a forward too
         engine._here.drafts.scoring(str(folder), required=True, drafts=False)
     model = engine.loaded.model
@@ -509,10 +509,10 @@ def test_a_cancel_at_any_time_leaves_nothing_half_read(
     tokens, finished, _ = run(engine, prompt, chosen, cancelled)
     assert finished.reason == "cancelled"
     assert asked == looks + 1
-    ledger = engine.ledger
+    sequence = engine.sequence
     if not tokens:
-        assert ledger.tokens in ([], prompt[:-1])
-        assert ledger.skipped == 0 or ledger.tokens
+        assert sequence.tokens in ([], prompt[:-1])
+        assert sequence.skipped == 0 or sequence.tokens
     off = settings(**{"prefill.mode": "off"})
     got = run(engine, prompt, off)[0]
     fresh = Engine()

@@ -1,4 +1,4 @@
-"""The ledger of a context with gaps: what it reuses, takes back and gives to whom."""
+"""The sequence of a context with gaps: what it reuses, takes back and gives to whom."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from core.kv.verify_block import VerifyBlock
 from tests.core.architectures import tiny
 from tests.core.prefill.gaps import (
     difference,
-    ledger_of,
     logits,
     masked_forward,
     prompt_of,
     read,
+    sequence_of,
     some_positions,
 )
 
 
 def sparse(model: Any, seed: int = 0) -> tuple[CachedSequence, list[int], list[int]]:
-    """A ledger with gaps, its prompt, and the positions that were dropped."""
+    """A sequence with gaps, its prompt, and the positions that were dropped."""
     rng = random.Random(seed)
     prompt, kept = prompt_of(rng), some_positions(rng)
-    ledger = read(model, ledger_of(model), prompt, kept)
-    return ledger, prompt, sorted(set(range(len(prompt) - 1)) - set(kept.tolist()))
+    sequence = read(model, sequence_of(model), prompt, kept)
+    return sequence, prompt, sorted(set(range(len(prompt) - 1)) - set(kept.tolist()))
 
 
 def test_a_request_for_everything_gets_no_further_than_the_first_gap() -> None:
     model = tiny("llama")
-    ledger, prompt, dropped = sparse(model)
-    assert ledger.shared(prompt) == len(prompt) - 1
-    assert ledger.shared(prompt, whole=True) == dropped[0]
-    assert ledger.reuse(prompt, whole=True) == dropped[0]
-    assert ledger.skipped == 0
-    read(model, ledger, prompt)
-    dense = read(model, ledger_of(model), prompt)
-    assert difference(logits(model, ledger, prompt[-1:]), logits(model, dense, prompt[-1:])) < 1e-5
+    sequence, prompt, dropped = sparse(model)
+    assert sequence.shared(prompt) == len(prompt) - 1
+    assert sequence.shared(prompt, whole=True) == dropped[0]
+    assert sequence.reuse(prompt, whole=True) == dropped[0]
+    assert sequence.skipped == 0
+    read(model, sequence, prompt)
+    dense = read(model, sequence_of(model), prompt)
+    assert difference(logits(model, sequence, prompt[-1:]), logits(model, dense, prompt[-1:])) < 1e-5
 
 
 @pytest.mark.parametrize("length", [1, 5, 60, 61, 100, 150, 178])
 def test_any_prefix_can_be_gone_back_to(length: int) -> None:
     model = tiny("qwen3")
-    ledger, prompt, dropped = sparse(model)
+    sequence, prompt, dropped = sparse(model)
     more = prompt_of(random.Random(99), 20)
-    assert ledger.reuse([*prompt[:length], *more]) == length
-    assert ledger.tokens == prompt[:length]
-    assert ledger.skipped == sum(position < length for position in dropped)
+    assert sequence.reuse([*prompt[:length], *more]) == length
+    assert sequence.tokens == prompt[:length]
+    assert sequence.skipped == sum(position < length for position in dropped)
     left = [position for position in dropped if position < length]
-    got = logits(model, ledger, more)
+    got = logits(model, sequence, more)
     assert difference(got, masked_forward(model, prompt[:length] + more, left)[length:]) < 1e-4
 
 
@@ -64,20 +64,20 @@ def test_full_and_quantised_entries_roll_back_blocks_over_gaps(entry: Callable[[
     rng = random.Random(3)
     prompt, kept, block = prompt_of(rng), some_positions(rng), prompt_of(rng, 5)
 
-    def ledger() -> CachedSequence:
+    def sequence() -> CachedSequence:
         return read(model, CachedSequence(lambda: [entry() for _ in model.layers]), prompt, kept)
 
-    tried = ledger()
+    tried = sequence()
     guard = VerifyBlock(tried.cache)
     model(mx.array(block)[None], cache=tried.cache)
     assert guard.keep(5, [0, 1])
     tried.append(block[:2])
-    plain = ledger()
+    plain = sequence()
     logits(model, plain, block[:2])
     assert tried.cache[0].offset == plain.cache[0].offset == len(prompt) + 1
     assert difference(logits(model, tried, block[2:]), logits(model, plain, block[2:])) < 1e-5
 
-    rows = ledger()
+    rows = sequence()
     guard = VerifyBlock(rows.cache)
     model(mx.array(block)[None], cache=rows.cache)
     before = [mx.array(part) for part in _parts(rows.cache[0])]
@@ -89,10 +89,10 @@ def test_full_and_quantised_entries_roll_back_blocks_over_gaps(entry: Callable[[
 
 def test_bytes_are_those_of_the_arrays() -> None:
     model = tiny("llama")
-    ledger, _, _ = sparse(model)
-    assert ledger.nbytes == sum(e.keys.nbytes + e.values.nbytes for e in ledger.cache) > 0
-    ledger.clear()
-    assert (ledger.nbytes, ledger.skipped, ledger.tokens) == (0, 0, [])
+    sequence, _, _ = sparse(model)
+    assert sequence.nbytes == sum(e.keys.nbytes + e.values.nbytes for e in sequence.cache) > 0
+    sequence.clear()
+    assert (sequence.nbytes, sequence.skipped, sequence.tokens) == (0, 0, [])
 
 
 def _parts(entry: Any) -> list[mx.array]:

@@ -36,31 +36,31 @@ def some_positions(rng: random.Random, tokens: int = PROMPT_TOKENS, start: int =
     return np.array(sorted(kept), dtype=np.int32)
 
 
-def ledger_of(model: Any) -> CachedSequence:
+def sequence_of(model: Any) -> CachedSequence:
     return CachedSequence(lambda: make_prompt_cache(model))
 
 
 def read(
-    model: Any, ledger: CachedSequence, prompt: Sequence[int], kept: Positions | None = None
+    model: Any, sequence: CachedSequence, prompt: Sequence[int], kept: Positions | None = None
 ) -> CachedSequence:
     """All of it, or the positions `kept`."""
     if kept is None:
-        steps = read_prompt(model, ledger, prompt, chunk_tokens=CHUNK_TOKENS)
+        steps = read_prompt(model, sequence, prompt, chunk_tokens=CHUNK_TOKENS)
     else:
-        steps = read_kept(model, ledger, prompt, kept, rotations(model), chunk_tokens=CHUNK_TOKENS)
+        steps = read_kept(model, sequence, prompt, kept, rotations(model), chunk_tokens=CHUNK_TOKENS)
     for _ in steps:
         pass
-    return ledger
+    return sequence
 
 
-def logits(model: Any, ledger: CachedSequence, tokens: Sequence[int]) -> mx.array:
-    """Stock forwards, in chunks: the logits of `tokens`, which follow what `ledger` holds."""
+def logits(model: Any, sequence: CachedSequence, tokens: Sequence[int]) -> mx.array:
+    """Stock forwards, in chunks: the logits of `tokens`, which follow what `sequence` holds."""
     out = []
     for at in range(0, len(tokens), CHUNK_TOKENS):
         chunk = list(tokens[at : at + CHUNK_TOKENS])
-        out.append(model(mx.array(chunk)[None], cache=ledger.cache)[0])
+        out.append(model(mx.array(chunk)[None], cache=sequence.cache)[0])
         mx.eval(out[-1])
-        ledger.append(chunk)
+        sequence.append(chunk)
     return mx.concatenate(out)
 
 
@@ -89,13 +89,13 @@ def masked_forward(model: Any, tokens: Sequence[int], dropped: Sequence[int]) ->
 
 def one_by_one(model: Any, prompt: Sequence[int], kept: Positions) -> CachedSequence:
     """The kept tokens alone through the stock forward, no hook: each at the offset of its position."""
-    ledger = ledger_of(model)
+    sequence = sequence_of(model)
     for position in kept:
-        ledger.skip(prompt[len(ledger.tokens) : int(position)])
-        model(mx.array([[prompt[position]]]), cache=ledger.cache)
-        ledger.settle()
-        ledger.append([prompt[position]])
-    return ledger
+        sequence.skip(prompt[len(sequence.tokens) : int(position)])
+        model(mx.array([[prompt[position]]]), cache=sequence.cache)
+        sequence.settle()
+        sequence.append([prompt[position]])
+    return sequence
 
 
 def difference(got: mx.array, wanted: mx.array) -> float:

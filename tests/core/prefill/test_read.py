@@ -23,12 +23,12 @@ from tests.core.prefill.gaps import (
     PROMPT_TOKENS,
     arrays,
     difference,
-    ledger_of,
     logits,
     masked_forward,
     one_by_one,
     prompt_of,
     read,
+    sequence_of,
     some_positions,
 )
 
@@ -62,15 +62,15 @@ def test_keeping_everything_is_the_dense_reading_bit_for_bit(name: str, dtype: m
     model = model_of(name) if dtype == mx.float32 else tiny(name)
     model.set_dtype(dtype)
     prompt = prompt_of(random.Random(name))
-    dense = read(model, ledger_of(model), prompt)
+    dense = read(model, sequence_of(model), prompt)
     every = np.arange(PROMPT_TOKENS - 1, dtype=np.int32)
-    sparse = read(model, ledger_of(model), prompt, every)
+    sparse = read(model, sequence_of(model), prompt, every)
     assert sparse.skipped == 0
     assert sparse.tokens == dense.tokens == prompt[:-1]
     for got, wanted in zip(arrays(sparse.cache), arrays(dense.cache), strict=True):
         assert got.dtype == wanted.dtype
         assert mx.array_equal(got, wanted)
-    got, wanted = (logits(model, ledger, prompt[-1:]) for ledger in (sparse, dense))
+    got, wanted = (logits(model, sequence, prompt[-1:]) for sequence in (sparse, dense))
     assert got.dtype == wanted.dtype
     assert mx.array_equal(got, wanted)
 
@@ -81,9 +81,9 @@ def test_gaps_leave_the_dtype_as_it_is(name: str) -> None:
     model, rng = tiny(name), random.Random(name)
     model.set_dtype(mx.bfloat16)
     prompt = prompt_of(rng)
-    dense = read(model, ledger_of(model), prompt)
-    sparse = read(model, ledger_of(model), prompt, some_positions(rng))
-    kinds = [[part.dtype for part in arrays(ledger.cache)] for ledger in (sparse, dense)]
+    dense = read(model, sequence_of(model), prompt)
+    sparse = read(model, sequence_of(model), prompt, some_positions(rng))
+    kinds = [[part.dtype for part in arrays(sequence.cache)] for sequence in (sparse, dense)]
     assert kinds[0] == kinds[1]
     assert logits(model, sparse, prompt[-1:]).dtype == mx.bfloat16
 
@@ -98,13 +98,13 @@ def test_gaps_equal_a_full_forward_with_the_dropped_positions_masked_out(name: s
     assert len(dropped) > PROMPT_TOKENS / 3
     wanted = masked_forward(model, prompt + more, dropped)[PROMPT_TOKENS - 1 :]
 
-    ledger = read(model, ledger_of(model), prompt, kept)
-    assert ledger.tokens == prompt[:-1]
-    assert ledger.skipped == len(dropped)
-    got = logits(model, ledger, [prompt[-1], *more])
+    sequence = read(model, sequence_of(model), prompt, kept)
+    assert sequence.tokens == prompt[:-1]
+    assert sequence.skipped == len(dropped)
+    got = logits(model, sequence, [prompt[-1], *more])
     assert difference(got, wanted) < TOLERANCE
 
-    renumbered = ledger_of(model)
+    renumbered = sequence_of(model)
     short = [prompt[p] for p in kept]
     read(model, renumbered, [*short, prompt[-1]])
     assert difference(logits(model, renumbered, [prompt[-1], *more]), wanted) > 100 * TOLERANCE
@@ -117,11 +117,11 @@ def test_a_second_sparse_turn_appends_at_true_positions(name: str) -> None:
     both = first + second
     kept_1 = some_positions(rng, 90)
     kept_2 = some_positions(rng, 210, start=90)
-    ledger = read(model, ledger_of(model), first, kept_1)
-    logits(model, ledger, first[-1:])
-    read(model, ledger, both, kept_2)
+    sequence = read(model, sequence_of(model), first, kept_1)
+    logits(model, sequence, first[-1:])
+    read(model, sequence, both, kept_2)
     dropped = set(range(209)) - set(kept_1.tolist()) - set(kept_2.tolist()) - {89}
-    got = logits(model, ledger, both[-1:])
+    got = logits(model, sequence, both[-1:])
     assert difference(got, masked_forward(model, both, sorted(dropped))[-1:]) < TOLERANCE
 
 
@@ -131,10 +131,10 @@ def test_gaps_equal_the_kept_tokens_alone_at_their_positions(name: str) -> None:
     rng, model = random.Random(name), model_of(name)
     prompt, kept = prompt_of(rng), some_positions(rng)
     alone = one_by_one(model, prompt, kept)
-    ledger = read(model, ledger_of(model), prompt, kept)
-    for got, wanted in zip(arrays(ledger.cache), arrays(alone.cache), strict=True):
+    sequence = read(model, sequence_of(model), prompt, kept)
+    for got, wanted in zip(arrays(sequence.cache), arrays(alone.cache), strict=True):
         assert difference(got, wanted) < TOLERANCE
-    assert difference(logits(model, ledger, prompt[-1:]), logits(model, alone, prompt[-1:])) < TOLERANCE
+    assert difference(logits(model, sequence, prompt[-1:]), logits(model, alone, prompt[-1:])) < TOLERANCE
 
 
 @pytest.mark.parametrize("name", SPARSE)
@@ -149,13 +149,13 @@ def test_the_sparse_path_really_runs(name: str, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(read_module, "Steps", Noted)
     rng, model = random.Random(name), model_of(name)
-    ledger = ledger_of(model)
-    read(model, ledger, prompt_of(rng), some_positions(rng))
+    sequence = sequence_of(model)
+    read(model, sequence, prompt_of(rng), some_positions(rng))
     found = rotations(model)
     assert passes
     # A layer turns its queries and its keys.
     assert all(each.rotated == 2 * len(found) for each in passes)
-    full = [entry for entry in leaves(ledger.cache) if kind_of(entry) == "appending"]
+    full = [entry for entry in leaves(sequence.cache) if kind_of(entry) == "appending"]
     assert full
     assert all(isinstance(entry, Positioned) and entry.offset == PROMPT_TOKENS - 1 for entry in full)
 
@@ -166,7 +166,7 @@ def test_a_model_that_never_calls_its_rotations_is_not_believed() -> None:
     stranger = rotations(tiny("llama", 1))
     kept = some_positions(random.Random(0))
     with pytest.raises(InternalError, match="called none"):
-        list(read_kept(model, ledger_of(model), prompt, kept, stranger, chunk_tokens=32))
+        list(read_kept(model, sequence_of(model), prompt, kept, stranger, chunk_tokens=32))
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma3_text", "qwen3_5"])
@@ -183,14 +183,14 @@ def test_the_model_is_left_as_found_also_after_an_error(name: str) -> None:
             raise RuntimeError("in the middle")
         return out
 
-    ledger = ledger_of(model)
+    sequence = sequence_of(model)
     kept = some_positions(random.Random(0))
     with pytest.raises(RuntimeError, match="in the middle"):
-        list(read_kept(failing, ledger, prompt, kept, rotations(model), chunk_tokens=24))
+        list(read_kept(failing, sequence, prompt, kept, rotations(model), chunk_tokens=24))
     assert [(id(r.owner), r.key, id(r.rope)) for r in rotations(model)] == before
-    assert all("make_mask" not in vars(entry) for entry in leaves(ledger.cache))
-    if ledger.keeps_all:
-        ledger.truncate(0)
-        again = read(model, ledger, prompt)
-        wanted = read(model, ledger_of(model), prompt)
+    assert all("make_mask" not in vars(entry) for entry in leaves(sequence.cache))
+    if sequence.keeps_all:
+        sequence.truncate(0)
+        again = read(model, sequence, prompt)
+        wanted = read(model, sequence_of(model), prompt)
         assert mx.array_equal(logits(model, again, prompt[-1:]), logits(model, wanted, prompt[-1:]))

@@ -9,23 +9,23 @@ from app.chat.transcript.entry_layout import Anchor, EntryLayout
 
 
 def test_places() -> None:
-    shelf = EntryLayout([100, 50, 10], [5, 5, 8], 20)
-    assert shelf.tops == [20, 125, 180]
-    assert shelf.end == 198
-    assert shelf.bottom(1) == 175
-    assert list(shelf.between(0, 20)) == []
-    assert list(shelf.between(0, 21)) == [0]
-    assert list(shelf.between(119, 126)) == [0, 1]
-    assert list(shelf.between(120, 125)) == []
-    assert list(shelf.between(0, 1000)) == [0, 1, 2]
+    layout = EntryLayout([100, 50, 10], [5, 5, 8], 20)
+    assert layout.tops == [20, 125, 180]
+    assert layout.end == 198
+    assert layout.bottom(1) == 175
+    assert list(layout.between(0, 20)) == []
+    assert list(layout.between(0, 21)) == [0]
+    assert list(layout.between(119, 126)) == [0, 1]
+    assert list(layout.between(120, 125)) == []
+    assert list(layout.between(0, 1000)) == [0, 1, 2]
     assert list(EntryLayout().between(0, 10)) == []
 
 
 def test_the_first_measured_entry_in_the_view_stays_put() -> None:
-    shelf = EntryLayout([100, 50, 10], [5, 5, 8], 20)
-    assert shelf.anchor(60, 190, [False, True, True]) == Anchor(1, 60 - 125)
-    assert shelf.anchor(60, 100, [False, True, True]) == Anchor(0, 0.4, scaled=True)
-    assert shelf.anchor(500, 600, [True] * 3) is None
+    layout = EntryLayout([100, 50, 10], [5, 5, 8], 20)
+    assert layout.anchor(60, 190, [False, True, True]) == Anchor(1, 60 - 125)
+    assert layout.anchor(60, 100, [False, True, True]) == Anchor(0, 0.4, scaled=True)
+    assert layout.anchor(500, 600, [True] * 3) is None
     higher = EntryLayout([170, 50, 10], [5, 5, 8], 20)
     assert higher.view_top(Anchor(1, -65)) == 130
     assert higher.view_top(Anchor(0, 0.4, scaled=True)) == 88
@@ -33,10 +33,10 @@ def test_the_first_measured_entry_in_the_view_stays_put() -> None:
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=20), st.integers(0, 4000), st.integers(1, 400))
 def test_between_is_what_touches(heights: list[int], low: int, height: int) -> None:
-    shelf = EntryLayout(heights, [7] * len(heights), 20)
+    layout = EntryLayout(heights, [7] * len(heights), 20)
     touching = [
         i
         for i in range(len(heights))
-        if shelf.tops[i] < low + height and shelf.bottom(i) > low and heights[i]
+        if layout.tops[i] < low + height and layout.bottom(i) > low and heights[i]
     ]
-    assert [i for i in shelf.between(low, low + height) if heights[i]] == touching
+    assert [i for i in layout.between(low, low + height) if heights[i]] == touching

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from app.session.chats.archive import MemoryShelf
+from app.session.chats.archive import MemoryArchive
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.overrides import Override
@@ -85,44 +85,44 @@ def test_a_branch_takes_the_settings_along_and_leaves_drafts() -> None:
 
 
 def test_only_the_latest_conversations_are_held() -> None:
-    shelf = Counting()
-    chats = Chats(lambda: NOON, shelf)
+    archive = Counting()
+    chats = Chats(lambda: NOON, archive)
     ids = []
     for number in range(12):
         chats.start()
         ids.append(asked(chats, f"Question {number}"))
         chats.keep(chats.open.finish(chats.open.turns[0].id, finished(tokens=1)))
-    shelf.loaded.clear()
+    archive.loaded.clear()
     for chat_id in ids:
         assert chats.get(chat_id).turns
-    assert len(shelf.loaded) >= 8
+    assert len(archive.loaded) >= 8
     assert chats.open.id == ids[-1]
 
 
 def test_an_answer_that_is_being_written_is_not_let_go() -> None:
-    shelf = Counting()
-    chats = Chats(lambda: NOON, shelf)
+    archive = Counting()
+    chats = Chats(lambda: NOON, archive)
     running = asked(chats, "Long")
     for number in range(8):
         chats.start()
         asked(chats, f"Question {number}")
-    shelf.loaded.clear()
+    archive.loaded.clear()
     assert not chats.get(running).turns[0].answer.over
-    assert shelf.loaded == []
+    assert archive.loaded == []
 
 
 def test_a_chat_from_the_shelf_is_settled() -> None:
-    shelf = MemoryShelf()
-    shelf.save(Conversation("c", NOON).ask("t", Message("user", "One")))
-    chats = Chats(lambda: NOON, shelf, open_id="c")
+    archive = MemoryArchive()
+    archive.save(Conversation("c", NOON).ask("t", Message("user", "One")))
+    chats = Chats(lambda: NOON, archive, open_id="c")
     assert chats.open.turns[0].answer.status == "cut_off"
 
 
 def test_the_chat_to_begin_with_is_a_new_one_if_it_is_gone_or_deleted() -> None:
-    shelf = MemoryShelf()
-    shelf.save(Conversation("c", NOON).ask("t", Message("user", "One")).with_deleted(NOON))
+    archive = MemoryArchive()
+    archive.save(Conversation("c", NOON).ask("t", Message("user", "One")).with_deleted(NOON))
     for open_id in ("c", "nowhere", ""):
-        assert Chats(lambda: NOON, shelf, open_id).open.turns == ()
+        assert Chats(lambda: NOON, archive, open_id).open.turns == ()
 
 
 def test_deleted_chats_are_not_listed_or_found_and_come_back() -> None:
@@ -150,14 +150,14 @@ def test_a_chat_from_elsewhere_keeps_its_id_if_it_is_free() -> None:
 
 
 def test_a_blank_chat_is_not_kept() -> None:
-    shelf = MemoryShelf()
-    chats = Chats(lambda: NOON, shelf)
-    assert list(shelf.summaries()) == []
+    archive = MemoryArchive()
+    chats = Chats(lambda: NOON, archive)
+    assert list(archive.summaries()) == []
     chats.keep(chats.open.with_draft(Message("user", "half")))
-    assert len(shelf.summaries()) == 1
+    assert len(archive.summaries()) == 1
 
 
-class Counting(MemoryShelf):
+class Counting(MemoryArchive):
     """Notes what is asked of it."""
 
     def __init__(self) -> None:

@@ -212,7 +212,7 @@ def test_what_is_about_models_on_the_disk_goes_to_their_room_in_the_middle_of_an
     refused = failed("m1", "remove_model", "bad-model")
     link, effects = run(AskModels(ListModels("m1")), listed, refused, start=at(Phase.WRITING))
     assert link == at(Phase.WRITING)
-    assert effects == [fx.Send(ListModels("m1")), fx.ModelsHeard(listed), fx.ModelsFailed(refused)]
+    assert effects == [fx.Send(ListModels("m1")), fx.OutOfBand(listed), fx.ModelsFailed(refused)]
 
 
 def test_unloading_leaves_no_model() -> None:
@@ -384,11 +384,7 @@ def test_hello_type_is_the_only_first_word() -> None:
 
 def test_what_tables_have_to_say_is_shown() -> None:
     quiet = TableStatus("warm", "f" * 64, "Fake")
-    assert run(quiet, start=at(Phase.READY))[1] == [fx.TablesHeard(quiet)]
-    loud = TableStatus("failed", "f" * 64, "Fake", notes=("No room.",))
-    _, (known, shown) = run(loud, start=at(Phase.READY))
-    assert known == fx.TablesHeard(loud)
-    assert shown == fx.TablesWarned(loud)
+    assert run(quiet, start=at(Phase.READY))[1] == [fx.OutOfBand(quiet)]
 
 
 def test_a_table_command_that_fails_belongs_to_the_tables_also_while_something_is_answered() -> None:

@@ -48,7 +48,7 @@ BROKEN = entry("broken", "alpha", 1, 0.5, problem="It lacks a file.", hint="Get 
 INFO = ModelInfo("large", "/m/large", "alpha", "Alpha", "llama", "bfloat16", "4-bit", 1, 1, 8192, 1, 1, True)
 
 
-def shelf(*models: ModelEntry, limit_gib: float = 16, **more: Any) -> ModelsState:
+def state(*models: ModelEntry, limit_gib: float = 16, **more: Any) -> ModelsState:
     return ModelsState(True, "/m", models, limit_bytes=int(limit_gib * GIB), **more)
 
 
@@ -70,7 +70,7 @@ def test_a_longer_context_than_the_models_own_needs_no_more() -> None:
 
 
 def test_rows_say_who_drafts_for_whom() -> None:
-    found = {row.name: row for row in rows(shelf(LARGE, MIDDLE, SMALL, OTHER, BROKEN, info=INFO), 8192)}
+    found = {row.name: row for row in rows(state(LARGE, MIDDLE, SMALL, OTHER, BROKEN, info=INFO), 8192)}
     assert found["large"].drafts == "small, middle"
     assert found["small"].drafts == "Drafts for large"
     assert found["other"].drafts == strings.NO_DRAFTS
@@ -86,14 +86,14 @@ def test_rows_say_who_drafts_for_whom() -> None:
 
 
 def test_rows_are_filtered_and_one_is_on_its_way() -> None:
-    known = shelf(LARGE, SMALL, loading="owner/small", fraction=0.5)
+    known = state(LARGE, SMALL, loading="owner/small", fraction=0.5)
     (row,) = rows(known, 8192, " SMA ")
     assert (row.name, row.standing, row.state) == ("small", "loading", "Loading 50%")
 
 
 def test_drafts_are_offered_with_the_reason_where_they_cannot() -> None:
     coming = (DownloadProgress("owner/new", "running", 1, GIB),)
-    known = shelf(LARGE, MIDDLE, SMALL, OTHER, BROKEN, downloads=coming)
+    known = state(LARGE, MIDDLE, SMALL, OTHER, BROKEN, downloads=coming)
     found = [(each.name, each.usable, each.why) for each in drafts(LARGE, known, 8192)]
     assert found == [
         ("small", True, strings.SAME_TOKENIZER),
@@ -102,15 +102,15 @@ def test_drafts_are_offered_with_the_reason_where_they_cannot() -> None:
         ("broken", False, "It lacks a file."),
         ("new", False, strings.STILL_COMING),
     ]
-    assert [each.why for each in drafts(SMALL, shelf(SMALL, LARGE), 8192)] == [strings.LARGER]
-    tight = shelf(LARGE, MIDDLE, limit_gib=11)
+    assert [each.why for each in drafts(SMALL, state(SMALL, LARGE), 8192)] == [strings.LARGER]
+    tight = state(LARGE, MIDDLE, limit_gib=11)
     assert [(each.usable, each.why) for each in drafts(LARGE, tight, 8192)] == [
         (False, strings.TOO_LARGE_BESIDE)
     ]
 
 
 def test_the_chosen_draft_model_takes_memory_too() -> None:
-    known = shelf(LARGE, SMALL, OTHER)
+    known = state(LARGE, SMALL, OTHER)
     chosen = draft_of(LARGE, known, "/m/small")
     assert chosen is known.models[1]
     assert draft_of(LARGE, known, "owner/other") is None
@@ -127,13 +127,13 @@ def test_the_chosen_draft_model_takes_memory_too() -> None:
 
 def test_the_largest_that_fit_are_suggested_and_one_to_draft() -> None:
     offered = (SMALL, OTHER, MIDDLE, LARGE)
-    found = suggestions(shelf(limit_gib=8, suggested=offered), 8192)
+    found = suggestions(state(limit_gib=8, suggested=offered), 8192)
     assert [each.name for each in found] == ["other", "middle", "small"]
     assert {each.standing for each in found} == {"on-the-hub"}
     coming = (DownloadProgress("owner/middle", "running"),)
-    found = suggestions(shelf(SMALL, limit_gib=8, suggested=offered, downloads=coming), 8192)
+    found = suggestions(state(SMALL, limit_gib=8, suggested=offered, downloads=coming), 8192)
     assert [each.name for each in found] == ["other"]
-    assert suggestions(shelf(limit_gib=1, suggested=offered), 8192) == ()
+    assert suggestions(state(limit_gib=1, suggested=offered), 8192) == ()
 
 
 def test_families_have_colours_that_mean_nothing_else() -> None:

@@ -62,12 +62,12 @@ def runs(model: Any, mode: Exactness) -> tuple[int, int, int]:
         rng = random.Random(seed)
         prompt = [rng.randrange(4, 260) for _ in range(40)]
         expected = plain(model, prompt, 60)
-        steps, ledger = decode(model, prompt, Oracle(expected, 0.05, rng), count=60, exactness=mode)
+        steps, sequence = decode(model, prompt, Oracle(expected, 0.05, rng), count=60, exactness=mode)
         different += tokens_of(steps) != expected
         accepted += sum(step.accepted for step in steps)
         rechecked += sum(step.rechecked for step in steps)
         assert sum(len(step.tokens) for step in steps) == 60
-        assert_cache_equals_cold_start(model.inner, ledger)
+        assert_cache_equals_cold_start(model.inner, sequence)
     return different, accepted, rechecked
 
 

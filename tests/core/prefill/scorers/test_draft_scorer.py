@@ -15,7 +15,7 @@ import core.prefill.scorers.draft_scorer as module
 from core.prefill.scorers.attention import Attended, watched
 from core.prefill.scorers.draft_scorer import draft_scores
 from tests.core.architectures import tiny
-from tests.core.prefill.gaps import ledger_of, prompt_of
+from tests.core.prefill.gaps import prompt_of, sequence_of
 
 TOKENS = 120
 
@@ -62,7 +62,7 @@ def test_scores_are_the_mean_over_what_was_tried_or_the_largest_of_the_question(
     model, ids = tiny(name), prompt_of(random.Random(name), TOKENS)
     loaded: Any = Loaded(model)
     found = finished(
-        draft_scores(loaded, ledger_of(model), ids, asking, lookahead_tokens=lookahead, chunk_tokens=TOKENS)
+        draft_scores(loaded, sequence_of(model), ids, asking, lookahead_tokens=lookahead, chunk_tokens=TOKENS)
     )
     assert found.shape == (TOKENS,)
     assert np.allclose(found, by_stock(model, ids, asking, lookahead), atol=1e-5)
@@ -72,19 +72,19 @@ def test_rows_that_were_read_before_do_not_count() -> None:
     """The next turn's draft goes on from its cache; what is in it is not read again to be watched."""
     model, ids = tiny("llama"), prompt_of(random.Random(1), TOKENS)
     loaded: Any = Loaded(model)
-    ledger = ledger_of(model)
-    finished(draft_scores(loaded, ledger, ids[:100], [90], lookahead_tokens=0, chunk_tokens=50))
-    found = finished(draft_scores(loaded, ledger, ids, [90, 110], lookahead_tokens=0, chunk_tokens=50))
+    sequence = sequence_of(model)
+    finished(draft_scores(loaded, sequence, ids[:100], [90], lookahead_tokens=0, chunk_tokens=50))
+    found = finished(draft_scores(loaded, sequence, ids, [90, 110], lookahead_tokens=0, chunk_tokens=50))
     assert np.allclose(found, by_stock(model, ids, [110], 0), atol=1e-5)
 
 
 def test_what_was_read_on_trial_is_taken_back() -> None:
     model, ids = tiny("llama"), prompt_of(random.Random(0), TOKENS)
     loaded: Any = Loaded(model)
-    ledger = ledger_of(model)
-    finished(draft_scores(loaded, ledger, ids, [100, 101], lookahead_tokens=8, chunk_tokens=50))
-    assert ledger.tokens == ids[:-1]
-    assert [entry.offset for entry in ledger.cache] == [TOKENS - 1] * 2
+    sequence = sequence_of(model)
+    finished(draft_scores(loaded, sequence, ids, [100, 101], lookahead_tokens=8, chunk_tokens=50))
+    assert sequence.tokens == ids[:-1]
+    assert [entry.offset for entry in sequence.cache] == [TOKENS - 1] * 2
 
 
 def test_keys_are_never_repeated_and_nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +105,6 @@ def test_keys_are_never_repeated_and_nothing_is_waited_for(monkeypatch: pytest.M
     monkeypatch.setattr(module.CachedSequence, "settle", counted)
     for name in ("repeat", "tile"):
         monkeypatch.setattr(mx, name, refuse)
-    scoring = draft_scores(loaded, ledger_of(model), ids, [100, 118], lookahead_tokens=8, chunk_tokens=40)
+    scoring = draft_scores(loaded, sequence_of(model), ids, [100, 118], lookahead_tokens=8, chunk_tokens=40)
     assert finished(scoring).shape == (TOKENS,)
     assert waits == 3  # one a chunk that was read; none for the nine steps after them
