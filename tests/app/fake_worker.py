@@ -150,7 +150,7 @@ def answer(command: Generate) -> None:
             reason, step = "cancelled", step - 1
             break
         for index, origin in enumerate(ORIGINS if step > 1 else ("normal",)):
-            word = len(command.begun) + position
+            word = len(command.continuation) + position
             text = f" w{word}" if word else f"ECHO {len(command.messages)}:"
             send(Token(request, word, text, origin, step, position, index + 1, 3, 0.1 * step))
             counts[origin] += 1
@@ -177,12 +177,12 @@ def answer(command: Generate) -> None:
         steps=step,
         tokens_per_s=50.0,
         ttft_s=0.1,
-        context_used_tokens=10 + len(command.begun) + position,
+        context_used_tokens=10 + len(command.continuation) + position,
         context_tokens=8192,
     )
-    if command.begun:
-        stats = replace(stats, prompt_tokens=10 + len(command.begun), read_tokens=1)
-        stats = replace(stats, reused_tokens=9 + len(command.begun))
+    if command.continuation:
+        stats = replace(stats, prompt_tokens=10 + len(command.continuation), read_tokens=1)
+        stats = replace(stats, reused_tokens=9 + len(command.continuation))
     effective = effective_of(command)
     if reading:
         kept, all_of_it = reading.read_tokens, reading.prompt_tokens

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
+from PySide6.QtWidgets import QApplication
 
 from app.controllers import handlers as module
 from app.session.turn import effects as fx
 from app.session.turn.intents import Intent
 from app.session.turn.turn import RULES
-from core.events import Event
+from app.shell.window import MainWindow
+from core.events import Event, TableStatus
 from core.worker.client import BadLine, WorkerExited, WorkerSilent
 from tests.app.controllers.messages_doc import DOC, handlers, markdown
+from tests.app.stage import play, ready
 
 
 def test_each_input_has_a_rule() -> None:
@@ -35,3 +38,16 @@ def test_an_effect_without_a_handler_is_told_at_once(monkeypatch: pytest.MonkeyP
 
 def test_the_docs_list_them() -> None:
     assert DOC.read_text(encoding="utf-8") == markdown(), "Run: make messages-doc"
+
+
+def test_what_people_must_know_of_the_tables_is_on_the_banner(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        banner = window.views.banner
+        window.controller.handle(TableStatus("warm", "f" * 64, "Fake"))
+        assert banner.trouble is None
+        window.controller.handle(TableStatus("failed", "f" * 64, "Fake", notes=("No room.",)))
+        assert banner.trouble is not None
+        assert "No room." in banner.trouble.text
+
+    play(qapp, scene)

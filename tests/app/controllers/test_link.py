@@ -77,29 +77,29 @@ def test_commands_arrive_in_order_and_all_is_heard() -> None:
 def test_a_worker_that_was_begun_is_taken_once() -> None:
     async def whole() -> None:
         heard: list[Heard | SpawnFailed] = []
-        begun = WorkerClient(FAKE)
-        await begun.start()
-        link = WorkerLink(heard.append, FAKE, begun=begun)
+        started = WorkerClient(FAKE)
+        await started.start()
+        link = WorkerLink(heard.append, FAKE, started=started)
         link.start()
         await until(lambda: any(isinstance(one, Hello) for one in heard))
-        assert link.pid == begun.pid
+        assert link.pid == started.pid
         link.restart()
         await until(lambda: sum(isinstance(one, Hello) for one in heard) == 2)
-        assert link.pid != begun.pid
+        assert link.pid != started.pid
         await link.close()
-        assert begun.pid is not None
-        assert gone(begun.pid)
+        assert started.pid is not None
+        assert gone(started.pid)
 
     asyncio.run(whole())
 
 
 def test_a_worker_that_was_begun_and_never_taken_is_ended() -> None:
     async def whole() -> None:
-        begun = WorkerClient(FAKE)
-        await begun.start()
-        await WorkerLink(lambda heard: None, FAKE, begun=begun).close()
-        assert begun.pid is not None
-        assert gone(begun.pid)
+        started = WorkerClient(FAKE)
+        await started.start()
+        await WorkerLink(lambda heard: None, FAKE, started=started).close()
+        assert started.pid is not None
+        assert gone(started.pid)
 
     asyncio.run(whole())
 

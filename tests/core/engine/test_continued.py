@@ -88,7 +88,7 @@ def test_a_token_that_the_model_does_not_know_is_refused(toy_engine: Engine) -> 
     known = toy_engine.loaded.info.vocabulary
     for strange in (known, -1):
         with pytest.raises(RequestError, match=f"the token {strange}"):
-            list(toy_engine.generate(Generate("r", QUESTION, chosen(), begun=(7, strange))))
+            list(toy_engine.generate(Generate("r", QUESTION, chosen(), continuation=(7, strange))))
 
 
 def test_the_starter_model_goes_on_token_for_token(starter_engine: Engine) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from app.session.chats.continuing import begun, can_go_on, joined, placed
+from app.session.chats.continuing import can_go_on, joined, placed, to_go_on_from
 from app.session.chats.conversation import Conversation
 from core.events import Finished, FinishReason, Message, PositionStat, Stats
 from tests.app.session.words import finished, token
@@ -105,7 +105,7 @@ def test_tokens_are_counted_through() -> None:
 
 def test_half_a_character_waits_for_its_other_half() -> None:
     texts = ["a\ufffd", "\ufffd b\ufffd", "", "\ufffd", "\ufffd\ufffd"]
-    held = begun([token(n, text=text) for n, text in enumerate(texts)])
+    held = to_go_on_from([token(n, text=text) for n, text in enumerate(texts)])
     assert [each.text for each in held] == ["a\ufffd", "\ufffd b", "", "", ""]
 
 

@@ -34,8 +34,8 @@ def test_downloads_keep_their_places_and_go_when_they_are_done() -> None:
     state = handle(state, DownloadProgress("owner/name", "running", 50, 100))
     assert [each.model for each in state.downloads] == ["owner/name", "owner/other"]
     assert state.downloads[0].done_bytes == 50
-    for state in ("done", "cancelled"):
-        assert handle(state, DownloadProgress("owner/name", state)).downloads == (other,)
+    for ended in ("done", "cancelled"):
+        assert handle(state, DownloadProgress("owner/name", ended)).downloads == (other,)
     listed = handle(state, ModelList("", "/m", (), (other, RUNNING)))
     assert [each.model for each in listed.downloads] == ["owner/name", "owner/other"]
 

@@ -1,4 +1,4 @@
-"""Answers apart: they start from nothing whatever was asked before, and leave everything as it was."""
+"""Isolated answers: they start from nothing whatever was asked before, and leave everything as it was."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def settings(drafter: str) -> Settings:
 
 
 def ask(
-    engine: Engine, messages: tuple[Message, ...], chosen: Settings, *, apart: bool
+    engine: Engine, messages: tuple[Message, ...], chosen: Settings, *, isolated: bool
 ) -> tuple[list[Token], Finished]:
-    events = list(engine.generate(Generate("r", messages, chosen, apart=apart)))
+    events = list(engine.generate(Generate("r", messages, chosen, isolated=isolated)))
     finished = events[-1]
     assert isinstance(finished, Finished)
     return [event for event in events if isinstance(event, Token)], finished
@@ -27,8 +27,8 @@ def ask(
 def test_it_starts_from_nothing(toy_engine: Engine) -> None:
     toy_engine.forget(tables=True)
     chosen = settings("ngram-mod")
-    first, cold = ask(toy_engine, QUESTION, chosen, apart=False)
-    again, warm = ask(toy_engine, QUESTION, chosen, apart=False)
+    first, cold = ask(toy_engine, QUESTION, chosen, isolated=False)
+    again, warm = ask(toy_engine, QUESTION, chosen, isolated=False)
     apart, ended = ask(toy_engine, QUESTION, chosen, isolated=True)
     assert [t.id for t in first] == [t.id for t in again] == [t.id for t in apart]
     # Both the cache and the table knew the second answer.
@@ -42,7 +42,7 @@ def test_it_starts_from_nothing(toy_engine: Engine) -> None:
 def test_it_leaves_everything_as_it_was(toy_engine: Engine) -> None:
     toy_engine.forget(tables=True)
     chosen = settings("ngram-mod")
-    told, first = ask(toy_engine, QUESTION, chosen, apart=False)
+    told, first = ask(toy_engine, QUESTION, chosen, isolated=False)
     sequence, held = toy_engine.sequence, list(toy_engine.sequence.tokens)
     table = toy_engine.memory.tables.of_family(toy_engine.loaded.info.family)[0]
     inserts = table.figures().inserts
@@ -52,5 +52,5 @@ def test_it_leaves_everything_as_it_was(toy_engine: Engine) -> None:
     assert sequence.tokens == held
     assert table.figures().inserts == inserts
     answer = Message("assistant", "".join(token.text for token in told))
-    _, second = ask(toy_engine, (*QUESTION, answer, Message("user", "Thanks.")), chosen, apart=False)
+    _, second = ask(toy_engine, (*QUESTION, answer, Message("user", "Thanks.")), chosen, isolated=False)
     assert second.stats.reused_tokens >= first.stats.prompt_tokens
