@@ -48,6 +48,6 @@ def test_what_people_must_know_of_the_tables_is_on_the_banner(qapp: QApplication
         assert banner.trouble is None
         window.controller.handle(TableStatus("failed", "f" * 64, "Fake", notes=("No room.",)))
         assert banner.trouble is not None
-        assert "No room." in banner.trouble.text
+        assert banner.trouble.title == "No room."
 
     play(qapp, scene)
