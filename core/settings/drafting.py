@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from core.errors import SettingError
 
@@ -452,3 +452,15 @@ def check_cacheback(settings: Cacheback) -> None:
             f"Set cacheback.reserved_tokens to at most {settings.tree_tokens - 2}, or enlarge"
             " cacheback.tree_tokens.",
         )
+
+
+class DrafterGroups(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which one drafts, and each one's parameters in a group named like it (`ngram_simple`)."""
+
+    drafting: Drafting = field(default_factory=Drafting)
+    auto: Auto = field(default_factory=Auto)
+    ngram_simple: NgramSimple = field(default_factory=NgramSimple)
+    ngram_mod: NgramMod = field(default_factory=NgramMod)
+    frequency: Frequency = field(default_factory=Frequency)
+    cacheback: Cacheback = field(default_factory=Cacheback)
+    draft_model: DraftModel = field(default_factory=DraftModel)
