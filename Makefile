@@ -4,14 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= out
+# Two for a core: while one waits for a worker or a child, the other computes.
+TEST_PROCESSES ?= 4
 SCHEME ?= light
 
 # The packaging tools are a package of their own, beside the app's.
 BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-core test-window test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: bench-prefill bench-quality attack models-table settings-doc messages-doc starter-verdict
+.PHONY: help setup run test test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
+.PHONY: tour bench-prefill bench-quality attack models-table settings-doc messages-doc starter-verdict
 .PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
@@ -35,21 +37,10 @@ run: setup ## Open Draftlight
 	@$(BIN)/draftlight
 
 test: setup ## Run all tests but the slow sweeps
-	@$(MAKE) --no-print-directory -j2 test-core test-window
-
-# Side by side, each on a core of its own; threads of two processes that wait for each other would take
-# longer than the work.
-test-core test-window: export OPENBLAS_NUM_THREADS = 1
-test-core: export DRAFTLIGHT_TESTS_CORE = 0
-test-window: export DRAFTLIGHT_TESTS_CORE = 1
-test-core: setup
-	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q -p no:cacheprovider tests/core
-
-test-window: setup
-	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q -p no:cacheprovider --ignore=tests/core tests
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 test-slow: setup ## Run the slow sweeps with the real model too
-	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q -m "(slow or not slow) and not e2e"
+	@$(BIN)/python -m pytest -q -m "(slow or not slow) and not e2e"
 
 e2e: setup ## Try it as a new user would, on a virtual display (needs Xvfb and xdotool; 3 minutes)
 	@$(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
@@ -99,6 +90,9 @@ bench-prefill: setup ## Measure sparse reading of 8,000 tokens against mlx-lm (h
 
 bench-quality: setup ## Measure what sparse reading costs in answers (hours; can be stopped and goes on)
 	@$(BIN)/draftlight bench quality --out $(OUT)/bench-quality
+
+tour: setup ## Record the README's moving picture (needs ImageMagick; OUT=dir)
+	@$(BIN)/python -m app.bench.tour --out $(OUT)/tour.gif
 
 wheel-check: setup ## Install the wheel into an empty environment and smoke it
 	@$(BUNDLE) bundle.wheel_check

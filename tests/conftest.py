@@ -22,16 +22,32 @@ if os.environ.setdefault("QT_QPA_PLATFORM", "offscreen") == "offscreen":
 # A shell that runs the tests in the background has them ignore Ctrl-C, and all that they start, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # MLX on a processor hands each operation from Python's thread to its own. On one core that takes two
-# thirds of what it takes across two, so of tests that run side by side each half stays on its core.
-if (_half := os.environ.get("DRAFTLIGHT_TESTS_CORE")) and sys.platform == "linux":
+# thirds of what it takes across two, so processes of tests that run side by side stay on one each.
+if (_process := os.environ.get("PYTEST_XDIST_WORKER")) and sys.platform == "linux":
     _cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {_cores[int(_half) % len(_cores)]})
+    os.sched_setaffinity(0, {_cores[int(_process.removeprefix("gw")) % len(_cores)]})
 _home = tempfile.TemporaryDirectory(prefix="draftlight-tests-")
 os.environ["DRAFTLIGHT_HOME"] = _home.name
 
 from core.models.runtime.runtime import prepare  # noqa: E402
 
 prepare()
+
+# What waits most comes first, and what computes most next: side by side they fill the cores, and none of
+# them is left over at the end, alone.
+_FIRST = ("core/worker", "app/journeys", "core/engine", "app/launch", "core/decoding", "core/bench")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the rooms; inside them nothing moves."""
+    tests = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        rooms = [number for number, room in enumerate(_FIRST) if item.path.is_relative_to(tests / room)]
+        return rooms[0] if rooms else len(_FIRST)
+
+    items.sort(key=place)
+
 
 from core.engine.engine import Engine  # noqa: E402
 from tests.core.toy import write_toy_model  # noqa: E402

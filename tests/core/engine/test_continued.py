@@ -94,15 +94,15 @@ def test_a_token_that_the_model_does_not_know_is_refused(toy_engine: Engine) -> 
 def test_the_starter_model_goes_on_token_for_token(starter_engine: Engine) -> None:
     question = (Message("user", "Write the days of the week twice, as a list."),)
     starter_engine.forget()
-    whole, _ = answer(starter_engine, Generate("r", question, chosen(tokens=24)))
+    whole, _ = answer(starter_engine, Generate("r", question, chosen(tokens=15)))
     for drafter in ("off", "ngram-simple"):
-        settings = chosen(drafter, tokens=24)
+        settings = chosen(drafter, tokens=15)
         starter_engine.forget()
-        written, ends = in_parts(starter_engine, question, settings, (5, 8, 11))
+        written, ends = in_parts(starter_engine, question, settings, (3, 5, 7))
         assert ids(written) == ids(whole)
         assert "".join(token.text for token in written) == "".join(token.text for token in whole)
         assert ends[-1].stats.reused_tokens == ends[-1].stats.prompt_tokens - 1
     # Back to what was written first, with all of it in the cache.
-    rest = chosen("ngram-simple", tokens=19)
-    other, _ = answer(starter_engine, Generate("r", question, rest, continuation=ids(whole[:5])))
-    assert ids(other) == ids(whole[5:])
+    rest = chosen("ngram-simple", tokens=12)
+    other, _ = answer(starter_engine, Generate("r", question, rest, continuation=ids(whole[:3])))
+    assert ids(other) == ids(whole[3:])
