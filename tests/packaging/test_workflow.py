@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from typing import Any
 
 import yaml
@@ -46,11 +47,24 @@ def test_linux_runs_what_ci_runs_and_macs_the_same_by_name() -> None:
     assert called
     assert set(called) <= set(commands("macos"))
     assert all(system.startswith("macos-") for system in JOBS["macos"]["strategy"]["matrix"]["system"])
-    versions = {step["with"]["python-version"] for step in STEPS if "setup-python" in step.get("uses", "")}
-    assert versions == {PYTHON}
+
+
+def test_linux_tests_every_python_that_the_package_allows_and_the_rest_the_one_that_ships() -> None:
+    allowed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["requires-python"]
+    first, end = (int(minor) for minor in re.findall(r"3\.(\d+)", allowed))
+    assert JOBS["linux"]["strategy"]["matrix"]["python"] == [f"3.{minor}" for minor in range(first, end)]
+    versions = {
+        name: step["with"]["python-version"]
+        for name, job in JOBS.items()
+        for step in job["steps"]
+        if "setup-python" in step.get("uses", "")
+    }
+    assert versions.pop("linux") == "${{ matrix.python }}"
+    assert set(versions.values()) == {PYTHON}
 
 
 def test_the_app_is_built_on_a_tag_and_only_after_the_tests() -> None:
     assert "refs/tags/v" in JOBS["app"]["if"]
-    assert set(JOBS["app"]["needs"]) == {"linux", "macos", "app-check"}
+    assert set(JOBS["app"]["needs"]) == {"linux", "slow", "macos", "app-check"}
     assert "make app" in commands("app")
+    assert "make test-slow" in commands("slow")
