@@ -13,13 +13,13 @@ file takes it along. One process at a time saves: a lock beside the file says wh
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
+from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from app.session.chats.archive import Hit, MemoryArchive, Summary
@@ -64,7 +64,7 @@ class Library:
     def __init__(self, folder: Path, tell: Callable[[Exception | None], None] = lambda error: None) -> None:
         self._path = folder / _FILE
         self._tell = tell
-        self._lock: IO[str] | None = None
+        self._lock: FileLock | None = None
         self._reader: ChatStore | Salvage | None = None
         self._writer: Writer | None = None
         self._memory = MemoryArchive()
@@ -186,7 +186,7 @@ class Library:
             self._reader.close()
         self._reader = None
         if self._lock:
-            self._lock.close()
+            self._lock.release()
         self._lock = None
         return saved
 
@@ -373,11 +373,10 @@ class Library:
 
     def _take_lock(self, folder: Path) -> bool:
         """Whether this process is the one that saves. Ends with the process, however it ends."""
-        lock = open(folder / "chats.lock", "w")  # noqa: SIM115  held until close()
+        lock = FileLock(folder / "chats.lock")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
+            lock.acquire(blocking=False)
+        except Timeout:
             return False
         self._lock = lock
         return True
