@@ -1,8 +1,7 @@
-"""RaceController: the race's prompt, its two requests, and the page that
-shows them.
+"""RaceController: the race's prompt, its two requests, and the page that shows them.
 
-Its requests go the way of all others, one at a time, and are answered apart: the open chat and
-what the worker remembers stay as they are. What is heard of them comes from `RunningAnswer`.
+Its requests go the way of all others, one at a time, and are answered in isolation: the open chat and
+what the worker has cached stay as they are. Events of its answers come from `RunningAnswer`.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _MOST_TOKENS = 256
 
 
 class RaceController(QObject):
-    """`take` carries out intents, as every controller's."""
+    """`handle` carries out intents, as every controller's."""
 
     shown_changed = Signal(bool)  # whether the race is on the screen
 
@@ -50,13 +49,13 @@ class RaceController(QObject):
         self,
         views: Views,
         chats: Chats,
-        take: Callable[[Submit | Stop], None],
+        handle: Callable[[Submit | Stop], None],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._views = views
         self._chats = chats
-        self._take = take
+        self._handle = handle
         self._phase = Phase.STARTING
         self._filled = ("", "")
         self.race = Race()
@@ -117,7 +116,7 @@ class RaceController(QObject):
         """Stop recording, if it is recorded."""
         self._advance(Halt())
 
-    # ---- what is heard of its answers, as `AnswerListener`
+    # ---- events of its answers, as `AnswerListener`
 
     def begin(self) -> None:
         """The page shows what was recorded: this is nothing yet."""
@@ -166,9 +165,9 @@ class RaceController(QObject):
         for effect in step.effects:
             match effect:
                 case Ask(request, messages, settings):
-                    self._take(Submit(request, messages, settings, isolated=True))
+                    self._handle(Submit(request, messages, settings, isolated=True))
                 case StopAnswer():
-                    self._take(Stop())
+                    self._handle(Stop())
 
     def _show(self) -> None:
         self._soon.stop()
