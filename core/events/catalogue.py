@@ -203,12 +203,11 @@ class ModelImported(Wire, frozen=True):
 
 
 class ModelRemoved(Wire, frozen=True):
-    """Answer to `remove_model`. `freed_bytes` is 0 where only an entry was forgotten."""
+    """Answer to `remove_model`."""
 
     request: str
     reference: str
     name: str
-    freed_bytes: int = 0
 
 
 CatalogueCommand = (

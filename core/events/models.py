@@ -37,7 +37,6 @@ class ModelInfo(Struct, frozen=True):
     layers: int
     speculates: bool
     why_not: str = ""
-    load_s: float = 0.0
 
 
 class LoadProgress(Wire, frozen=True):

@@ -11,7 +11,6 @@ at load. On Metal the checkpoint's own format stays.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,7 +64,6 @@ def load(
     `make_room` is called with the bytes that will be needed once everything was checked that can be,
     before the first weight is read.
     """
-    started = time.perf_counter()
     folder = ensure_starter(progress) if reference == STARTER else _folder(reference)
     checked = check(folder)
     config = checked.config
@@ -101,7 +99,7 @@ def load(
     _check_numbers(folder, model, lambda module: module not in packed)
     _check_sound(folder, model)
     progress("Almost ready", 0.95)
-    info = _describe(folder, config, model, tokenizer, vocabulary, time.perf_counter() - started)
+    info = _describe(folder, config, model, tokenizer, vocabulary)
     return LoadedModel(model, tokenizer, info)
 
 
@@ -234,7 +232,6 @@ def _describe(
     model: nn.Module,
     tokenizer: TokenizerWrapper,
     vocabulary: dict[str, int],
-    load_s: float,
 ) -> ModelInfo:
     parameters = tree_flatten(model.parameters())
     floats = [value.dtype for _, value in parameters if mx.issubdtype(value.dtype, mx.floating)]
@@ -256,7 +253,6 @@ def _describe(
         layers=len(getattr(model, "layers", [])),
         speculates=not why_not,
         why_not=why_not,
-        load_s=load_s,
     )
 
 

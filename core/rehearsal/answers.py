@@ -85,11 +85,6 @@ class GreedyAnswers:
             )
 
     @property
-    def batched(self) -> bool:
-        """Whether answers are written side by side."""
-        return self._batch is not None
-
-    @property
     def waiting(self) -> int:
         """Prompts asked and not yet answered."""
         return len(self._rows) + len(self._waiting)

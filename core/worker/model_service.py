@@ -109,8 +109,8 @@ class ModelService:
                 self._say(self._listing(""))
             case RemoveModel(request, reference):
                 with self._in_use.removing() as in_use:
-                    entry, freed = self._catalogue.remove(reference, in_use)
-                self._say(ModelRemoved(request, entry.reference, entry.name, freed))
+                    entry, _ = self._catalogue.remove(reference, in_use)
+                self._say(ModelRemoved(request, entry.reference, entry.name))
                 self._say(self._listing(""))
             case _:
                 pass

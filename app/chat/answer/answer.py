@@ -103,10 +103,6 @@ class AnswerView(QWidget):
         return self.body.table.text
 
     @property
-    def is_finished(self) -> bool:
-        return self._finished
-
-    @property
     def card(self) -> ReadingCard | None:
         """The reading card while it is shown."""
         return self._card

@@ -139,12 +139,6 @@ def stretches(passages: Sequence[Passage]) -> tuple[Stretch, ...]:
     return tuple(joined)
 
 
-def character_shares(stretches_: Sequence[Stretch], length: int) -> tuple[tuple[float, float], ...]:
-    """Stretches as shares (0 to 1) of a text of `length` characters."""
-    size = max(1, length)
-    return tuple((stretch.first / size, stretch.last / size) for stretch in stretches_)
-
-
 def heading_level(line: str) -> int:
     """1 to 6 for a line that looks like a heading, else 0: Markdown's, or a number and few words."""
     words = line.strip()

@@ -50,11 +50,9 @@ RECORDING_DRAFTED = "Recording the drafted answer"
 RECORDING_TEXT = "The texts appear when both are recorded, so that showing them slows neither."
 STOPPING = "Stopping"
 STOPPED = "Stopped. Nothing of it is kept."
-NO_QUESTION = "Write a question first."
 NOT_DONE = "The race was not finished."
 WORKER_GONE = "The worker stopped before the race was recorded. Restart it, then run again."
 NO_SPEED = "Too short to compare"
-NO_SPEED_TEXT = "One of the answers has a single step."
 
 
 def subtitle_of(drafter: str, exactness: str) -> str:
@@ -104,10 +102,6 @@ def earlier(messages: int) -> str:
 
 def done_at(at_s: float) -> str:
     return f"Done at {seconds(at_s)} s"
-
-
-def tokens_at(tokens: int) -> str:
-    return f"{tokens:,} tokens"
 
 
 def at_seconds(at_s: float) -> str:
