@@ -13,7 +13,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: tour bench-prefill bench-quality attack models-table settings-doc messages-doc starter-verdict
+.PHONY: tour mutants bench-prefill bench-quality attack models-table settings-doc messages-doc starter-verdict
 .PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
@@ -47,6 +47,11 @@ e2e: setup ## Try it as a new user would, on a virtual display (needs Xvfb and x
 
 attack: setup ## Attack it: kills, damaged files, hostile documents and more (an hour at most; OUT=dir)
 	@$(BIN)/python -m tests.attack --out $(OUT)/attack
+
+mutants: setup ## Put faults into the code and count those the tests catch (hours; installs cosmic-ray; OUT=dir)
+	@test -x $(OUT)/cosmic-ray/bin/python || { \
+	  $(PYTHON) -m venv $(OUT)/cosmic-ray && $(OUT)/cosmic-ray/bin/pip install --quiet cosmic-ray==8.7.0; }
+	@$(OUT)/cosmic-ray/bin/python -m tests.attack.mutants --python $(BIN)/python --out $(OUT)/mutants
 
 models-table: setup ## Try every model type on tiny models and write docs/models.md (half an hour; OUT=dir)
 	@$(BIN)/python -m tests.attack architectures --out $(OUT)/attack
