@@ -30,7 +30,7 @@ QUESTION = (
 TIMEOUT_S = 240.0
 
 
-class Run(Struct, frozen=True):
+class CostRun(Struct, frozen=True):
     """One answer's decoding. `window_s` is what the window's process computed from asking to its end."""
 
     tokens: int
@@ -42,8 +42,8 @@ class Cost(Struct, frozen=True):
     """`added` holds window ÷ worker − 1 of each pair. `busy` is the share of an answer's decode time
     for which one core works for the window, beyond what it does when it stands idle."""
 
-    alone: tuple[Run, ...]
-    in_window: tuple[Run, ...]
+    alone: tuple[CostRun, ...]
+    in_window: tuple[CostRun, ...]
 
     @property
     def added(self) -> tuple[float, ...]:
@@ -78,8 +78,8 @@ async def measure(window: MainWindow, pairs: int, tokens: int) -> Cost:
     await Deadline(TIMEOUT_S).until_ready(window)
     # What is done once, such as reading the prompt, is done before anything is measured.
     await run_in_window(window, min(32, tokens))
-    alone: list[Run] = []
-    shown: list[Run] = []
+    alone: list[CostRun] = []
+    shown: list[CostRun] = []
     for number in range(pairs):
         if number % 2:
             shown.append(await run_in_window(window, tokens))
@@ -91,7 +91,7 @@ async def measure(window: MainWindow, pairs: int, tokens: int) -> Cost:
     return Cost(tuple(alone), tuple(shown))
 
 
-async def run_alone(window: MainWindow, tokens: int, number: int = 0) -> Run:
+async def run_alone(window: MainWindow, tokens: int, number: int = 0) -> CostRun:
     """The question to the window's worker, past the window."""
     ended: asyncio.Future[Finished | Failed] = asyncio.get_running_loop().create_future()
     request = f"bench-{number}"
@@ -106,10 +106,10 @@ async def run_alone(window: MainWindow, tokens: int, number: int = 0) -> Run:
         end = await asyncio.wait_for(ended, TIMEOUT_S)
     if isinstance(end, Failed):
         raise ScenarioFailed(end.message)
-    return Run(end.stats.tokens, end.stats.decode_s, time.process_time() - begun_s)
+    return CostRun(end.stats.tokens, end.stats.decode_s, time.process_time() - begun_s)
 
 
-async def run_in_window(window: MainWindow, tokens: int) -> Run:
+async def run_in_window(window: MainWindow, tokens: int) -> CostRun:
     """The question typed into a new chat of the window."""
     window.controller.chat.start()
     await Deadline(TIMEOUT_S).until_ready(window)
@@ -131,9 +131,9 @@ async def run_in_window(window: MainWindow, tokens: int) -> Run:
     if answer is None or answer.finished is None:
         raise ScenarioFailed("The answer did not end in order.")
     stats = answer.finished.stats
-    return Run(stats.tokens, stats.decode_s, time.process_time() - begun_s)
+    return CostRun(stats.tokens, stats.decode_s, time.process_time() - begun_s)
 
 
-def same_lengths(runs: Sequence[Run]) -> bool:
+def same_lengths(runs: Sequence[CostRun]) -> bool:
     """Whether all runs wrote the same number of tokens, as greedy runs must."""
     return len({run.tokens for run in runs}) == 1

@@ -18,7 +18,7 @@ READY_S = 4.0
 ADDED = 0.03
 
 
-class Results(Struct, frozen=True):
+class WindowResults(Struct, frozen=True):
     """What was measured; None and empty where it was not."""
 
     starts_s: tuple[float, ...] = ()
@@ -27,7 +27,7 @@ class Results(Struct, frozen=True):
     cost: Cost | None = None
 
 
-def report(results: Results) -> str:
+def report(results: WindowResults) -> str:
     """A table in Markdown."""
     rows: list[tuple[str, str, str, bool]] = []
     for name, found_s, limit_s in (

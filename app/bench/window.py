@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from app.bench.report import Results, report
+from app.bench.report import WindowResults, report
 from app.launch.display import display_problem, go_offscreen_without_display
 from core.settings.window_parts import PARTS
 from core.system.children import CHILD_FOLDER, absolute_reference, child_environment, module_command
@@ -45,7 +45,7 @@ def run_bench(
         print(problem, file=sys.stderr)
         return 1
     try:
-        results = Results(
+        results = WindowResults(
             starts_s=_since_start("start") if "start" in parts else (),
             ready_s=_since_start("ready", absolute_reference(model)) if "ready" in parts else (),
             scenes=_scenes() if "scenes" in parts else None,

@@ -22,16 +22,16 @@ from app.controllers.lab_process import SweepProcess, sweep_command
 from app.controllers.models import ModelsController
 from app.session.lab.lab import (
     ChatBusy,
-    End,
     Given,
     GoOn,
     HoldChat,
     Lab,
+    LabRun,
     LabStage,
     Launch,
     Opened,
     Pause,
-    Run,
+    RunEnd,
     StopSweep,
     SweepPlan,
     advance,
@@ -132,7 +132,7 @@ class LabController(QObject):
             return
         plan = self.window.choices.plan
         if plan.drafters and plan.classes and plan.model:
-            self.take(Run(plan, time.time()))
+            self.take(LabRun(plan, time.time()))
 
     def take(self, given: Given) -> None:
         """One thing heard or wanted."""
@@ -150,7 +150,7 @@ class LabController(QObject):
                 case HoldChat(wanted):
                     if self._phase not in _MUTE:
                         self._hold_chat(wanted)
-                case End():
+                case RunEnd():
                     self.process.end()
         if step.lab is not before:
             if before.stage is not LabStage.IDLE and step.lab.stage is LabStage.IDLE:

@@ -24,7 +24,7 @@ from app.session.race.race import (
     Race,
     Read,
     Stage,
-    Start,
+    StartRace,
     StopAnswer,
     Wrote,
     advance,
@@ -110,7 +110,7 @@ class RaceController(QObject):
             ],
         )
         page.prompt.show_seed(settings.sampling.seed)
-        self._advance(Start(Course(asked, settings)))
+        self._advance(StartRace(Course(asked, settings)))
 
     def halt(self) -> None:
         """Stop recording, if it is recorded."""

@@ -63,7 +63,7 @@ def arrange(width_px: int, wants: Wants, panel_px: int = INSPECTOR_PX, *, alone:
     )
 
 
-class Columns(QWidget):
+class WindowColumns(QWidget):
     """Owns the three widgets' geometry and nothing else of them."""
 
     arranged = Signal(object)  # Arrangement

@@ -13,9 +13,9 @@ from app.controllers.window import WindowController
 from app.panels.document.finder import DocumentFinder
 from app.session.chats.reading import documents
 from app.session.turn.link_state import Link, Phase
-from app.shell.columns import Arrangement, Columns
+from app.shell.columns import Arrangement, WindowColumns
 from app.shell.menus import focused
-from app.shell.menus.facts import Facts
+from app.shell.menus.facts import MenuFacts
 
 
 class Commands(QObject):
@@ -23,7 +23,9 @@ class Commands(QObject):
 
     facts_changed = Signal()  # `facts()` may be others
 
-    def __init__(self, controller: WindowController, views: Views, columns: Columns, parent: QWidget) -> None:
+    def __init__(
+        self, controller: WindowController, views: Views, columns: WindowColumns, parent: QWidget
+    ) -> None:
         super().__init__(parent)
         self._controller = controller
         self._views = views
@@ -68,7 +70,7 @@ class Commands(QObject):
             "restart": controller.restart,
         }
 
-    def facts(self) -> Facts:
+    def facts(self) -> MenuFacts:
         """As they stand."""
         controller, plan = self._controller, self._columns.arrangement
         on = {
@@ -76,7 +78,7 @@ class Commands(QObject):
             "inspector": plan.inspector_px > 0,
             "document": self._document_is_shown(plan),
         }
-        return Facts(
+        return MenuFacts(
             ready=controller.link.phase is Phase.READY,
             busy=controller.link.busy,
             busy_here=controller.asking.answers_here,

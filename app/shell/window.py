@@ -35,7 +35,7 @@ from app.panels.side_panel import SidePanel
 from app.session import strings as session_strings
 from app.session.turn.intents import Close
 from app.shell import strings
-from app.shell.columns import Arrangement, Columns
+from app.shell.columns import Arrangement, WindowColumns
 from app.shell.commands import Commands
 from app.shell.menus.actions import Actions
 from app.shell.menus.menu_bar import MenuBar, fill
@@ -80,7 +80,7 @@ class MainWindow(QMainWindow):
 
         self.views = self._make_views()
         self._content = self._make_content()
-        self.columns = Columns(theme, self.views.sidebar, self._content, self.views.side, self)
+        self.columns = WindowColumns(theme, self.views.sidebar, self._content, self.views.side, self)
         self.setCentralWidget(self.columns)
         self.worker = WorkerLink(self._hear, command, silence_s=silence_s, started=started)
         self.controller = WindowController(

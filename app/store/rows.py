@@ -31,7 +31,7 @@ WRITE_HEAD = (
 _Value = TypeVar("_Value")
 
 
-class Head(Struct, frozen=True):
+class ChatHead(Struct, frozen=True):
     """The row of a chat: all of it but its turns, and how many those are."""
 
     chat: Conversation
@@ -47,7 +47,7 @@ class Head(Struct, frozen=True):
         return Summary(chat.id, self.title, self.changed, self.turns, chat.pinned, deleted)
 
 
-class Place(Struct, frozen=True):
+class ChatPlace(Struct, frozen=True):
     """A row of `turns`: its number, and its place in the chat."""
 
     row: int
@@ -70,13 +70,13 @@ class Rows:
         self._sum = "sum" if checked else "NULL"
         self._has_parts = checked
 
-    def heads(self) -> Iterator[Head]:
+    def heads(self) -> Iterator[ChatHead]:
         """All chats, in no order."""
         for row in self._connection.execute(f"SELECT {_HEAD}, {self._sum} FROM chats"):
             self._check(row[-1], *row[:-1])
             yield self._head(row)
 
-    def head(self, chat_id: str) -> Head | None:
+    def head(self, chat_id: str) -> ChatHead | None:
         """One chat; None if there is none of this id."""
         found = self._connection.execute(
             f"SELECT {_HEAD}, {self._sum} FROM chats WHERE id = ?", (chat_id,)
@@ -86,12 +86,12 @@ class Rows:
         self._check(found[-1], *found[:-1])
         return self._head(found)
 
-    def places(self, chat_id: str) -> list[Place]:
+    def places(self, chat_id: str) -> list[ChatPlace]:
         """The turns of a chat, in order."""
         found = self._connection.execute(
             "SELECT id, place FROM turns WHERE chat = ? ORDER BY place", (chat_id,)
         )
-        return [Place(row, place) for row, place in found]
+        return [ChatPlace(row, place) for row, place in found]
 
     def question(self, row: int) -> Turn:
         """The turn of a row, not answered yet."""
@@ -139,10 +139,10 @@ class Rows:
         except ChecksumError as error:
             self._doubt(error)
 
-    def _head(self, row: tuple[Any, ...]) -> Head:
+    def _head(self, row: tuple[Any, ...]) -> ChatHead:
         chat, created, changed, title, name, turns, pinned, context, overrides, draft, deleted, _ = row
         began = self._value(datetime.fromisoformat, created, datetime.now(UTC))
-        return Head(
+        return ChatHead(
             Conversation(
                 _text(chat),
                 began,
@@ -166,7 +166,7 @@ class Rows:
             self._doubt(error)
             return otherwise
 
-    def load(self, head: Head) -> Conversation:
+    def load(self, head: ChatHead) -> Conversation:
         """The whole chat. Raises `ChecksumError` too if a turn or an answer is missing."""
         places = self.places(head.chat.id)
         if [each.place for each in places] != list(range(head.turns)):

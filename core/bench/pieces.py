@@ -19,14 +19,14 @@ from core.system.progress_line import ProgressLine
 E = TypeVar("E", bound=Entry)
 
 
-class Piece(NamedTuple, Generic[E]):
+class BenchPiece(NamedTuple, Generic[E]):
     """What its entry's key will be, and how it is measured."""
 
     key: tuple[Hashable, ...]
     measure: Callable[[], E]
 
 
-class Progress(Struct, frozen=True):
+class PieceProgress(Struct, frozen=True):
     """`done` of `total` pieces are written down."""
 
     done: int
@@ -54,8 +54,8 @@ def conditions(environment: Environment, *others: object) -> str:
 
 
 def measure(
-    journal: Journal[E], pieces: Sequence[Piece[E]], say: Callable[[E], Iterable[str]], *, quiet: bool
-) -> Progress:
+    journal: Journal[E], pieces: Sequence[BenchPiece[E]], say: Callable[[E], Iterable[str]], *, quiet: bool
+) -> PieceProgress:
     """Measure what `journal` has not yet; each is told on stderr unless `quiet`. Ctrl-C ends it in order."""
     total = len(pieces)
     with ProgressLine(quiet) as line:
@@ -70,11 +70,11 @@ def measure(
         except KeyboardInterrupt:
             done = sum(journal.has(*piece.key) for piece in pieces)
             line.print(f"Stopped. {done} of {total} are in {journal.path}; the same command goes on.")
-            return Progress(done, total)
-    return Progress(total, total)
+            return PieceProgress(done, total)
+    return PieceProgress(total, total)
 
 
-def of_run(journal: Journal[E], pieces: Iterable[Piece[E]]) -> Iterator[E]:
+def of_run(journal: Journal[E], pieces: Iterable[BenchPiece[E]]) -> Iterator[E]:
     """What is measured of `pieces`, in their order: a journal may hold more than a run asks for."""
     held = {entry.key: entry for entry in journal.all}
     yield from (held[piece.key] for piece in pieces if piece.key in held)

@@ -12,7 +12,7 @@ from core.errors import RequestError
 from core.system.paths import resources_dir
 
 
-class Prompt(Struct, frozen=True, rename={"kind": "class"}):
+class BenchPrompt(Struct, frozen=True, rename={"kind": "class"}):
     """One line. Other fields of the line are ignored.
 
     `prompt` is text to go on with. `turns` are a conversation's questions instead, and go through
@@ -29,7 +29,7 @@ def default_prompts() -> Path:
     return resources_dir() / "bench" / "three-class.jsonl"
 
 
-def read_prompts(path: Path) -> list[Prompt]:
+def read_prompts(path: Path) -> list[BenchPrompt]:
     """The prompts of a file. Raises `RequestError` naming the line."""
     prompts = []
     try:
@@ -39,7 +39,7 @@ def read_prompts(path: Path) -> list[Prompt]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                prompt = msgspec.json.decode(line, type=Prompt)
+                prompt = msgspec.json.decode(line, type=BenchPrompt)
                 if bool(prompt.prompt) == bool(prompt.turns):
                     raise msgspec.ValidationError("it needs either `prompt` or `turns`")
                 prompts.append(prompt)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # importing it loads MLX, which a bench must prepare first
     from core.engine.engine import Engine
 
 
-class Run(Struct, frozen=True):
+class BenchRun(Struct, frozen=True):
     """One answer. `stats` and `effective` are None for mlx-lm's."""
 
     tokens: list[int]
@@ -30,7 +30,7 @@ class Run(Struct, frozen=True):
     effective: Effective | None = None
 
 
-def draftlight(engine: Engine, ids: Sequence[int], settings: Settings, *, forget: bool = True) -> Run:
+def draftlight(engine: Engine, ids: Sequence[int], settings: Settings, *, forget: bool = True) -> BenchRun:
     """An answer by the engine.
 
     It starts from nothing, for a table that kept the last run's answer would know this one; with
@@ -41,13 +41,13 @@ def draftlight(engine: Engine, ids: Sequence[int], settings: Settings, *, forget
     return _collect(engine.generate_ids(ids, settings))
 
 
-def draftlight_chat(engine: Engine, messages: tuple[Message, ...], settings: Settings) -> Run:
+def draftlight_chat(engine: Engine, messages: tuple[Message, ...], settings: Settings) -> BenchRun:
     """Like `draftlight` from nothing, but from messages, so that the engine knows document from question."""
     engine.forget(tables=True)
     return _collect(engine.generate(Generate("bench", messages, settings)))
 
 
-def _collect(events: Iterable[Event]) -> Run:
+def _collect(events: Iterable[Event]) -> BenchRun:
     tokens = []
     end: Finished | None = None
     for event in events:
@@ -56,10 +56,10 @@ def _collect(events: Iterable[Event]) -> Run:
         elif isinstance(event, Finished):
             end = event
     assert end is not None
-    return Run(tokens, end.stats.ttft_s, end.stats.tokens_per_s, end.stats, end.effective)
+    return BenchRun(tokens, end.stats.ttft_s, end.stats.tokens_per_s, end.stats, end.effective)
 
 
-def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) -> Run:
+def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) -> BenchRun:
     """An answer by `mlx_lm.stream_generate` on the engine's own model object.
 
     `options` are its keyword arguments (`draft_model`, `num_draft_tokens`). Its speculative path
@@ -76,10 +76,10 @@ def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) 
         tokens.append(int(response.token))
         times.append(time.perf_counter() - started)
     elapsed = times[-1] - times[0]
-    return Run(tokens, times[0], (len(tokens) - 1) / elapsed if elapsed > 0 else 0.0)
+    return BenchRun(tokens, times[0], (len(tokens) - 1) / elapsed if elapsed > 0 else 0.0)
 
 
-def joined(runs: Sequence[Run]) -> Run:
+def joined(runs: Sequence[BenchRun]) -> BenchRun:
     """Several answers as one: all tokens, the first one's TTFT, speed over all decoding."""
     tokens = [token for run in runs for token in run.tokens]
     with_time = [run for run in runs if run.tokens_per_s]
@@ -96,7 +96,7 @@ def joined(runs: Sequence[Run]) -> Run:
             positions=(),
         )
     speed = timed / elapsed if elapsed else 0.0
-    return Run(tokens, runs[0].ttft_s, speed, total, runs[-1].effective)
+    return BenchRun(tokens, runs[0].ttft_s, speed, total, runs[-1].effective)
 
 
 def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:

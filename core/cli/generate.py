@@ -159,12 +159,12 @@ def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message,
 
 def _document(path: Path, line: ProgressLine) -> Attachment:
     """As in the window: HTML, PDF and Word become text, in a process of their own."""
-    from core.documents.client import DocumentReading, Progress
+    from core.documents.client import DocumentProgress, DocumentReading
     from core.documents.reading import quick_text, shown_name
 
     name = shown_name(path)
 
-    def said(progress: Progress) -> None:
+    def said(progress: DocumentProgress) -> None:
         line.say(f"{name}: {progress.done:,} of {progress.total:,} {progress.unit}")
 
     text = quick_text(path)

@@ -103,7 +103,7 @@ def _from_model(options: argparse.Namespace) -> int:
     from core.rehearsal.answer_ids import save_ids, shipped_ids
     from core.rehearsal.conversations import default_conversations, read_conversations
     from core.rehearsal.records import read_records
-    from core.rehearsal.rehearsal import Plan, Rehearsal
+    from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
     from core.tables.prebuilt.built import rehearsal_paths
     from core.tables.prebuilt.gram_count import Pruning
 
@@ -112,7 +112,7 @@ def _from_model(options: argparse.Namespace) -> int:
     records, table = rehearsal_paths(loaded.info.name)
     if options.out is not None:
         records, table = options.out.with_name(f"{options.out.name}.answers.jsonl"), options.out
-    plan = Plan(
+    plan = RehearsalPlan(
         records,
         table,
         batch=options.batch,

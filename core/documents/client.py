@@ -36,7 +36,7 @@ class StoppedError(Exception):
     """Nobody wants the text any more."""
 
 
-class Progress(Struct, frozen=True):
+class DocumentProgress(Struct, frozen=True):
     """`done` of `total`."""
 
     done: int
@@ -79,7 +79,7 @@ class DocumentReading:
         """The reader's process id; None before it runs."""
         return self._process.pid if self._process else None
 
-    def run(self, progressed: Callable[[Progress], None] = lambda progress: None) -> str:
+    def run(self, progressed: Callable[[DocumentProgress], None] = lambda progress: None) -> str:
         """The text. Raises `RequestError`, and `StoppedError` after `stop()`."""
         process = self._start()
         try:
@@ -88,7 +88,7 @@ class DocumentReading:
                     return line.text
                 if line.refused is not None:
                     raise RequestError(line.refused, line.hint)
-                progressed(Progress(line.done, line.total, line.unit))
+                progressed(DocumentProgress(line.done, line.total, line.unit))
             raise self._ended(process.wait())
         finally:
             process.kill()

@@ -11,7 +11,7 @@ import codecs
 import re
 
 from core.documents.limits import Gathered, Told
-from core.documents.markup import End, Markup, Start, Text
+from core.documents.markup import EndTag, Markup, StartTag, TagText
 
 _HIDDEN = frozenset(("script", "style", "noscript", "template", "head", "svg", "math", "iframe", "object"))
 _BLOCKS = frozenset(
@@ -41,9 +41,9 @@ def html_text(markup: str, told: Told, gathered: Gathered) -> str:
     heard = 0
     told(0, len(markup) or 1, "bytes")
     for piece in pieces:
-        if isinstance(piece, Text):
+        if isinstance(piece, TagText):
             reader.words(piece.data)
-        elif isinstance(piece, Start):
+        elif isinstance(piece, StartTag):
             reader.start(piece)
         else:
             reader.end(piece)
@@ -90,7 +90,7 @@ class _Reader:
         self._break()
         return re.sub(r"\n{3,}", "\n\n", self._gathered.text()).strip()
 
-    def start(self, piece: Start) -> None:
+    def start(self, piece: StartTag) -> None:
         tag = piece.tag
         if piece.closed and (tag in _HIDDEN or tag == "title"):
             return
@@ -117,7 +117,7 @@ class _Reader:
             self._mark = _HEADINGS.get(tag, "- " if tag == "li" else "")
             self._pre += tag == "pre"
 
-    def end(self, piece: End) -> None:
+    def end(self, piece: EndTag) -> None:
         tag = piece.tag
         if tag == "title":
             self._in_title = False

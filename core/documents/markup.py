@@ -31,13 +31,13 @@ _ENDS = {tag: re.compile(rf"</{tag}(?=[ \t\n\f\r/>])", re.I | re.A) for tag in _
 _LONG_NUMBER = re.compile(r"&#([0-9]{8,});?")
 
 
-class Text(NamedTuple):
+class TagText(NamedTuple):
     """Words, references resolved."""
 
     data: str
 
 
-class Start(NamedTuple):
+class StartTag(NamedTuple):
     """A tag, its name in small letters. `closed`: it ends in a slash."""
 
     tag: str
@@ -45,7 +45,7 @@ class Start(NamedTuple):
     closed: bool
 
 
-class End(NamedTuple):
+class EndTag(NamedTuple):
     """An element's end."""
 
     tag: str
@@ -60,12 +60,12 @@ class Markup:
         self.place = 0
         self._slash_is_free = False
 
-    def __iter__(self) -> Iterator[Text | Start | End]:
+    def __iter__(self) -> Iterator[TagText | StartTag | EndTag]:
         markup = self._markup
         while found := _MARK.search(markup, self.place):
             at = found.start()
             if at > self.place:
-                yield Text(resolved(markup[self.place : at]))
+                yield TagText(resolved(markup[self.place : at]))
             self.place = at + 1
             letter = markup[at + 1 : at + 2]
             if letter in _LETTERS:
@@ -82,31 +82,31 @@ class Markup:
             else:
                 self._skip_to(">", self.place)
         if self.place < len(markup):
-            yield Text(resolved(markup[self.place :]))
+            yield TagText(resolved(markup[self.place :]))
         self.place = len(markup)
 
-    def _start(self) -> Start | None:
+    def _start(self) -> StartTag | None:
         """The tag at `place`; None if the page ends in it."""
         tag = self._name()
         kept = self._attributes()
         if kept is None:
             return None
         closed = self._markup[self.place - 2] == "/" and self._slash_is_free
-        return Start(tag, kept, closed)
+        return StartTag(tag, kept, closed)
 
-    def _end(self) -> Iterator[Text | End]:
+    def _end(self) -> Iterator[TagText | EndTag]:
         following = self._markup[self.place + 1 : self.place + 2]
         if following in _LETTERS:
             self.place += 1
             tag = self._name()
             if self._attributes() is not None:
-                yield End(tag)
+                yield EndTag(tag)
         elif following:
             self._skip_to(">", self.place + 1)
         else:
-            yield Text("<")
+            yield TagText("<")
 
-    def _raw(self, tag: str) -> Iterator[Text]:
+    def _raw(self, tag: str) -> Iterator[TagText]:
         """What is inside an element in which markup does not count."""
         markup = self._markup
         if tag in _ENDS:
@@ -119,7 +119,7 @@ class Markup:
         inside = markup[self.place : end]
         self.place = end
         if inside:
-            yield Text(resolved(inside) if tag in _RAW_WITH_REFERENCES else inside)
+            yield TagText(resolved(inside) if tag in _RAW_WITH_REFERENCES else inside)
 
     def _name(self) -> str:
         found = _TAG_NAME.match(self._markup, self.place)

@@ -46,7 +46,7 @@ from itertools import chain
 from core.drafting.best_first import Grown, grow
 from core.drafting.draft import EMPTY, Draft
 from core.drafting.drafter import Drafter, RejectedRow
-from core.drafting.evidence.follower_odds import FollowerOdds, Guess, Source
+from core.drafting.evidence.follower_odds import FollowerOdds, OddsGuess, Source
 from core.drafting.tables.frozen_table import FrozenTable, pairs
 from core.drafting.tables.lru_table import Gram, LruTable
 from core.events import Occupancy
@@ -103,8 +103,8 @@ class CachebackDrafter(Drafter):
         self._branches = tree
         self._tail: list[int] = []
         # The last planned draft, and the guesses at its root: what comes is learned from.
-        self._here: list[Guess] = []
-        self._grown: Grown[Guess] = Grown()
+        self._here: list[OddsGuess] = []
+        self._grown: Grown[OddsGuess] = Grown()
         self._reset()
 
     def begin(self, prompt: Sequence[int]) -> None:

@@ -24,7 +24,7 @@ from core.decoding.proposer import ModelProposer
 from core.drafting.evidence.calibration import Calibration
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.drafting.tables.ngram_table import NgramTables
-from core.engine.generation import Generation, Plan
+from core.engine.generation import AnswerPlan, Generation
 from core.engine.model_session import ModelSession
 from core.errors import EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
 from core.events import Change, Event, Generate, ModelInfo, Rehearsing
@@ -40,7 +40,7 @@ from core.models.size import check_fits, count_tokens
 from core.prefill.deferred import read_rest
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import why_whole
-from core.prefill.reading import ReadingInputs, Text
+from core.prefill.reading import PromptText, ReadingInputs
 from core.prefill.scorers.scorer import ScoringDraft
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings, assign
@@ -239,7 +239,7 @@ class Engine:
         def laid_out() -> Layout:
             return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
 
-        text = Text([*prompt.ids, *continuation], prompt.asked, laid_out, len(continuation))
+        text = PromptText([*prompt.ids, *continuation], prompt.asked, laid_out, len(continuation))
         yield from self._answer(text, settings, cancelled, request.request, isolated=request.isolated)
 
     def generate_ids(
@@ -251,12 +251,12 @@ class Engine:
         request: str = "",
     ) -> Iterator[Event]:
         """Like `generate`, from token ids instead of messages; their end is taken for the question."""
-        text = Text(list(prompt), "", lambda: unknown_layout(len(prompt)))
+        text = PromptText(list(prompt), "", lambda: unknown_layout(len(prompt)))
         yield from self._answer(text, settings, cancelled, request)
 
     def _answer(
         self,
-        text: Text,
+        text: PromptText,
         settings: Settings,
         cancelled: Callable[[], bool],
         request: str,
@@ -270,7 +270,12 @@ class Engine:
             self._rehearsal.resume()
 
     def _answer_alone(
-        self, text: Text, settings: Settings, cancelled: Callable[[], bool], request: str, isolated: bool
+        self,
+        text: PromptText,
+        settings: Settings,
+        cancelled: Callable[[], bool],
+        request: str,
+        isolated: bool,
     ) -> Iterator[Event]:
         started, prompt, here = self._clock(), text.ids, self._here
         if not isolated:
@@ -333,7 +338,7 @@ class Engine:
 
     # ---- plans
 
-    def _plan(self, prompt_tokens: int, settings: Settings, isolated: bool) -> Plan:
+    def _plan(self, prompt_tokens: int, settings: Settings, isolated: bool) -> AnswerPlan:
         """What can be done of `settings`, with a change for each part that cannot."""
         info = self.loaded.info
         changes: list[Change] = []
@@ -361,9 +366,9 @@ class Engine:
         drafter = spec.build(settings, resources)
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
         cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
-        return Plan(settings, spec, drafter, exact, cost, proposer, tuple(changes))
+        return AnswerPlan(settings, spec, drafter, exact, cost, proposer, tuple(changes))
 
-    def _without_reuse(self, plan: Plan, sequence: CachedSequence, text: Text) -> Plan:
+    def _without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
         """Start cold where going on with `sequence` might not give what a cold start gives."""
         reach_tokens = len(text.ids) + plan.settings.sampling.max_tokens
         shared = sequence.shared(text.ids)
@@ -404,7 +409,7 @@ class Engine:
             return f"exactness “{settings.decoding.exactness}” was measured on chains"
         return self._here.profile.why_no_trees()
 
-    def _scoring(self, required: bool, plan: Plan) -> ScoringDraft | None:
+    def _scoring(self, required: bool, plan: AnswerPlan) -> ScoringDraft | None:
         """The draft model that scores passages, if one is loaded or it is `required`."""
         reference = plan.settings.draft_model.model
         return self._here.drafts.scoring(reference, required=required, drafts=plan.proposer is not None)

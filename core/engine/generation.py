@@ -44,13 +44,13 @@ from core.models.loader import LoadedModel
 from core.models.runtime import memory
 from core.models.runtime.blas_threads import BlasThreads
 from core.prefill.read import read_prompt
-from core.prefill.reading import Reading, ReadingInputs, Text
+from core.prefill.reading import PromptText, Reading, ReadingInputs
 from core.settings import Settings
 
 _GAUGE_EVERY_S = 0.25
 
 
-class Plan(Struct, frozen=True):
+class AnswerPlan(Struct, frozen=True):
     """What will be done: `settings` as they can be, and a change for each that cannot be as asked.
 
     `cost` is T(w) where a planner shapes the drafts; None where a gate decides alone.
@@ -75,9 +75,9 @@ class Generation:
         self,
         loaded: LoadedModel,
         sequence: CachedSequence,
-        text: Text,
+        text: PromptText,
         inputs: ReadingInputs,
-        plan: Plan,
+        plan: AnswerPlan,
         cancelled: Callable[[], bool],
         request: str,
         clock: Callable[[], float],

@@ -39,7 +39,7 @@ _SETTINGS_BYTES = 64 * 1024
 _SAID_CHARACTERS = 2000
 
 
-class Head(Struct, frozen=True):
+class LineHead(Struct, frozen=True):
     """Of a line that failed as a command: nothing else of it is built, however large it is."""
 
     type: str = ""
@@ -51,7 +51,7 @@ class _WithSettings(Struct):
 
 
 _encoder = msgspec.json.Encoder()
-_head_decoder = msgspec.json.Decoder(Head)
+_head_decoder = msgspec.json.Decoder(LineHead)
 _settings_decoder = msgspec.json.Decoder(_WithSettings)
 _groups_decoder: msgspec.json.Decoder[dict[str, dict[str, Any]]] = msgspec.json.Decoder(
     dict[str, dict[str, Any]]
@@ -82,12 +82,12 @@ def decode_command(line: bytes) -> Command:
         raise ProtocolError(f"This line is not a command: {_excerpt(line)} ({error}).") from None
 
 
-def head_of(line: bytes) -> Head:
+def head_of(line: bytes) -> LineHead:
     """What a line that is not a command says of itself; nothing if it is not even JSON."""
     try:
         return _head_decoder.decode(line)
     except _BAD:
-        return Head()
+        return LineHead()
 
 
 def decode_event(line: bytes) -> Event:

@@ -31,7 +31,7 @@ from core.models.rope import Rotation, Steps, standing
 Positions = np.ndarray[Any, Any]
 
 
-class Progress(Struct, frozen=True):
+class ReadProgress(Struct, frozen=True):
     """`done_tokens` of `total_tokens` are in the cache; `seconds_left` None before the first chunk."""
 
     done_tokens: int
@@ -47,7 +47,7 @@ def read_prompt(
     chunk_tokens: int,
     marks: Sequence[int] = (),
     clock: Callable[[], float] = time.perf_counter,
-) -> Iterator[Progress]:
+) -> Iterator[ReadProgress]:
     """Bring `sequence` from a prefix of `prompt` to all of it but the last token.
 
     Yields before the first chunk and after each. A chunk ends at each of `marks`, which the
@@ -78,7 +78,7 @@ def read_kept(
     *,
     chunk_tokens: int,
     clock: Callable[[], float] = time.perf_counter,
-) -> Iterator[Progress]:
+) -> Iterator[ReadProgress]:
     """Like `read_prompt`, but only the positions `kept` are read; the others are known and skipped.
 
     `kept` (ascending int32) begins at or after the sequence's end and has the next-to-last position
@@ -138,9 +138,9 @@ class _Pace:
         self._started_at = started_at
         self._started_s = clock()
 
-    def progress(self, done: int) -> Progress:
+    def progress(self, done: int) -> ReadProgress:
         """`done` tokens are in the cache."""
         if done == self._started_at:
-            return Progress(done, self._total, None)
+            return ReadProgress(done, self._total, None)
         rate = (done - self._started_at) / (self._clock() - self._started_s)
-        return Progress(done, self._total, (self._total - done) / rate)
+        return ReadProgress(done, self._total, (self._total - done) / rate)

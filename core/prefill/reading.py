@@ -25,7 +25,7 @@ from core.models.rope import rotations
 from core.models.runtime import memory
 from core.prefill.layout import Layout
 from core.prefill.plan import Decision, decide, refused, why_whole
-from core.prefill.read import Progress, read_kept, read_prompt
+from core.prefill.read import ReadProgress, read_kept, read_prompt
 from core.prefill.reading_map import passages
 from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.score_propagation import carried_tokens
@@ -37,7 +37,7 @@ from core.settings.prefill import Prefill
 _SMALL_ENOUGH = 0.15
 
 
-class Text(Struct, frozen=True):
+class PromptText(Struct, frozen=True):
     """A prompt: its ids, the question in words (empty if unknown), and its layout when needed.
 
     The last `continued_tokens` of the ids are the answer's own: it goes on behind them.
@@ -85,7 +85,7 @@ class Reading:
         request: str,
         loaded: LoadedModel,
         sequence: CachedSequence,
-        text: Text,
+        text: PromptText,
         settings: Prefill,
         inputs: ReadingInputs,
     ) -> None:
@@ -184,7 +184,7 @@ class Reading:
         clock = self._inputs.clock
         started = clock()
         total = len(self._text.ids) - self._from
-        yield self._progress(Progress(0, total, None), "scoring")
+        yield self._progress(ReadProgress(0, total, None), "scoring")
         scoring = SCORERS[self.outcome.scorer].score(
             ScorerInputs(
                 self._loaded, self._text.ids, self._from, layout.question, self._settings, self._draft
@@ -196,7 +196,7 @@ class Reading:
                 passed = clock() - started
                 left = passed / done * (total - done) if done else None
                 self.outcome = replace(self.outcome, scored_tokens=min(done, total), score_s=passed)
-                yield self._progress(Progress(0, total, left), "scoring")
+                yield self._progress(ReadProgress(0, total, left), "scoring")
         except StopIteration as end:
             scores: np.ndarray[Any, Any] = end.value
         finally:
@@ -236,13 +236,13 @@ class Reading:
         )
         yield from self._followed(steps)
 
-    def _followed(self, steps: Iterator[Progress]) -> Iterator[PrefillProgress]:
+    def _followed(self, steps: Iterator[ReadProgress]) -> Iterator[PrefillProgress]:
         for step in steps:
             read = step.done_tokens - self.outcome.reused_tokens
             self.outcome = replace(self.outcome, read_tokens=read)
             yield self._progress(step, "reading")
 
-    def _progress(self, step: Progress, phase: PrefillPhase) -> PrefillProgress:
+    def _progress(self, step: ReadProgress, phase: PrefillPhase) -> PrefillProgress:
         outcome = self.outcome
         return PrefillProgress(
             self._request,

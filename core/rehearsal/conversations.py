@@ -16,7 +16,7 @@ from core.errors import RequestError
 from core.system.paths import resources_dir
 
 
-class Conversation(Struct, frozen=True, rename={"kind": "class"}):
+class RehearsedConversation(Struct, frozen=True, rename={"kind": "class"}):
     """One line. Other fields of the line are ignored."""
 
     prompt: str
@@ -29,7 +29,7 @@ def default_conversations() -> Path:
     return resources_dir() / "rehearsal" / "prompts.jsonl"
 
 
-def read_conversations(path: Path) -> list[Conversation]:
+def read_conversations(path: Path) -> list[RehearsedConversation]:
     """The conversations of a file. Raises `RequestError` naming the line."""
     try:
         lines = path.read_bytes().splitlines()
@@ -40,7 +40,7 @@ def read_conversations(path: Path) -> list[Conversation]:
         if not line.strip():
             continue
         try:
-            held = msgspec.json.decode(line, type=Conversation)
+            held = msgspec.json.decode(line, type=RehearsedConversation)
         except msgspec.DecodeError as error:
             raise RequestError(
                 f"{path}, line {number}: {error}.", 'A line is like {"class": "code", "prompt": "…"}.'

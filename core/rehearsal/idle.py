@@ -21,7 +21,7 @@ from core.events import RehearsalState, Rehearsing, WaitsFor
 from core.models.loader import LoadedModel
 from core.rehearsal.answer_ids import shipped_ids
 from core.rehearsal.conversations import default_conversations, read_conversations
-from core.rehearsal.rehearsal import Plan, Progress, Rehearsal
+from core.rehearsal.rehearsal import Progress, Rehearsal, RehearsalPlan
 from core.tables.prebuilt.built import rehearsal_paths
 
 _BATCH = 4
@@ -182,7 +182,7 @@ def _without_counts(state: Rehearsing) -> Rehearsing:
 
 def _begin(loaded: LoadedModel) -> Rehearsal:
     records, table = rehearsal_paths(loaded.info.name)
-    plan = Plan(
+    plan = RehearsalPlan(
         records,
         table,
         batch=_BATCH,

@@ -21,14 +21,14 @@ from core.models.loader import LoadedModel
 from core.models.prompt import render
 from core.rehearsal.answer_ids import AnswerIds, prompt_key
 from core.rehearsal.answers import Answered, GreedyAnswers
-from core.rehearsal.conversations import Conversation
+from core.rehearsal.conversations import RehearsedConversation
 from core.rehearsal.records import Records, read_records
 from core.rehearsal.streams import Stream
 from core.tables.prebuilt.gram_count import GramCounter, Pruning
 from core.tables.prebuilt.gram_file import save_grams
 
 
-class Plan(Struct, frozen=True):
+class RehearsalPlan(Struct, frozen=True):
     """`records` is the file of answers, `table` what is made of it.
 
     `max_tokens` bounds an answer, `most_tokens` all of them (0: no bound). `batch` answers are
@@ -56,7 +56,7 @@ class Progress(Struct, frozen=True):
 
 
 class _Turn(Struct, frozen=True):
-    conversation: Conversation
+    conversation: RehearsedConversation
     messages: tuple[Message, ...]
     ids: tuple[int, ...]
 
@@ -67,8 +67,8 @@ class Rehearsal:
     def __init__(
         self,
         loaded: LoadedModel,
-        conversations: Sequence[Conversation],
-        plan: Plan,
+        conversations: Sequence[RehearsedConversation],
+        plan: RehearsalPlan,
         begun: AnswerIds | None = None,
     ) -> None:
         self._loaded = loaded
@@ -152,7 +152,11 @@ class Rehearsal:
         return 0 < self._plan.most_tokens <= self._tokens
 
     def _ask(
-        self, answers: GreedyAnswers, records: Records, held: Conversation, messages: tuple[Message, ...]
+        self,
+        answers: GreedyAnswers,
+        records: Records,
+        held: RehearsedConversation,
+        messages: tuple[Message, ...],
     ) -> None:
         """Queue the first turn of `held`, from `messages` on, that has no answer yet."""
         while True:
@@ -179,7 +183,7 @@ class Rehearsal:
         self._turns[key] = _Turn(held, messages, ids)
         answers.ask(key, ids)
 
-    def _take(self, records: Records, held: Conversation, ids: tuple[int, ...]) -> list[int] | None:
+    def _take(self, records: Records, held: RehearsedConversation, ids: tuple[int, ...]) -> list[int] | None:
         """What was said to `ids` elsewhere, now in the records, too."""
         out = self._begun.get(prompt_key(ids))
         if out is not None:

@@ -15,11 +15,11 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.chat.answer import strings
-from app.chat.answer.answer_text import AnswerText, Change
+from app.chat.answer.answer_text import AnswerText, TextChange
 from app.chat.answer.thought_head import ThoughtHead
 from app.richtext.canvas.canvas_menu import to_clipboard
 from app.richtext.canvas.open_link import open_outside
-from app.richtext.canvas.selection import Place, Selection, everything
+from app.richtext.canvas.selection import TextPlace, TextSelection, everything
 from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.layout.piece_box import PieceBox
 from app.richtext.layout.tint import InkTable
@@ -160,7 +160,7 @@ class AnswerBody(TextCanvas):
 
     # ---- growing
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: TextChange) -> None:
         if self.is_given_up:
             return
         try:
@@ -168,7 +168,7 @@ class AnswerBody(TextCanvas):
         except Exception as error:
             self.give_up(error)
 
-    def _show(self, change: Change) -> None:
+    def _show(self, change: TextChange) -> None:
         kept = self._selected_source()
         # The caret stands at the end, and goes from there.
         dirty_top = self.boxes[-1].bottom - self._theme.zoom * _CARET_LINE_PX if self.boxes else 0.0
@@ -290,7 +290,7 @@ class AnswerBody(TextCanvas):
             return None
         return self._source_of(self._selection.anchor), self._source_of(self._selection.head)
 
-    def _source_of(self, place: Place) -> int | None:
+    def _source_of(self, place: TextPlace) -> int | None:
         place = min(place, everything(self.pieces).end)
         piece = self.boxes[place.piece].piece
         if place.char < len(piece.text):
@@ -302,15 +302,15 @@ class AnswerBody(TextCanvas):
         if kept is None:
             return
         anchor, head = (self._place_of(offset) for offset in kept)
-        self._selection = Selection(anchor, head) if anchor and head else None
+        self._selection = TextSelection(anchor, head) if anchor and head else None
 
-    def _place_of(self, offset: int | None) -> Place | None:
+    def _place_of(self, offset: int | None) -> TextPlace | None:
         if offset is None:
             return None
         for number, box in enumerate(self.boxes):
             segments = box.piece.segments
             if segments and offset <= segments[-1].source + segments[-1].length:
-                return Place(number, place_of(segments, offset))
+                return TextPlace(number, place_of(segments, offset))
         return None
 
     # ---- pointing

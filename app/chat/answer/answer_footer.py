@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QWidget
 from app.chat.answer import action_button, strings
 from app.chat.answer.action_button import ActionButton
 from app.chat.answer.stats_label import StatsLabel
-from app.chat.answer.stats_line import Part
+from app.chat.answer.stats_line import StatsPart
 from app.chat.reading import strings as reading_strings
 from app.chat.tokens import token_strip
 from app.chat.tokens.token_strip import TokenStrip
@@ -82,11 +82,11 @@ class AnswerFooter(QWidget):
         """More cells in the strip."""
         self.strip.append(tokens)
 
-    def set_stats(self, parts: Sequence[Part]) -> None:
+    def set_stats(self, parts: Sequence[StatsPart]) -> None:
         """Other figures; the caller asks for the height again."""
         self.stats.set_parts(parts)
 
-    def finish(self, parts: Sequence[Part], notes: Sequence[str]) -> None:
+    def finish(self, parts: Sequence[StatsPart], notes: Sequence[str]) -> None:
         """The last figures, sentences to put under them, and the actions."""
         self.stats.set_parts(parts)
         for text in notes:

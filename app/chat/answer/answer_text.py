@@ -26,7 +26,7 @@ from core.events import Token
 _LONGEST_OPEN = 8_000
 
 
-class Change(Struct, frozen=True):
+class TextChange(Struct, frozen=True):
     """`closed` follow the pieces that were closed before; `open` is all that is open now.
 
     `again`: all that was said before no longer holds, and `closed` is everything.
@@ -90,12 +90,12 @@ class AnswerText:
         first, last = table[table.at(start)], table[table.at(max(start, end - 1))]
         return max(0.0, last.time_s - first.time_s), self.finished or thought.end is not None
 
-    def append(self, tokens: Sequence[Token]) -> Change:
+    def append(self, tokens: Sequence[Token]) -> TextChange:
         """More tokens came."""
         self.table.extend(tokens)
         return self._change(self._feed(whole=False))
 
-    def finish(self) -> Change:
+    def finish(self) -> TextChange:
         """No more will come."""
         self.finished = True
         made = self._feed(whole=True)
@@ -104,7 +104,7 @@ class AnswerText:
 
     # ---- inside
 
-    def _change(self, made: list[Piece], over: bool = False) -> Change:
+    def _change(self, made: list[Piece], over: bool = False) -> TextChange:
         certain, self.open = ((), ()) if over else self._read_open()
         made += self._close(certain)
         if self.open and self._closing and not self._is_headed:
@@ -112,8 +112,8 @@ class AnswerText:
             made.append(self.closed[-1])
         if self._again:
             self._again = False
-            return Change(tuple(self.closed), self.open, again=True)
-        return Change(tuple(made), self.open)
+            return TextChange(tuple(self.closed), self.open, again=True)
+        return TextChange(tuple(made), self.open)
 
     def _feed(self, whole: bool) -> list[Piece]:
         """Give the splitter what is certain; the pieces that were closed by it."""

@@ -32,7 +32,7 @@ _TOKENS_AT_ONCE = 120
 
 
 @dataclass(eq=False)
-class Question:
+class QuestionEntry:
     """What the person wrote."""
 
     turn_id: str
@@ -115,7 +115,7 @@ class Reply:
         return text + (_FOOTER_PX if self.tokens or self.over else 0)
 
 
-Entry = Question | Reply
+Entry = QuestionEntry | Reply
 
 
 def _lines(text: str, characters: float) -> int:

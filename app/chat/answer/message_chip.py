@@ -15,7 +15,7 @@ from app.chat.answer import strings
 from app.chat.attachments.token_estimate import size_words
 from app.chat.reading import reading_map
 from app.chat.reading.map_paint import draw_map
-from app.chat.reading.reading_map import Cell
+from app.chat.reading.reading_map import MapCell
 from app.controls.buttons.press import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
@@ -41,7 +41,7 @@ class MessageChip(QAbstractButton):
         self._theme = theme
         self._attachment = attachment
         self._passages: tuple[Passage, ...] = ()
-        self._cells: list[Cell] = []
+        self._cells: list[MapCell] = []
         self.setText(attachment.name)
         self.setAccessibleName(strings.OPEN_DOCUMENT.format(name=attachment.name))
         self.setToolTip(self.accessibleName())

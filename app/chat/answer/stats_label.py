@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QToolTip, QWidget
 
 from app.chat.answer import strings
-from app.chat.answer.stats_line import SEPARATOR, Emphasis, Part, break_parts, details_text, plain_text
+from app.chat.answer.stats_line import SEPARATOR, Emphasis, StatsPart, break_parts, details_text, plain_text
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 
@@ -34,7 +34,7 @@ class StatsLabel(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._parts: tuple[Part, ...] = ()
+        self._parts: tuple[StatsPart, ...] = ()
         theme.changed.connect(self.update)
 
     @property
@@ -42,7 +42,7 @@ class StatsLabel(QWidget):
         """The whole line."""
         return plain_text(self._parts)
 
-    def set_parts(self, parts: Sequence[Part]) -> None:
+    def set_parts(self, parts: Sequence[StatsPart]) -> None:
         """Show these figures."""
         self._parts = tuple(parts)
         self.setAccessibleName(self.text)
@@ -65,10 +65,10 @@ class StatsLabel(QWidget):
                 x += _width(part)
                 # The separator stays at the end of its line.
                 if place + 1 < len(line) or number + 1 < len(lines):
-                    self._draw(painter, Part(SEPARATOR), x, number * LINE_PX + baseline)
-                    x += _width(Part(SEPARATOR))
+                    self._draw(painter, StatsPart(SEPARATOR), x, number * LINE_PX + baseline)
+                    x += _width(StatsPart(SEPARATOR))
 
-    def part_at(self, point: QPointF) -> Part | None:
+    def part_at(self, point: QPointF) -> StatsPart | None:
         """The figure at `point`."""
         lines = break_parts(self._parts, self.width(), _width)
         number = int(point.y() // LINE_PX)
@@ -76,7 +76,7 @@ class StatsLabel(QWidget):
         for part in lines[number] if 0 <= number < len(lines) else ():
             if x <= point.x() < x + _width(part):
                 return part
-            x += _width(part) + _width(Part(SEPARATOR))
+            x += _width(part) + _width(StatsPart(SEPARATOR))
         return None
 
     def event(self, event: QEvent) -> bool:
@@ -99,7 +99,7 @@ class StatsLabel(QWidget):
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(event.globalPos())
 
-    def _draw(self, painter: QPainter, part: Part, x: float, baseline: int) -> None:
+    def _draw(self, painter: QPainter, part: StatsPart, x: float, baseline: int) -> None:
         painter.setFont(_font(part.emphasis))
         painter.setPen(self._theme.color(_COLORS[part.emphasis]))
         painter.drawText(QPointF(x, baseline), part.text)
@@ -110,5 +110,5 @@ def _font(emphasis: Emphasis) -> QFont:
 
 
 @lru_cache(512)
-def _width(part: Part) -> float:
+def _width(part: StatsPart) -> float:
     return QFontMetricsF(_font(part.emphasis)).horizontalAdvance(part.text)

@@ -19,7 +19,7 @@ Emphasis = Literal["plain", "strong", "danger"]
 SEPARATOR = " · "
 
 
-class Part(Struct, frozen=True):
+class StatsPart(Struct, frozen=True):
     """One figure; `detail` says why it is so, to who points at it."""
 
     text: str
@@ -27,49 +27,49 @@ class Part(Struct, frozen=True):
     detail: str = ""
 
 
-def finished_parts(finished: Finished) -> tuple[Part, ...]:
+def finished_parts(finished: Finished) -> tuple[StatsPart, ...]:
     """The line of an answer that ended in order."""
     stats = finished.stats
     parts = [
-        Part(_speed(stats.tokens_per_s), "strong"),
-        Part(strings.FIRST_TOKEN.format(seconds=seconds(stats.ttft_s))),
-        Part(_count(stats.tokens)),
+        StatsPart(_speed(stats.tokens_per_s), "strong"),
+        StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(stats.ttft_s))),
+        StatsPart(_count(stats.tokens)),
     ]
     if finished.effective.drafter != "off":
-        parts.append(Part(_drafts(stats)))
-    parts += [Part(strings.MEAN.format(value=stats.mean_per_step)), _drafter(finished.effective)]
-    parts.append(Part(_read(stats), detail=_why_read(finished.effective)))
+        parts.append(StatsPart(_drafts(stats)))
+    parts += [StatsPart(strings.MEAN.format(value=stats.mean_per_step)), _drafter(finished.effective)]
+    parts.append(StatsPart(_read(stats), detail=_why_read(finished.effective)))
     if finished.reason == "cancelled":
-        parts.append(Part(strings.STOPPED_BY_YOU))
+        parts.append(StatsPart(strings.STOPPED_BY_YOU))
     elif finished.reason == "length":
-        parts.append(Part(strings.STOPPED_AT_LIMIT))
+        parts.append(StatsPart(strings.STOPPED_AT_LIMIT))
     return tuple(parts)
 
 
-def live_parts(table: TokenTable) -> tuple[Part, ...]:
+def live_parts(table: TokenTable) -> tuple[StatsPart, ...]:
     """The line while the answer is written, from the tokens alone."""
     if not len(table):
         return ()
     first, last = table[0], table[len(table) - 1]
-    parts: list[Part] = []
+    parts: list[StatsPart] = []
     if last.time_s > first.time_s:
-        parts.append(Part(_speed((len(table) - 1) / (last.time_s - first.time_s)), "strong"))
+        parts.append(StatsPart(_speed((len(table) - 1) / (last.time_s - first.time_s)), "strong"))
     parts += [
-        Part(strings.FIRST_TOKEN.format(seconds=seconds(first.time_s))),
-        Part(_count(len(table))),
-        Part(strings.MEAN.format(value=len(table) / table.steps)),
+        StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(first.time_s))),
+        StatsPart(_count(len(table))),
+        StatsPart(strings.MEAN.format(value=len(table) / table.steps)),
     ]
     return tuple(parts)
 
 
-def cut_off_parts(table: TokenTable) -> tuple[Part, ...]:
+def cut_off_parts(table: TokenTable) -> tuple[StatsPart, ...]:
     """The line of an answer whose worker died or failed."""
-    return (*live_parts(table), Part(strings.STOPPED_EARLY, "danger"))
+    return (*live_parts(table), StatsPart(strings.STOPPED_EARLY, "danger"))
 
 
-def imported_parts() -> tuple[Part, ...]:
+def imported_parts() -> tuple[StatsPart, ...]:
     """The line of an answer that came from a file of words."""
-    return (Part(strings.IMPORTED),)
+    return (StatsPart(strings.IMPORTED),)
 
 
 def change_text(change: Change) -> str:
@@ -81,21 +81,23 @@ def change_text(change: Change) -> str:
     )
 
 
-def details_text(parts: Sequence[Part]) -> str:
+def details_text(parts: Sequence[StatsPart]) -> str:
     """Why the figures are so, in one piece."""
     return " ".join(part.detail for part in parts if part.detail)
 
 
-def plain_text(parts: Sequence[Part]) -> str:
+def plain_text(parts: Sequence[StatsPart]) -> str:
     """The line in one piece."""
     return SEPARATOR.join(part.text for part in parts)
 
 
-def break_parts(parts: Sequence[Part], width: float, measure: Callable[[Part], float]) -> list[list[Part]]:
+def break_parts(
+    parts: Sequence[StatsPart], width: float, measure: Callable[[StatsPart], float]
+) -> list[list[StatsPart]]:
     """`parts` in lines of at most `width`, broken only between them. A part too wide gets a line."""
-    lines: list[list[Part]] = []
+    lines: list[list[StatsPart]] = []
     used = 0.0
-    separator = measure(Part(SEPARATOR))
+    separator = measure(StatsPart(SEPARATOR))
     for part in parts:
         part_width = measure(part)
         if lines and used + separator + part_width <= width:
@@ -130,8 +132,8 @@ def _read(stats: Stats) -> str:
     return strings.READ_ALL.format(total=stats.prompt_tokens)
 
 
-def _drafter(effective: Effective) -> Part:
-    return Part(effective.drafter, detail=_sentence(effective.gate))
+def _drafter(effective: Effective) -> StatsPart:
+    return StatsPart(effective.drafter, detail=_sentence(effective.gate))
 
 
 def _why_read(effective: Effective) -> str:

@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.attachments import strings
 from core.documents import strings as document_strings
-from core.documents.client import DocumentReading, Progress, StoppedError
+from core.documents.client import DocumentProgress, DocumentReading, StoppedError
 from core.documents.limits import Limits
 from core.documents.reading import shown_name
 from core.errors import RequestError
@@ -26,7 +26,7 @@ _LOG = logging.getLogger("draftlight.window")
 _LOOK_EVERY_MS = 30
 
 
-class Reading:
+class AttachmentReading:
     """One file on its way. `fraction` and `words` say how far it is; plain attributes, written whole."""
 
     def __init__(self, path: Path, limits: Limits) -> None:
@@ -50,7 +50,7 @@ class Reading:
             why = document_strings.file_unreadable(self.name, type(error).__name__)
             self.result = RequestError(why, document_strings.CHECK_FILE)
 
-    def _progressed(self, progress: Progress) -> None:
+    def _progressed(self, progress: DocumentProgress) -> None:
         words = strings.READING_FILE
         if progress.unit == "pages":
             words = strings.READING_PAGE.format(page=progress.done + 1, pages=progress.total)
@@ -58,16 +58,16 @@ class Reading:
 
 
 class FileReader(QObject):
-    """Signals carry the `Reading`. Lives on the window's thread."""
+    """Signals carry the `AttachmentReading`. Lives on the window's thread."""
 
-    progressed = Signal(object)  # Reading
-    finished = Signal(object)  # Reading with its result
+    progressed = Signal(object)  # AttachmentReading
+    finished = Signal(object)  # AttachmentReading with its result
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.limits = Limits()
-        self._waiting: deque[Reading] = deque()
-        self._current: Reading | None = None
+        self._waiting: deque[AttachmentReading] = deque()
+        self._current: AttachmentReading | None = None
         self._thread: threading.Thread | None = None
         self._timer = QTimer(self, interval=_LOOK_EVERY_MS)
         self._timer.timeout.connect(self._look)
@@ -77,14 +77,14 @@ class FileReader(QObject):
         """Whether a file is being read or waits for it."""
         return self._current is not None
 
-    def read(self, path: Path) -> Reading:
+    def read(self, path: Path) -> AttachmentReading:
         """Read `path` when those before it are done."""
-        reading = Reading(path, self.limits)
+        reading = AttachmentReading(path, self.limits)
         self._waiting.append(reading)
         self._next()
         return reading
 
-    def cancel(self, reading: Reading) -> None:
+    def cancel(self, reading: AttachmentReading) -> None:
         """Nothing will be heard of `reading` any more."""
         reading.document.stop()
         if reading is self._current:

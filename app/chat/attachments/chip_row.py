@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.chat.attachments.attach_reader import Reading
+from app.chat.attachments.attach_reader import AttachmentReading
 from app.chat.attachments.attachment_chip import AttachmentChip, Chip, FileChip
 from app.theme.theme import Theme
 from core.events import Attachment
@@ -24,13 +24,13 @@ class ChipRow(QWidget):
 
     changed = Signal()
     opened = Signal(object)  # AttachmentChip
-    given_up = Signal(object)  # Reading
+    given_up = Signal(object)  # AttachmentReading
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._all: list[Chip] = []
-        self._files: dict[Reading, FileChip] = {}
+        self._files: dict[AttachmentReading, FileChip] = {}
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
 
@@ -49,14 +49,14 @@ class ChipRow(QWidget):
         """The chips of files that are being read."""
         return tuple(self._files.values())
 
-    def add(self, attachment: Attachment, instead_of: Reading | None = None) -> None:
+    def add(self, attachment: Attachment, instead_of: AttachmentReading | None = None) -> None:
         """One more document, at the end or where its file's chip is."""
         chip = AttachmentChip(self._theme, attachment, self)
         chip.remove_requested.connect(lambda: self.remove(chip))
         chip.clicked.connect(lambda: self.opened.emit(chip))
         self._put(chip, instead_of)
 
-    def add_file(self, reading: Reading) -> None:
+    def add_file(self, reading: AttachmentReading) -> None:
         """A file that is being read."""
         chip = FileChip(self._theme, reading.name, self)
         chip.set_note(reading.words, reading.fraction)
@@ -64,13 +64,13 @@ class ChipRow(QWidget):
         self._files[reading] = chip
         self._put(chip)
 
-    def show_file(self, reading: Reading) -> None:
+    def show_file(self, reading: AttachmentReading) -> None:
         """How far a reading is."""
         if chip := self._files.get(reading):
             chip.set_note(reading.words, reading.fraction)
             self._arrange()
 
-    def drop_file(self, reading: Reading) -> None:
+    def drop_file(self, reading: AttachmentReading) -> None:
         """A file that gave nothing."""
         if chip := self._files.pop(reading, None):
             self.remove(chip)
@@ -120,7 +120,7 @@ class ChipRow(QWidget):
             self._arrange()
         return super().event(event)
 
-    def _put(self, chip: Chip, instead_of: Reading | None = None) -> None:
+    def _put(self, chip: Chip, instead_of: AttachmentReading | None = None) -> None:
         file = self._files.pop(instead_of, None) if instead_of else None
         if file is None:
             self._all.append(chip)
@@ -130,7 +130,7 @@ class ChipRow(QWidget):
         chip.show()
         self._changed()
 
-    def _give_up(self, reading: Reading) -> None:
+    def _give_up(self, reading: AttachmentReading) -> None:
         self.drop_file(reading)
         self.given_up.emit(reading)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.attachments import strings
-from app.chat.attachments.attach_reader import FileReader, Reading
+from app.chat.attachments.attach_reader import AttachmentReading, FileReader
 from app.chat.attachments.chip_row import ChipRow
 from core.documents.reading import quick_text, shown_name
 from core.errors import RequestError
@@ -59,11 +59,11 @@ class FileIntake(QObject):
         self.reader.cancel_all()
         self._refused.clear()
 
-    def _give_up(self, reading: Reading) -> None:
+    def _give_up(self, reading: AttachmentReading) -> None:
         self.reader.cancel(reading)
         self._report()
 
-    def _take(self, reading: Reading) -> None:
+    def _take(self, reading: AttachmentReading) -> None:
         if isinstance(reading.result, Attachment):
             self._row.add(reading.result, instead_of=reading)
         else:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath
 
-from app.chat.reading.reading_map import Cell
+from app.chat.reading.reading_map import MapCell
 from app.controls.shapes import blend
 from app.theme.theme import Theme
 
@@ -21,7 +21,7 @@ _LEAST, _MOST = 0.045, 0.155
 _RADIUS_PX = 5.0
 
 
-def cell_color(theme: Theme, cell: Cell) -> QColor:
+def cell_color(theme: Theme, cell: MapCell) -> QColor:
     """What one cell is painted with."""
     if cell.state == "read":
         return theme.color("accent")
@@ -37,7 +37,7 @@ def cell_color(theme: Theme, cell: Cell) -> QColor:
 def draw_map(
     painter: QPainter,
     rect: QRectF,
-    cells: Sequence[Cell],
+    cells: Sequence[MapCell],
     theme: Theme,
     *,
     radius_px: float = _RADIUS_PX,
@@ -53,7 +53,7 @@ def draw_map(
     if cells:
         count = len(cells)
         image = QImage(*((1, count) if vertical else (count, 1)), QImage.Format.Format_RGB32)
-        colors: dict[Cell, int] = {}
+        colors: dict[MapCell, int] = {}
         for place, cell in enumerate(cells):
             color = colors.get(cell)
             if color is None:

@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.reading import strings
 from app.chat.reading.map_paint import cell_color
-from app.chat.reading.reading_facts import Facts, everything_words, facts_of, read_now, reading_rate
-from app.chat.reading.reading_map import Cell
+from app.chat.reading.reading_facts import ReadingFacts, everything_words, facts_of, read_now, reading_rate
+from app.chat.reading.reading_map import MapCell
 from app.chat.reading.reading_map_strip import Label, ReadingMapStrip
 from app.controls.buttons.button import Button
 from app.controls.shapes import draw_box, draw_text
@@ -54,7 +54,7 @@ class ReadingCard(QWidget):
         self._now = now
         self._progress: PrefillProgress | None = None
         self._reading: ReadingMap | None = None
-        self._facts: Facts | None = None
+        self._facts: ReadingFacts | None = None
         self._rate: float | None = None
         self._scoring_since_s: float | None = None
         self._scored_s: float | None = None
@@ -80,7 +80,7 @@ class ReadingCard(QWidget):
         return bool(self._facts and self._facts.phases)
 
     @property
-    def facts(self) -> Facts | None:
+    def facts(self) -> ReadingFacts | None:
         """What it says."""
         return self._facts
 
@@ -160,7 +160,7 @@ class ReadingCard(QWidget):
             self.width() - _PAD_X_PX - size.width(), _BUTTONS_PX, size.width(), size.height()
         )
 
-    def _paint_phases(self, painter: QPainter, facts: Facts) -> None:
+    def _paint_phases(self, painter: QPainter, facts: ReadingFacts) -> None:
         color = self._theme.color
         title_font, note_font = ui_font(12, 500), ui_font(11, tabular=True)
         x = float(_PAD_X_PX)
@@ -191,9 +191,9 @@ class ReadingCard(QWidget):
         color, font = self._theme.color, ui_font(11)
         x = float(_PAD_X_PX)
         for words, cell in (
-            (strings.KEY_READ, Cell("read")),
-            (strings.KEY_KEPT, Cell("kept")),
-            (strings.KEY_SKIPPED, Cell("skipped", 0.5)),
+            (strings.KEY_READ, MapCell("read")),
+            (strings.KEY_KEPT, MapCell("kept")),
+            (strings.KEY_SKIPPED, MapCell("skipped", 0.5)),
         ):
             draw_box(painter, QRectF(x, _LEGEND_PX + 2.5, 10, 10), 2, cell_color(self._theme, cell))
             width = QFontMetricsF(font).horizontalAdvance(words) + 1

@@ -18,7 +18,7 @@ _LONGEST_S = 1e9
 PhaseState = Literal["done", "active", "ahead"]
 
 
-class Phase(Struct, frozen=True):
+class ReadingPhase(Struct, frozen=True):
     """One of Scored, Chosen, Reading."""
 
     title: str
@@ -26,14 +26,14 @@ class Phase(Struct, frozen=True):
     state: PhaseState
 
 
-class Facts(Struct, frozen=True):
+class ReadingFacts(Struct, frozen=True):
     """All of the card's words. `fraction` is the bar's; `phases` are empty where all is read."""
 
     title: str
     left: str
     done: str
     fraction: float
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[ReadingPhase, ...] = ()
 
 
 def is_worth_showing(progress: PrefillProgress) -> bool:
@@ -91,28 +91,28 @@ def measured_rate(stats: Stats) -> float | None:
 
 def facts_of(
     progress: PrefillProgress, reading: ReadingMap | None, scored_s: float | None, rate: float | None
-) -> Facts:
+) -> ReadingFacts:
     """The card as it stands. `scored_s` is how long scoring took, `rate` the newest reading speed."""
     left = time_left(progress.seconds_left)
     if progress.phase == "scoring":
         total, scored = max(1, progress.total_tokens), progress.scored_tokens
         note = strings.SCORING_NOTE.format(done=scored, total=progress.total_tokens)
         phases = (
-            Phase(strings.SCORING, note, "active"),
-            Phase(strings.CHOSEN, "", "ahead"),
-            Phase(strings.READING_PHASE, "", "ahead"),
+            ReadingPhase(strings.SCORING, note, "active"),
+            ReadingPhase(strings.CHOSEN, "", "ahead"),
+            ReadingPhase(strings.READING_PHASE, "", "ahead"),
         )
         title = strings.SCORING_TITLE.format(total=progress.total_tokens)
-        return Facts(title, left, strings.SCORING_DONE, min(1.0, scored / total), phases)
+        return ReadingFacts(title, left, strings.SCORING_DONE, min(1.0, scored / total), phases)
     unread = max(1, to_read(progress))
     done = read_now(progress)
     if reading is None or not progress.kept_tokens:
         # Without kept tokens all is read, also if that was decided after the map was made.
         words = strings.READING_DONE.format(done=done, unread=unread)
-        return Facts(_title(progress), left, words, done / unread)
+        return ReadingFacts(_title(progress), left, words, done / unread)
     words = strings.READING_KEPT.format(done=done, kept=unread)
     title = strings.READING_SOME_OF.format(read=reading.read_tokens, total=reading.prompt_tokens)
-    return Facts(title, left, words, done / unread, _phases(reading, scored_s, rate))
+    return ReadingFacts(title, left, words, done / unread, _phases(reading, scored_s, rate))
 
 
 def _title(progress: PrefillProgress) -> str:
@@ -122,7 +122,7 @@ def _title(progress: PrefillProgress) -> str:
     return strings.READING.format(total=progress.total_tokens)
 
 
-def _phases(reading: ReadingMap, scored_s: float | None, rate: float | None) -> tuple[Phase, ...]:
+def _phases(reading: ReadingMap, scored_s: float | None, rate: float | None) -> tuple[ReadingPhase, ...]:
     scorer = find("prefill.scorer").labels.get(reading.scorer, reading.scorer).lower()
     scored = strings.SCORED_BY.format(passages=len(reading.passages), scorer=scorer)
     if scored_s is not None:
@@ -131,9 +131,9 @@ def _phases(reading: ReadingMap, scored_s: float | None, rate: float | None) -> 
     chosen = strings.CHOSEN_NOTE.format(passages=kept_passages(reading.passages), percent=percent)
     speed = strings.READING_SPEED.format(rate=rate) if rate else ""
     return (
-        Phase(strings.SCORED, scored, "done"),
-        Phase(strings.CHOSEN, chosen, "done"),
-        Phase(strings.READING_PHASE, speed, "active"),
+        ReadingPhase(strings.SCORED, scored, "done"),
+        ReadingPhase(strings.CHOSEN, chosen, "done"),
+        ReadingPhase(strings.READING_PHASE, speed, "active"),
     )
 
 

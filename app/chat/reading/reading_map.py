@@ -27,7 +27,7 @@ _NAMED = re.compile(
 CellState = Literal["empty", "skipped", "kept", "read"]
 
 
-class Cell(Struct, frozen=True):
+class MapCell(Struct, frozen=True):
     """One column of a strip. `score` is the best of the passages in it, for the grey of skipped ones."""
 
     state: CellState
@@ -63,26 +63,26 @@ def of_source(reading: ReadingMap, source: int) -> tuple[Passage, ...]:
     return tuple(passage for passage in reading.passages if passage.source == source)
 
 
-def cells(passages: Sequence[Passage], width: int, read_tokens: int | None = None) -> list[Cell]:
+def cells(passages: Sequence[Passage], width: int, read_tokens: int | None = None) -> list[MapCell]:
     """The strip in `width` columns: a kept passage is seen however narrow it is.
 
     `read_tokens` says how many kept tokens of the passages have been read; None: all of them.
     """
     if not passages:
-        return [Cell("empty")] * max(0, width)
+        return [MapCell("empty")] * max(0, width)
     start, end = passages[0].start, passages[-1].end
     states = states_of(passages, read_tokens)
-    found = [(p.start - start, p.end - start, Cell(s, p.score)) for p, s in zip(passages, states)]
+    found = [(p.start - start, p.end - start, MapCell(s, p.score)) for p, s in zip(passages, states)]
     return _row(found, end - start, width)
 
 
 def document_cells(
     reading: ReadingMap, source: int, length: int, height: int, read_tokens: int | None = None
-) -> list[Cell]:
+) -> list[MapCell]:
     """Like `cells`, for one attachment and by its `length` characters, as its text stands."""
     states = states_of(reading.passages, read_tokens)
     found = [
-        (passage.first_char, passage.last_char, Cell(state, passage.score))
+        (passage.first_char, passage.last_char, MapCell(state, passage.score))
         for passage, state in zip(reading.passages, states)
         if passage.source == source
     ]
@@ -203,8 +203,8 @@ def _short(words: str) -> str:
     return cut[: cut.rfind(" ") if " " in cut else None].rstrip(" .,:;") + "…"
 
 
-def _row(found: Sequence[tuple[int, int, Cell]], length: int, width: int) -> list[Cell]:
-    row: list[Cell] = [Cell("empty")] * max(0, width)
+def _row(found: Sequence[tuple[int, int, MapCell]], length: int, width: int) -> list[MapCell]:
+    row: list[MapCell] = [MapCell("empty")] * max(0, width)
     per_unit = width / max(1, length)
     for start, end, cell in found:
         first = int(start * per_unit)
@@ -214,7 +214,7 @@ def _row(found: Sequence[tuple[int, int, Cell]], length: int, width: int) -> lis
     return row
 
 
-def _stronger(one: Cell, other: Cell) -> Cell:
+def _stronger(one: MapCell, other: MapCell) -> MapCell:
     """Of what shares a column: read before waiting, either before skipped, and the better score."""
     order = ("empty", "skipped", "kept", "read")
     return max(one, other, key=lambda cell: (order.index(cell.state), cell.score))

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.reading import reading_map, strings
 from app.chat.reading.map_paint import draw_map
-from app.chat.reading.reading_map import Cell
+from app.chat.reading.reading_map import MapCell
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
@@ -39,7 +39,7 @@ class ReadingMapStrip(QWidget):
         self._labels: tuple[Label, ...] = ()
         self._read_tokens = 0
         self._scored = 0.0
-        self._cells: list[Cell] | None = None
+        self._cells: list[MapCell] | None = None
         self.setAccessibleName(strings.MAP_NAME)
         theme.changed.connect(self.update)
 
@@ -106,11 +106,11 @@ class ReadingMapStrip(QWidget):
         """One a pixel of the screen it is on."""
         return max(1, round(self.width() * self.devicePixelRatioF()))
 
-    def _make_cells(self) -> list[Cell]:
+    def _make_cells(self) -> list[MapCell]:
         width = self._columns()
         if self._reading is None:
             done = round(width * self._scored)
-            return [Cell("skipped", 0.3)] * done + [Cell("empty")] * (width - done)
+            return [MapCell("skipped", 0.3)] * done + [MapCell("empty")] * (width - done)
         return reading_map.cells(self._reading.passages, width, self._read_tokens)
 
     def _forget(self) -> None:

@@ -20,12 +20,12 @@ from app.chat.transcript.widget_pool import WidgetPool
 from app.richtext.canvas.accessible_text import announce
 from app.richtext.canvas.caret import Move, moved
 from app.richtext.canvas.drag_scroll import DragScroll
-from app.richtext.canvas.selection import Place, Selection, everything, selected_text
+from app.richtext.canvas.selection import TextPlace, TextSelection, everything, selected_text
 from app.richtext.canvas.text_canvas import TextCanvas
 from app.richtext.markdown.user_text import pieces_of
 
-_START = Place(0, 0)
-_END = Place(sys.maxsize, 0)
+_START = TextPlace(0, 0)
+_END = TextPlace(sys.maxsize, 0)
 _ROOM_PX = 30
 
 
@@ -33,7 +33,7 @@ class EntryPlace(NamedTuple):
     """A place in entry number `entry`. Ordered as the conversation is read."""
 
     entry: int
-    place: Place
+    place: TextPlace
 
 
 class Selecting(QObject):
@@ -72,7 +72,7 @@ class Selecting(QObject):
         low, high = sorted(self._ends)
         return "\n\n".join(filter(None, map(self._text_of, self._entries[low.entry : high.entry + 1])))
 
-    def part(self, entry: Entry) -> Selection | None:
+    def part(self, entry: Entry) -> TextSelection | None:
         """What of `entry` belongs to a selection over several messages."""
         if self._ends is None:
             return None
@@ -81,7 +81,7 @@ class Selecting(QObject):
         if not low.entry <= number <= high.entry:
             return None
         start = low.place if number == low.entry else _START
-        return Selection(start, high.place if number == high.entry else self._last(entry))
+        return TextSelection(start, high.place if number == high.entry else self._last(entry))
 
     def clear(self) -> None:
         """Another conversation."""
@@ -90,7 +90,7 @@ class Selecting(QObject):
 
     # ---- from the texts
 
-    def begin(self, canvas: TextCanvas, place: Place, extends: bool) -> bool:
+    def begin(self, canvas: TextCanvas, place: TextPlace, extends: bool) -> bool:
         """The mouse went down at `place`. Whether that `extends` what was begun before."""
         here = EntryPlace(self._number(canvas), place)
         anchor = self._anchor()
@@ -124,7 +124,7 @@ class Selecting(QObject):
         if self._ends:
             anchor, head = self._ends
         else:
-            number, chosen = self._number(canvas), canvas.selection or Selection(_START, _START)
+            number, chosen = self._number(canvas), canvas.selection or TextSelection(_START, _START)
             anchor, head = EntryPlace(number, chosen.anchor), EntryPlace(number, chosen.head)
         head = self._moved(head, move)
         self._reach(anchor, head)
@@ -176,7 +176,7 @@ class Selecting(QObject):
         self._ends = None
         canvas = self._ready(self._entries[head.entry])
         self._show(but=canvas)
-        canvas.show_selection(Selection(anchor.place, head.place))
+        canvas.show_selection(TextSelection(anchor.place, head.place))
 
     def _show(self, but: TextCanvas | None = None) -> None:
         for entry, item in self._pool.items.items():
@@ -213,7 +213,7 @@ class Selecting(QObject):
         owner = next(entry for entry, item in self._pool.items.items() if item.body is canvas)
         return self._entries.index(owner)
 
-    def _last(self, entry: Entry) -> Place:
+    def _last(self, entry: Entry) -> TextPlace:
         """The end of `entry`; of one that is not laid out yet, wherever that will be."""
         item = self._pool.items.get(entry)
         return everything(item.body.pieces).end if item and item.is_ready else _END

@@ -16,7 +16,7 @@ from shiboken6 import delete
 
 from app.chat.answer import strings as answer_strings
 from app.chat.answer.answer import AnswerView
-from app.chat.answer.entry import Entry, Question, Reply
+from app.chat.answer.entry import Entry, QuestionEntry, Reply
 from app.chat.answer.user_message import UserMessage
 from app.chat.reading.reading_map import labels
 from app.chat.tokens.token_tip import TokenTip
@@ -107,7 +107,7 @@ class Transcript(QScrollArea):
         """This conversation instead, at its end. `drafter` stands in where it is not known who drafted."""
         self.clear()
         for turn in turns:
-            self._entries.append(Question(turn.id, turn.user))
+            self._entries.append(QuestionEntry(turn.id, turn.user))
             answer = turn.answer
             reply = Reply(turn.id, drafter, list(answer.tokens), None, answer.finished, answer.note)
             reply.over, reply.imported = answer.over, answer.status == "imported"
@@ -123,7 +123,7 @@ class Transcript(QScrollArea):
 
     def add_user(self, turn_id: str, message: Message) -> None:
         """A message of the person, at the end. The transcript follows again."""
-        self._add(Question(turn_id, message))
+        self._add(QuestionEntry(turn_id, message))
         self.scroll_to_end()
 
     def begin_answer(self, turn_id: str, drafter: str = "") -> None:
@@ -149,7 +149,7 @@ class Transcript(QScrollArea):
     def show_passages(self, turn_id: str, number: int, passages: tuple[Passage, ...]) -> None:
         """What was read of an attachment; empty if that was all of it."""
         for entry in self._entries:
-            if isinstance(entry, Question) and entry.turn_id == turn_id:
+            if isinstance(entry, QuestionEntry) and entry.turn_id == turn_id:
                 entry.passages[number] = passages
                 item = self._items.get(entry)
                 if isinstance(item, UserMessage):
@@ -254,7 +254,7 @@ class Transcript(QScrollArea):
 
     def _made(self, entry: Entry, parent: QWidget) -> Item:
         item: Item
-        if isinstance(entry, Question):
+        if isinstance(entry, QuestionEntry):
             item = UserMessage(self._theme, entry.message, parent)
             for number, passages in entry.passages.items():
                 item.show_passages(number, passages)
@@ -279,7 +279,7 @@ class Transcript(QScrollArea):
         return item
 
     def _stand_in(self, entry: Entry, error: Exception) -> UnshownEntry:
-        name = answer_strings.MESSAGE_NAME if isinstance(entry, Question) else answer_strings.ANSWER_NAME
+        name = answer_strings.MESSAGE_NAME if isinstance(entry, QuestionEntry) else answer_strings.ANSWER_NAME
         item = UnshownEntry(self._theme, name, entry.source, error)
         self._set_up(item)
         return item

@@ -27,7 +27,7 @@ class TextBlock(Struct, frozen=True):
     closes: bool = True
 
 
-class Part(Struct, frozen=True):
+class BlockPart(Struct, frozen=True):
     """Some of a block, in its own characters, that is read; `stretch` is which stretch it belongs to."""
 
     first: int
@@ -61,7 +61,7 @@ def blocks_of(text: str) -> tuple[TextBlock, ...]:
     return tuple(found)
 
 
-def parts_of(block: TextBlock, stretches: Sequence[Stretch], starts: Sequence[int]) -> tuple[Part, ...]:
+def parts_of(block: TextBlock, stretches: Sequence[Stretch], starts: Sequence[int]) -> tuple[BlockPart, ...]:
     """What of `block` is read. `starts` are the stretches' first characters."""
     found = []
     number = max(0, bisect_right(starts, block.start) - 1)
@@ -69,7 +69,7 @@ def parts_of(block: TextBlock, stretches: Sequence[Stretch], starts: Sequence[in
         stretch = stretches[number]
         first, last = max(block.start, stretch.first), min(block.end, stretch.last)
         if first < last:
-            found.append(Part(first - block.start, last - block.start, number))
+            found.append(BlockPart(first - block.start, last - block.start, number))
         number += 1
     return tuple(found)
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from app.panels.document.blocks import Part, TextBlock
+from app.panels.document.blocks import BlockPart, TextBlock
 from app.richtext.canvas.matches import pattern_of
 
 # One letter in a long document is everywhere; nobody steps through that many.
@@ -26,12 +26,12 @@ class Matches(Struct, frozen=True):
     current: int = -1
     whole: bool = True
 
-    def within(self, block: TextBlock) -> tuple[Part, ...]:
+    def within(self, block: TextBlock) -> tuple[BlockPart, ...]:
         """What of `block` is in a match, in its own characters; `stretch` is the match's number."""
         found = []
         for number in range(bisect_right(self.ends, block.start), bisect_left(self.starts, block.end)):
             first, last = max(block.start, self.starts[number]), min(block.end, self.ends[number])
-            found.append(Part(first - block.start, last - block.start, number))
+            found.append(BlockPart(first - block.start, last - block.start, number))
         return tuple(found)
 
     def stepped(self, forward: bool) -> Matches:

@@ -13,7 +13,7 @@ from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.chat.reading.map_paint import draw_map
-from app.chat.reading.reading_map import Cell
+from app.chat.reading.reading_map import MapCell
 from app.panels.document import strings
 from app.theme.theme import Theme
 
@@ -32,7 +32,7 @@ class DocumentGutter(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._cells: tuple[Cell, ...] = ()
+        self._cells: tuple[MapCell, ...] = ()
         self._view = (0.0, 1.0)
         self.setFixedWidth(WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
@@ -45,7 +45,7 @@ class DocumentGutter(QWidget):
         """How many cells it can show."""
         return max(1, round((self.height() - 2 * _MARGIN_PX) * self.devicePixelRatioF()))
 
-    def show_cells(self, cells: Sequence[Cell]) -> None:
+    def show_cells(self, cells: Sequence[MapCell]) -> None:
         """The document from its beginning to its end; none: an even strip."""
         self._cells = tuple(cells)
         self.update()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QPointF
 from PySide6.QtGui import QTextCharFormat, QTextLayout, QTextOption
 
-from app.panels.document.blocks import Part, TextBlock
+from app.panels.document.blocks import BlockPart, TextBlock
 from app.panels.document.measures import DocumentMeasures
 from app.panels.document.paint import units
 from app.theme.theme import Theme
@@ -28,7 +28,7 @@ class DocumentLayouts:
         return len(self._layouts)
 
     def of(
-        self, number: int, block: TextBlock, text: str, parts: Sequence[Part], width: float
+        self, number: int, block: TextBlock, text: str, parts: Sequence[BlockPart], width: float
     ) -> QTextLayout:
         """Block `number` with its `text` in lines of that width; what is in `parts` is not dim."""
         layout = self._layouts.pop(number, None)
@@ -50,7 +50,7 @@ class DocumentLayouts:
         """Nothing holds any more: other texts, another width or other colours."""
         self._layouts.clear()
 
-    def _lay_out(self, block: TextBlock, text: str, parts: Sequence[Part], width: float) -> QTextLayout:
+    def _lay_out(self, block: TextBlock, text: str, parts: Sequence[BlockPart], width: float) -> QTextLayout:
         layout = QTextLayout(text, self._measures.font(block.heading))
         option = QTextOption()
         option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
@@ -68,14 +68,14 @@ class DocumentLayouts:
         return layout
 
 
-def in_units(parts: Sequence[Part], text: str) -> tuple[Part, ...]:
+def in_units(parts: Sequence[BlockPart], text: str) -> tuple[BlockPart, ...]:
     """`parts` as Qt counts: what lies beyond 16 bits is two characters to it."""
     if not parts or max(text) <= "\uffff":
         return tuple(parts)
-    return tuple(Part(units(text[: p.first]), units(text[: p.last]), p.stretch) for p in parts)
+    return tuple(BlockPart(units(text[: p.first]), units(text[: p.last]), p.stretch) for p in parts)
 
 
-def _ink(part: Part, theme: Theme) -> QTextLayout.FormatRange:
+def _ink(part: BlockPart, theme: Theme) -> QTextLayout.FormatRange:
     found = QTextLayout.FormatRange()
     found.start, found.length = part.first, part.last - part.first
     ink = QTextCharFormat()

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QTextLayout, QTextLine
 
 from app.controls.shapes import blend, draw_found
-from app.panels.document.blocks import Part, TextBlock
+from app.panels.document.blocks import BlockPart, TextBlock
 from app.panels.document.measures import DocumentMeasures
 from app.theme.theme import Theme
 
@@ -33,7 +33,7 @@ class BlockPainter:
         painter: QPainter,
         block: TextBlock,
         layout: QTextLayout,
-        parts: Sequence[Part] | None,
+        parts: Sequence[BlockPart] | None,
         y: float,
         height: float,
     ) -> None:
@@ -63,7 +63,7 @@ class BlockPainter:
         painter: QPainter,
         block: TextBlock,
         layout: QTextLayout,
-        parts: Sequence[Part],
+        parts: Sequence[BlockPart],
         y: float,
         at: int,
     ) -> None:
@@ -74,7 +74,7 @@ class BlockPainter:
                 draw_found(painter, row, accent, part.stretch == at)
 
     def _paint_lines(
-        self, painter: QPainter, layout: QTextLayout, part: Part, y: float, tint: QColor
+        self, painter: QPainter, layout: QTextLayout, part: BlockPart, y: float, tint: QColor
     ) -> None:
         """The tint behind some of a block's characters, and the bar beside their lines."""
         for row in self._rows(layout, part, y):
@@ -82,7 +82,7 @@ class BlockPainter:
             painter.drawRoundedRect(row.adjusted(-2, 0, 2, 0), 3, 3)
             self._paint_bar(painter, row.top(), row.height())
 
-    def _rows(self, layout: QTextLayout, part: Part, y: float) -> Iterator[QRectF]:
+    def _rows(self, layout: QTextLayout, part: BlockPart, y: float) -> Iterator[QRectF]:
         """Where the characters of `part` stand, line by line, as high as a line."""
         line_px = self._measures.line_px
         for index in range(layout.lineCount()):

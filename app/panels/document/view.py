@@ -33,7 +33,7 @@ from app.chat.reading.reading_map import Stretch
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.panels.document import strings
-from app.panels.document.blocks import Part, TextBlock, block_at, blocks_of, parts_of
+from app.panels.document.blocks import BlockPart, TextBlock, block_at, blocks_of, parts_of
 from app.panels.document.find import NONE, Matches
 from app.panels.document.layouts import DocumentLayouts, in_units
 from app.panels.document.measures import DocumentMeasures
@@ -367,10 +367,10 @@ class DocumentView(QAbstractScrollArea):
         text = self._text[block.start : block.end]
         return self._layouts.of(number, block, text, parts, self._text_width())
 
-    def _parts(self, block: TextBlock) -> tuple[Part, ...]:
+    def _parts(self, block: TextBlock) -> tuple[BlockPart, ...]:
         return parts_of(block, self._stretches, self._stretch_starts)
 
-    def _units(self, block: TextBlock) -> tuple[Part, ...]:
+    def _units(self, block: TextBlock) -> tuple[BlockPart, ...]:
         return in_units(self._parts(block), self._text[block.start : block.end])
 
     def _text_width(self) -> float:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from app.richtext.canvas.selection import Place
+from app.richtext.canvas.selection import TextPlace
 from app.richtext.layout.piece_box import PieceBox
 
 Move = Literal["left", "right", "word_left", "word_right", "up", "down", "home", "end", "first", "last"]
@@ -14,13 +14,15 @@ Move = Literal["left", "right", "word_left", "word_right", "up", "down", "home",
 _WORD_END = re.compile(r"\W*\w+|\W+")
 
 
-def moved(boxes: Sequence[PieceBox], place: Place, move: Move) -> Place:
+def moved(boxes: Sequence[PieceBox], place: TextPlace, move: Move) -> TextPlace:
     """`place` after `move`; it stays where it is at the ends of the text."""
     seen = [number for number, box in enumerate(boxes) if not box.hidden and box.piece.kind != "thought"]
     if not seen:
         return place
     if move in ("first", "last"):
-        return Place(seen[0], 0) if move == "first" else Place(seen[-1], len(boxes[seen[-1]].piece.text))
+        return (
+            TextPlace(seen[0], 0) if move == "first" else TextPlace(seen[-1], len(boxes[seen[-1]].piece.text))
+        )
     if move in ("up", "down", "home", "end"):
         return _along_lines(boxes, seen, place, move)
     text, char = boxes[place.piece].piece.text, place.char
@@ -29,26 +31,26 @@ def moved(boxes: Sequence[PieceBox], place: Place, move: Move) -> Place:
         other = _neighbour(seen, place.piece, -1 if back else 1)
         if other is None:
             return place
-        return Place(other, len(boxes[other].piece.text) if back else 0)
+        return TextPlace(other, len(boxes[other].piece.text) if back else 0)
     if move == "left":
-        return Place(place.piece, char - 1)
+        return TextPlace(place.piece, char - 1)
     if move == "right":
-        return Place(place.piece, char + 1)
+        return TextPlace(place.piece, char + 1)
     if move == "word_right":
         match = _WORD_END.match(text, char)
-        return Place(place.piece, match.end() if match else len(text))
+        return TextPlace(place.piece, match.end() if match else len(text))
     starts = [match.start() for match in re.finditer(r"\w+", text) if match.start() < char]
-    return Place(place.piece, starts[-1] if starts else 0)
+    return TextPlace(place.piece, starts[-1] if starts else 0)
 
 
-def _along_lines(boxes: Sequence[PieceBox], seen: Sequence[int], place: Place, move: Move) -> Place:
+def _along_lines(boxes: Sequence[PieceBox], seen: Sequence[int], place: TextPlace, move: Move) -> TextPlace:
     layout = boxes[place.piece].layout
     number = layout.line_of(place.char)
     line = layout.lines[number]
     if move == "home":
-        return Place(place.piece, line.start)
+        return TextPlace(place.piece, line.start)
     if move == "end":
-        return Place(place.piece, line.end)
+        return TextPlace(place.piece, line.end)
     step = -1 if move == "up" else 1
     x = boxes[place.piece].text_left + line.x_at(min(max(place.char, line.start), line.end))
     target = place.piece
@@ -62,7 +64,7 @@ def _along_lines(boxes: Sequence[PieceBox], seen: Sequence[int], place: Place, m
     else:
         line = layout.lines[number + step]
     char = line.char_at(x - boxes[target].text_left, between=True)
-    return Place(target, max(line.start, min(char, line.end)))
+    return TextPlace(target, max(line.start, min(char, line.end)))
 
 
 def _neighbour(seen: Sequence[int], piece: int, step: int) -> int | None:

@@ -17,25 +17,25 @@ from app.richtext.markdown.piece import Piece
 _WORD = re.compile(r"\w+")
 
 
-class Place(NamedTuple):
+class TextPlace(NamedTuple):
     """Before character `char` of piece number `piece`. Ordered as the text is read."""
 
     piece: int
     char: int
 
 
-class Selection(Struct, frozen=True):
+class TextSelection(Struct, frozen=True):
     """From where the mouse went down (`anchor`) to where it is now (`head`)."""
 
-    anchor: Place
-    head: Place
+    anchor: TextPlace
+    head: TextPlace
 
     @property
-    def start(self) -> Place:
+    def start(self) -> TextPlace:
         return min(self.anchor, self.head)
 
     @property
-    def end(self) -> Place:
+    def end(self) -> TextPlace:
         return max(self.anchor, self.head)
 
     @property
@@ -51,10 +51,12 @@ class Selection(Struct, frozen=True):
         return (low, high) if low < high else None
 
 
-def everything(pieces: Sequence[Piece]) -> Selection:
+def everything(pieces: Sequence[Piece]) -> TextSelection:
     """All of `pieces`."""
     last = len(pieces) - 1
-    return Selection(Place(0, 0), Place(last, len(pieces[last].text)) if pieces else Place(0, 0))
+    return TextSelection(
+        TextPlace(0, 0), TextPlace(last, len(pieces[last].text)) if pieces else TextPlace(0, 0)
+    )
 
 
 def word_at(text: str, char: int) -> tuple[int, int]:
@@ -66,7 +68,7 @@ def word_at(text: str, char: int) -> tuple[int, int]:
 
 
 def selected_text(
-    pieces: Sequence[Piece], selection: Selection, hidden: Callable[[Piece], bool] = lambda piece: False
+    pieces: Sequence[Piece], selection: TextSelection, hidden: Callable[[Piece], bool] = lambda piece: False
 ) -> str:
     """What copying gives. What is `hidden`, and what only heads a thought, is left out."""
     copied: list[str] = []

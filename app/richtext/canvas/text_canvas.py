@@ -33,7 +33,7 @@ from app.richtext.canvas.caret import Move, moved
 from app.richtext.canvas.code_copy import CodeCopy
 from app.richtext.canvas.matches import Match
 from app.richtext.canvas.open_link import open_outside
-from app.richtext.canvas.selection import Place, Selection, everything, selected_text, word_at
+from app.richtext.canvas.selection import TextPlace, TextSelection, everything, selected_text, word_at
 from app.richtext.layout.code_colours import CodeColours
 from app.richtext.layout.piece_box import PieceBox
 from app.richtext.layout.text_style import answer_style
@@ -70,7 +70,7 @@ class WiderSelection(Protocol):
         """All of every text."""
         ...
 
-    def begin(self, canvas: TextCanvas, place: Place, extends: bool) -> bool:
+    def begin(self, canvas: TextCanvas, place: TextPlace, extends: bool) -> bool:
         """The mouse goes down in `canvas`; True if what was selected before is extended up to there."""
         ...
 
@@ -98,7 +98,7 @@ class TextCanvas(ReadAloud):
         self._width = 720
         self.is_given_up = False
         self.boxes: list[PieceBox] = []
-        self._selection: Selection | None = None
+        self._selection: TextSelection | None = None
         self.beyond: WiderSelection | None = None  # who selects over several texts, if this is one of them
         self._copies: list[CodeCopy] = []
         self._found: tuple[Match, ...] = ()
@@ -207,7 +207,7 @@ class TextCanvas(ReadAloud):
     # ---- selection
 
     @property
-    def selection(self) -> Selection | None:
+    def selection(self) -> TextSelection | None:
         """What is selected here; None if nothing is."""
         return None if self._selection and self._selection.is_empty else self._selection
 
@@ -232,7 +232,7 @@ class TextCanvas(ReadAloud):
         else:
             self.show_selection(everything(self.pieces))
 
-    def show_selection(self, selection: Selection | None) -> None:
+    def show_selection(self, selection: TextSelection | None) -> None:
         """Select this instead. An empty one is kept: it is where dragging starts from."""
         if selection != self._selection:
             self._selection = selection
@@ -255,10 +255,10 @@ class TextCanvas(ReadAloud):
         """Let the selection end at `point`."""
         place = self.place_at(point, between=True)
         if self._selection and place:
-            self._selection = Selection(self._selection.anchor, place)
+            self._selection = TextSelection(self._selection.anchor, place)
             self.update()
 
-    def place_at(self, point: QPointF, between: bool) -> Place | None:
+    def place_at(self, point: QPointF, between: bool) -> TextPlace | None:
         """The place nearest to `point` (`between`), or the character it is on, if it is on one."""
         x, y = point.x() - MARGIN_PX, point.y()
         for number, box in enumerate(self.boxes):
@@ -273,7 +273,7 @@ class TextCanvas(ReadAloud):
             if not between and not line.left <= x - box.text_left < line.right:
                 return None
             char = line.char_at(x - box.text_left, between)
-            return Place(number, max(line.start, min(char, line.end)))
+            return TextPlace(number, max(line.start, min(char, line.end)))
         return None
 
     def rects_of(self, number: int, start: int, end: int) -> list[QRectF]:
@@ -377,7 +377,7 @@ class TextCanvas(ReadAloud):
         if self.beyond and self.beyond.begin(self, place, extends):
             return
         anchor = self._selection.anchor if extends and self._selection else place
-        self.show_selection(Selection(anchor, place))
+        self.show_selection(TextSelection(anchor, place))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if not event.buttons() & Qt.MouseButton.LeftButton:
@@ -404,7 +404,7 @@ class TextCanvas(ReadAloud):
         place = self.place_at(event.position(), between=False)
         if place:
             low, high = word_at(self.boxes[place.piece].piece.text, place.char)
-            self.show_selection(Selection(Place(place.piece, low), Place(place.piece, high)))
+            self.show_selection(TextSelection(TextPlace(place.piece, low), TextPlace(place.piece, high)))
 
     def leaveEvent(self, event: object) -> None:
         self._point_at_link("")
@@ -433,8 +433,8 @@ class TextCanvas(ReadAloud):
         if self.beyond:
             self.beyond.extend(self, move)
             return
-        start = self._selection or Selection(Place(0, 0), Place(0, 0))
-        self.show_selection(Selection(start.anchor, moved(self.boxes, start.head, move)))
+        start = self._selection or TextSelection(TextPlace(0, 0), TextPlace(0, 0))
+        self.show_selection(TextSelection(start.anchor, moved(self.boxes, start.head, move)))
 
     def _recolour(self) -> None:
         """Link colours are in the layouts; everything else is read while painting."""

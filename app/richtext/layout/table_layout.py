@@ -16,7 +16,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.text_chunk import Chunk, lay_out
 from app.richtext.layout.text_style import TextStyle
-from app.richtext.markdown.piece import Cell, Piece
+from app.richtext.markdown.piece import Piece, TableCell
 
 _GAP_PX = 24
 _PAD_PX = 6
@@ -95,7 +95,7 @@ class TableLayout(PieceLayout):
                 chunk = self.lines[cell.first].chunk
                 chunk.layout.draw(painter, QPointF(left, top + chunk.top))
 
-    def _add_row(self, row: Sequence[Cell], top: float, widths: list[float]) -> float:
+    def _add_row(self, row: Sequence[TableCell], top: float, widths: list[float]) -> float:
         cells: list[_Cell] = []
         tallest = 1
         for cell in row:

@@ -31,7 +31,7 @@ class Ink(Struct, frozen=True, gc=False):
     step: int
 
 
-class Run(Struct, frozen=True, gc=False):
+class TintRun(Struct, frozen=True, gc=False):
     """Inks [first, last] (indices into the table) with one class and step: one tint over [start, end)."""
 
     first: int
@@ -49,7 +49,7 @@ class InkTable:
 
     def __init__(self) -> None:
         self.inks: list[Ink] = []
-        self.runs: list[Run] = []
+        self.runs: list[TintRun] = []
 
     def extend(self, text: str, spans: Iterable[Span], origins: Iterable[tuple[Origin, int]]) -> None:
         """Add `spans` of the visible `text`; `origins` gives each span's class and step."""
@@ -68,7 +68,7 @@ class InkTable:
         last = self.runs[-1].last + 1 if self.runs else 0
         self._group(text, last)
 
-    def runs_between(self, start: int, end: int) -> list[Run]:
+    def runs_between(self, start: int, end: int) -> list[TintRun]:
         """The runs that have a character in [start, end)."""
         low = bisect_right(self.runs, start, key=lambda run: run.end)
         high = bisect_left(self.runs, end, key=lambda run: run.start)
@@ -85,7 +85,7 @@ class InkTable:
         low = bisect_left(self.inks, token, key=lambda ink: ink.token)
         return range(low, bisect_right(self.inks, token, lo=low, key=lambda ink: ink.token))
 
-    def run_of(self, number: int) -> Run | None:
+    def run_of(self, number: int) -> TintRun | None:
         """The run that ink `number` is in; None for a normal one."""
         index = bisect_right(self.runs, number, key=lambda run: run.first) - 1
         run = self.runs[index] if index >= 0 else None
@@ -104,7 +104,7 @@ class InkTable:
                 last += 1
             if head.origin != "normal":
                 self.runs.append(
-                    Run(
+                    TintRun(
                         first,
                         last,
                         head.start,

@@ -17,7 +17,7 @@ from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap, QPixmap
 
 from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.text_chunk import VisualLine
-from app.richtext.layout.tint import InkTable, Run
+from app.richtext.layout.tint import InkTable, TintRun
 from app.theme.theme import Theme
 
 TintMode = Literal["always", "hover", "never"]
@@ -41,7 +41,7 @@ class Pointed:
 class _Fragment:
     """A run's part on one line."""
 
-    run: Run
+    run: TintRun
     rect: QRectF
     square_left: bool
     square_right: bool
@@ -229,7 +229,7 @@ def _ends(layout: PieceLayout, line: VisualLine, start: int, end: int) -> tuple[
     return min(left, right), max(left, right)
 
 
-def _fragment(layout: PieceLayout, line: VisualLine, run: Run, origin: QPointF) -> _Fragment | None:
+def _fragment(layout: PieceLayout, line: VisualLine, run: TintRun, origin: QPointF) -> _Fragment | None:
     left, right = _ends(layout, line, run.start, run.end)
     if right <= left:
         return None

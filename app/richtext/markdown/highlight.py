@@ -29,7 +29,7 @@ _LONGEST = 100_000
 _LONGEST_LINE = 2_000
 
 
-class Stretch(Struct, frozen=True, gc=False):
+class HighlightedStretch(Struct, frozen=True, gc=False):
     """The characters [start, end) of the program are of one kind."""
 
     start: int
@@ -44,8 +44,8 @@ class Highlight:
         self._lexer = lexer_for(language)
         self._words: Iterator[tuple[int, object, str]] | None = None
         self._length = -1
-        self._fresh: list[Stretch] = []
-        self.stretches: list[Stretch] = []
+        self._fresh: list[HighlightedStretch] = []
+        self.stretches: list[HighlightedStretch] = []
 
     def set_text(self, text: str, whole: bool) -> None:
         """The program is `text` now; `whole` says that it will not grow."""
@@ -75,7 +75,7 @@ class Highlight:
             for start, kind, word in part:
                 meant = _kind_of(kind)
                 if meant and word.strip():
-                    self._fresh.append(Stretch(start, start + len(word), meant))
+                    self._fresh.append(HighlightedStretch(start, start + len(word), meant))
             if time_is_up():
                 return False
         return True

@@ -25,8 +25,16 @@ from app.richtext.markdown.blocks import open_code
 from app.richtext.markdown.inline import InlineText, align_inline
 from app.richtext.markdown.links import may_open
 from app.richtext.markdown.math_rules import add_math, add_paragraph, open_formula
-from app.richtext.markdown.piece import Align, Cell, Piece, PieceKind, Styled, open_code_piece, plain_piece
-from app.richtext.markdown.spans import Segment, segments_of
+from app.richtext.markdown.piece import (
+    Align,
+    Piece,
+    PieceKind,
+    Styled,
+    TableCell,
+    open_code_piece,
+    plain_piece,
+)
+from app.richtext.markdown.spans import TextSegment, segments_of
 from app.richtext.markdown.unshown import report
 
 if TYPE_CHECKING:
@@ -238,11 +246,11 @@ class _Walk:
         self,
         kind: PieceKind,
         text: str,
-        segments: tuple[Segment, ...],
+        segments: tuple[TextSegment, ...],
         styles: tuple[Styled, ...],
         lines: Sequence[int] | None,
         language: str = "",
-        cells: tuple[Cell, ...] = (),
+        cells: tuple[TableCell, ...] = (),
     ) -> None:
         first, last = lines or (0, 0)
         self.pieces.append(
@@ -351,14 +359,14 @@ class _Walk:
         text: list[str] = []
         origins: list[int] = []
         styles: list[Styled] = []
-        cells: list[Cell] = []
+        cells: list[TableCell] = []
         for row, filled in enumerate(self.rows):
             for column, (cell, places) in enumerate(filled):
                 start = len(origins)
                 styles += [replace(s, start=s.start + start, end=s.end + start) for s in cell.styles]
                 text.append(cell.text)
                 origins += [self.offset + places[o] if o < len(places) else -1 for o in cell.origins]
-                cells.append(Cell(row, column, start, len(origins)))
+                cells.append(TableCell(row, column, start, len(origins)))
                 if row == 0:
                     styles.append(Styled(start, len(origins), "bold"))
                 if column + 1 < len(filled):

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from app.richtext.markdown.spans import Segment
+from app.richtext.markdown.spans import TextSegment
 
 PieceKind = Literal["text", "heading", "code", "table", "rule", "thought"]
 Style = Literal["bold", "italic", "code", "link", "strike"]
@@ -28,7 +28,7 @@ class Styled(Struct, frozen=True, gc=False):
     target: str = ""
 
 
-class Cell(Struct, frozen=True, gc=False):
+class TableCell(Struct, frozen=True, gc=False):
     """The visible characters [start, end) stand in this cell of a table. Row 0 is its head."""
 
     row: int
@@ -51,7 +51,7 @@ class Piece(Struct, frozen=True):
 
     kind: PieceKind
     text: str
-    segments: tuple[Segment, ...]
+    segments: tuple[TextSegment, ...]
     source_start: int
     source_end: int
     styles: tuple[Styled, ...] = ()
@@ -60,7 +60,7 @@ class Piece(Struct, frozen=True):
     depth: int = 0
     quotes: int = 0
     language: str = ""
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[TableCell, ...] = ()
     aligns: tuple[Align, ...] = ()
     thought: int = -1
 
@@ -76,7 +76,7 @@ def plain_piece(source: str, start: int, end: int) -> Piece:
     shown_end = end
     while shown_end > start and source[shown_end - 1] in "\r\n":
         shown_end -= 1
-    segments = (Segment(0, start, shown_end - start),) if shown_end > start else ()
+    segments = (TextSegment(0, start, shown_end - start),) if shown_end > start else ()
     return Piece("text", source[start:shown_end], segments, start, end)
 
 
@@ -92,7 +92,7 @@ def open_code_piece(source: str, start: int, body: int, end: int, language: str)
         shown_end = last_line
     while shown_end > body and source[shown_end - 1] in "\r\n":
         shown_end -= 1
-    segments = (Segment(0, body, shown_end - body),) if shown_end > body else ()
+    segments = (TextSegment(0, body, shown_end - body),) if shown_end > body else ()
     return Piece("code", source[body:shown_end], segments, start, end, language=language)
 
 

@@ -1,7 +1,7 @@
 """Where visible characters come from. Pure: numbers in, numbers out.
 
 A piece of an answer shows some of the source's characters, in order; syntax is left out and
-padding may be put in. `Segment`s say which source characters are shown where. From them and the
+padding may be put in. `TextSegment`s say which source characters are shown where. From them and the
 tokens' places follows which visible characters belong to which token (`Span`).
 All ranges are end-exclusive.
 """
@@ -16,7 +16,7 @@ from msgspec import Struct
 from app.richtext.markdown.token_table import TokenTable
 
 
-class Segment(Struct, frozen=True, gc=False):
+class TextSegment(Struct, frozen=True, gc=False):
     """`length` visible characters from `start` are the source's from `source`, one for one."""
 
     start: int
@@ -36,23 +36,23 @@ class Span(Struct, frozen=True, gc=False):
     end: int
 
 
-def segments_of(origins: Iterable[int]) -> tuple[Segment, ...]:
+def segments_of(origins: Iterable[int]) -> tuple[TextSegment, ...]:
     """Segments for visible characters whose source offsets are `origins` (−1: put in, no source)."""
-    found: list[Segment] = []
+    found: list[TextSegment] = []
     start, source, length = 0, -1, 0
     for place, origin in enumerate(origins):
         if length and origin == source + length:
             length += 1
             continue
         if length:
-            found.append(Segment(start, source, length))
+            found.append(TextSegment(start, source, length))
         start, source, length = place, origin, 1 if origin >= 0 else 0
     if length:
-        found.append(Segment(start, source, length))
+        found.append(TextSegment(start, source, length))
     return tuple(found)
 
 
-def source_at(segments: Sequence[Segment], place: int) -> int | None:
+def source_at(segments: Sequence[TextSegment], place: int) -> int | None:
     """The source offset of the visible character at `place`; None if it was put in."""
     index = bisect_right(segments, place, key=lambda segment: segment.start) - 1
     if index < 0 or place >= segments[index].end:
@@ -60,7 +60,7 @@ def source_at(segments: Sequence[Segment], place: int) -> int | None:
     return segments[index].source + place - segments[index].start
 
 
-def place_of(segments: Sequence[Segment], source: int) -> int:
+def place_of(segments: Sequence[TextSegment], source: int) -> int:
     """The first visible place that shows source offset `source` or anything after it."""
     for segment in segments:
         if source < segment.source + segment.length:
@@ -68,7 +68,7 @@ def place_of(segments: Sequence[Segment], source: int) -> int:
     return segments[-1].end if segments else 0
 
 
-def shown_range(segments: Sequence[Segment], start: int, end: int) -> tuple[int, int] | None:
+def shown_range(segments: Sequence[TextSegment], start: int, end: int) -> tuple[int, int] | None:
     """The visible range that shows the source range [start, end); None if nothing of it shows."""
     low: int | None = None
     high = 0
@@ -82,7 +82,7 @@ def shown_range(segments: Sequence[Segment], start: int, end: int) -> tuple[int,
     return None if low is None else (low, high)
 
 
-def spans_of(segments: Sequence[Segment], table: TokenTable, first_token: int = 0) -> Iterator[Span]:
+def spans_of(segments: Sequence[TextSegment], table: TokenTable, first_token: int = 0) -> Iterator[Span]:
     """Whose the visible characters are, in order, from token `first_token` on.
 
     Together the spans hold every visible character that has a source, once.

@@ -28,7 +28,7 @@ class Speed(Struct, frozen=True):
     pairs: int
 
 
-class Mark(Struct, frozen=True):
+class ChartMark(Struct, frozen=True):
     """One drafted answer: whether it is the plain one."""
 
     prompt: int
@@ -41,7 +41,7 @@ class Parity(Struct, frozen=True):
 
     drafter: str
     kind: str
-    marks: tuple[Mark, ...]
+    marks: tuple[ChartMark, ...]
 
 
 class Curve(Struct, frozen=True):
@@ -97,7 +97,7 @@ def parity(results: SweepResults) -> list[Parity]:
     for kind in kinds(results):
         for drafter in drafters(results):
             marks = tuple(
-                Mark(cell.prompt, number, pair)
+                ChartMark(cell.prompt, number, pair)
                 for cell in results.cells
                 if (cell.drafter, cell.kind) == (drafter, kind)
                 for number, pair in enumerate(cell.pairs, 1)

@@ -79,7 +79,7 @@ class Lab(Struct, frozen=True):
 # ---- what comes in
 
 
-class Run(Struct, frozen=True):
+class LabRun(Struct, frozen=True):
     """Sweep this. `began_s` is the time now, Unix time."""
 
     plan: SweepPlan
@@ -120,7 +120,7 @@ class Opened(Struct, frozen=True):
     results: SweepResults
 
 
-Given = Run | StopSweep | Said | ResultLost | Gone | ChatBusy | Opened
+Given = LabRun | StopSweep | Said | ResultLost | Gone | ChatBusy | Opened
 
 
 # ---- what is to be done
@@ -146,42 +146,42 @@ class HoldChat(Struct, frozen=True):
     wanted: bool
 
 
-class End(Struct, frozen=True):
+class RunEnd(Struct, frozen=True):
     """Tell the process to end."""
 
 
-Effect = Launch | Pause | GoOn | HoldChat | End
+Effect = Launch | Pause | GoOn | HoldChat | RunEnd
 
 
-class Step(Struct, frozen=True):
+class LabStep(Struct, frozen=True):
     """What one input leads to."""
 
     lab: Lab
     effects: tuple[Effect, ...] = ()
 
 
-def advance(lab: Lab, given: Given) -> Step:
+def advance(lab: Lab, given: Given) -> LabStep:
     """The Lab after `given`. What does not fit the stage changes nothing."""
     idle = lab.stage is LabStage.IDLE
     match given:
-        case Run(plan, began_s):
-            return _run(lab, plan, began_s) if idle else Step(lab)
+        case LabRun(plan, began_s):
+            return _run(lab, plan, began_s) if idle else LabStep(lab)
         case StopSweep():
             running = lab.stage is LabStage.RUNNING
-            return Step(replace(lab, stage=LabStage.STOPPING), (End(),)) if running else Step(lab)
+            return LabStep(replace(lab, stage=LabStage.STOPPING), (RunEnd(),)) if running else LabStep(lab)
         case Said(event):
-            return Step(lab) if idle else Step(_heard(lab, event))
+            return LabStep(lab) if idle else LabStep(_heard(lab, event))
         case ResultLost(reason):
-            return Step(lab) if idle else Step(replace(lab, trouble=reason))
+            return LabStep(lab) if idle else LabStep(replace(lab, trouble=reason))
         case Gone(reason):
-            return Step(lab) if idle else Step(_gone(lab, reason), (HoldChat(False),))
+            return LabStep(lab) if idle else LabStep(_gone(lab, reason), (HoldChat(False),))
         case ChatBusy(busy):
             return _chat(lab, busy)
         case Opened(results):
-            return Step(Lab(results=results, chat_busy=lab.chat_busy)) if idle else Step(lab)
+            return LabStep(Lab(results=results, chat_busy=lab.chat_busy)) if idle else LabStep(lab)
 
 
-def _run(lab: Lab, plan: SweepPlan, began_s: float) -> Step:
+def _run(lab: Lab, plan: SweepPlan, began_s: float) -> LabStep:
     results = SweepResults(
         "sweep",
         plan.model,
@@ -194,17 +194,17 @@ def _run(lab: Lab, plan: SweepPlan, began_s: float) -> Step:
         reference=plan.model,
     )
     running = Lab(LabStage.RUNNING, plan, results, chat_busy=lab.chat_busy)
-    return Step(running, (Launch(plan), Pause()) if lab.chat_busy else (HoldChat(True), Launch(plan)))
+    return LabStep(running, (Launch(plan), Pause()) if lab.chat_busy else (HoldChat(True), Launch(plan)))
 
 
-def _chat(lab: Lab, busy: bool) -> Step:
+def _chat(lab: Lab, busy: bool) -> LabStep:
     if busy == lab.chat_busy:
-        return Step(lab)
+        return LabStep(lab)
     lab = replace(lab, chat_busy=busy)
     if lab.stage is not LabStage.RUNNING:
-        return Step(lab)
+        return LabStep(lab)
     # Told each time: it may be another worker than before.
-    return Step(lab, (Pause(),) if busy else (HoldChat(True), GoOn()))
+    return LabStep(lab, (Pause(),) if busy else (HoldChat(True), GoOn()))
 
 
 def _gone(lab: Lab, reason: str) -> Lab:

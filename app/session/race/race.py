@@ -82,7 +82,7 @@ class Race(Struct, frozen=True):
 # ---- what comes in
 
 
-class Start(Struct, frozen=True):
+class StartRace(Struct, frozen=True):
     """Run this course."""
 
     course: Course
@@ -116,7 +116,7 @@ class Broke(Struct, frozen=True):
     reason: str
 
 
-Given = Start | Halt | Read | Wrote | Ended | Broke
+Given = StartRace | Halt | Read | Wrote | Ended | Broke
 
 
 # ---- what is to be done
@@ -137,56 +137,56 @@ class StopAnswer(Struct, frozen=True):
 Effect = Ask | StopAnswer
 
 
-class Step(Struct, frozen=True):
+class RaceStep(Struct, frozen=True):
     """What one input leads to."""
 
     race: Race
     effects: tuple[Effect, ...] = ()
 
 
-def advance(race: Race, given: Given) -> Step:
+def advance(race: Race, given: Given) -> RaceStep:
     """The race after `given`. What does not fit the stage changes nothing."""
-    if isinstance(given, Start):
-        return Step(race) if race.recording else _start(race, given.course)
+    if isinstance(given, StartRace):
+        return RaceStep(race) if race.recording else _start(race, given.course)
     if not race.recording:
-        return Step(race)
+        return RaceStep(race)
     match given:
         case Halt():
             if race.stage is Stage.STOPPING:
-                return Step(race)
-            return Step(replace(race, stage=Stage.STOPPING), (StopAnswer(),))
+                return RaceStep(race)
+            return RaceStep(replace(race, stage=Stage.STOPPING), (StopAnswer(),))
         case Read(progress):
-            return Step(_with_reading(race, progress))
+            return RaceStep(_with_reading(race, progress))
         case Wrote(token):
-            return Step(_with_token(race, token))
+            return RaceStep(_with_token(race, token))
         case Ended(finished):
             return _ended(race, finished)
         case Broke(reason):
-            return Step(Race(course=race.course, number=race.number, trouble=reason))
+            return RaceStep(Race(course=race.course, number=race.number, trouble=reason))
 
 
-def _start(race: Race, course: Course) -> Step:
+def _start(race: Race, course: Course) -> RaceStep:
     return _ask(Race(Stage.PLAIN, course, number=race.number), course.plain)
 
 
-def _ask(race: Race, settings: Settings) -> Step:
+def _ask(race: Race, settings: Settings) -> RaceStep:
     assert race.course
     number = race.number + 1
     request = f"race-{number}"
-    return Step(
+    return RaceStep(
         replace(race, number=number, request=request), (Ask(request, race.course.messages, settings),)
     )
 
 
-def _ended(race: Race, finished: Finished) -> Step:
+def _ended(race: Race, finished: Finished) -> RaceStep:
     if race.stage is Stage.STOPPING or finished.reason == "cancelled":
-        return Step(Race(course=race.course, number=race.number))
+        return RaceStep(Race(course=race.course, number=race.number))
     if race.stage is Stage.PLAIN:
         assert race.course
         plain = replace(race.plain, finished=finished)
         return _ask(replace(race, stage=Stage.DRAFTED, plain=plain), race.course.settings)
     drafted = replace(race.drafted, finished=finished)
-    return Step(replace(race, stage=Stage.RUN, drafted=drafted, request=""))
+    return RaceStep(replace(race, stage=Stage.RUN, drafted=drafted, request=""))
 
 
 def _with_token(race: Race, token: Token) -> Race:

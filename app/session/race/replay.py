@@ -29,7 +29,7 @@ class Sight(Struct, frozen=True):
         return self.tokens / self.total if self.total else 1.0
 
 
-class Verdict(Struct, frozen=True):
+class RaceVerdict(Struct, frozen=True):
     """The drafted answer against the plain one.
 
     `ratio` is of decode speeds, 0 if one of them is not known. `sooner_s` is how much earlier the
@@ -69,11 +69,11 @@ def sight(recording: Recording, at_s: float) -> Sight:
     return Sight(tokens, total, min(at_s, end_s) if done else at_s, speed, done)
 
 
-def verdict(plain: Recording, drafted: Recording) -> Verdict:
+def verdict(plain: Recording, drafted: Recording) -> RaceVerdict:
     """How the drafted answer compares with the plain one."""
     slow = plain.finished.stats.tokens_per_s if plain.finished else 0.0
     fast = drafted.finished.stats.tokens_per_s if drafted.finished else 0.0
-    return Verdict(
+    return RaceVerdict(
         fast / slow if slow and fast else 0.0,
         duration_s(plain) - duration_s(drafted),
         len(drafted.tokens),

@@ -13,7 +13,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from app.shell.menus.declared import ActionSpec, Role, all_actions
-from app.shell.menus.facts import Facts, holds
+from app.shell.menus.facts import MenuFacts, holds
 
 _ROLES: dict[Role, QAction.MenuRole] = {
     # Never Qt's guess by the title.
@@ -30,7 +30,7 @@ class Actions:
     def __init__(self, window: QWidget) -> None:
         self._specs = {spec.id: spec for spec in all_actions()}
         self._actions = {spec.id: _make(spec, window) for spec in self._specs.values()}
-        self._facts = Facts()
+        self._facts = MenuFacts()
         window.addActions(list(self._actions.values()))
 
     def __getitem__(self, action_id: str) -> QAction:
@@ -47,7 +47,7 @@ class Actions:
             action.setVisible(True)
         self.show_facts(self._facts)
 
-    def show_facts(self, facts: Facts) -> None:
+    def show_facts(self, facts: MenuFacts) -> None:
         """Let those be used that can be used, and mark what is on."""
         self._facts = facts
         for action_id, spec in self._specs.items():

@@ -9,7 +9,7 @@ from msgspec import Struct
 When = Literal["always", "busy", "answerable", "editable", "asked", "deleted", "document"]
 
 
-class Facts(Struct, frozen=True):
+class MenuFacts(Struct, frozen=True):
     """`ready`: a question can be asked. `busy`: an answer is being given; `busy_here`: in the open chat.
 
     `asked`: the open chat has a question. `deleted`: a deleted chat can be taken back. `document`: the
@@ -25,7 +25,7 @@ class Facts(Struct, frozen=True):
     checked: frozenset[str] = frozenset()
 
 
-def holds(when: When, facts: Facts) -> bool:
+def holds(when: When, facts: MenuFacts) -> bool:
     """Whether an action of this condition can be used."""
     match when:
         case "always":

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from app.session.chats.archive import Hit, Summary, find_in, summary_of
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.store import schema
-from app.store.rows import Place, Rows
+from app.store.rows import ChatPlace, Rows
 from core.events import Token
 
 # Everything that reading a damaged record raises.
@@ -82,7 +82,7 @@ class Salvage:
                 yield chat
 
     def _chat(self, rows: Rows, chat_id: str) -> Conversation:
-        nowhere: list[Place] = []
+        nowhere: list[ChatPlace] = []
         places = self._try(lambda: rows.places(chat_id), nowhere)
         turns = tuple(turn for turn in (self._turn(rows, each.row) for each in places) if turn)
         head = self._try(lambda: rows.head(chat_id), None)

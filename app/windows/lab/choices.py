@@ -29,7 +29,7 @@ KEEPS = (10.0, 20.0, 30.0, 50.0, 100.0)
 _FIRST_DRAFTERS = ("auto", "ngram-simple", "ngram-mod")
 
 
-class Choices(QWidget):
+class LabChoices(QWidget):
     """`plan` is what is chosen; `show_about` says what that means."""
 
     changed = Signal()

@@ -15,7 +15,7 @@ from app.session.lab.figures import common_start
 from app.theme.fonts import mono_font
 from app.theme.theme import Theme
 from app.windows.lab import strings
-from app.windows.lab.parity_board import Place
+from app.windows.lab.parity_board import BoardPlace
 
 _SIZE = (860, 520)
 
@@ -24,7 +24,7 @@ class DifferenceWindow(QDialog):
     """Goes through `places`, from number `start` on. Deletes itself when closed."""
 
     def __init__(
-        self, theme: Theme, places: Sequence[Place], start: int, parent: QWidget | None = None
+        self, theme: Theme, places: Sequence[BoardPlace], start: int, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

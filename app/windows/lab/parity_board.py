@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
-from app.session.lab.figures import Mark, Parity, equal_of, parity
+from app.session.lab.figures import ChartMark, Parity, equal_of, parity
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
@@ -30,10 +30,10 @@ _HEADS_PX = 20
 _ROW_GAP_PX = 14
 
 
-class Place:
+class BoardPlace:
     """Where one mark is drawn."""
 
-    def __init__(self, row: Parity, mark: Mark, box: QRectF) -> None:
+    def __init__(self, row: Parity, mark: ChartMark, box: QRectF) -> None:
         self.row = row
         self.mark = mark
         self.box = box
@@ -75,11 +75,11 @@ class ParityBoard(QWidget):
         self.update()
 
     @property
-    def differing(self) -> list[Place]:
+    def differing(self) -> list[BoardPlace]:
         """The answers that are not the plain ones."""
         return [place for place in self.places() if not place.mark.pair.equal]
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[BoardPlace]:
         """Every mark and where it is."""
         found = []
         tops, lefts = self._tops(), self._lefts()
@@ -88,7 +88,7 @@ class ParityBoard(QWidget):
             for number, mark in enumerate(row.marks):
                 x = lefts[row.drafter] + number % columns * (cell + _GAP_PX)
                 y = tops[row.kind] + number // columns * (cell + _GAP_PX)
-                found.append(Place(row, mark, QRectF(x, y, cell, cell)))
+                found.append(BoardPlace(row, mark, QRectF(x, y, cell, cell)))
         return found
 
     def sizeHint(self) -> QSize:
@@ -148,7 +148,7 @@ class ParityBoard(QWidget):
 
     # ---- inside
 
-    def _paint_mark(self, painter: QPainter, place: Place, chosen: bool) -> None:
+    def _paint_mark(self, painter: QPainter, place: BoardPlace, chosen: bool) -> None:
         color, box = self._theme.color, place.box
         if place.mark.pair.equal:
             draw_box(painter, box, 3, color("accent_tint"))
@@ -173,12 +173,12 @@ class ParityBoard(QWidget):
         said = strings.identical(*self._equal)
         self.setAccessibleDescription(chosen or (f"{said}. {failed}" if failed else said))
 
-    def _open(self, place: Place) -> None:
+    def _open(self, place: BoardPlace) -> None:
         for number, each in enumerate(self.differing):
             if each.row is place.row and each.mark is place.mark:
                 self.mark_opened.emit(number)
 
-    def _place_at(self, point: QPointF) -> Place | None:
+    def _place_at(self, point: QPointF) -> BoardPlace | None:
         return next((place for place in self.places() if place.box.contains(point)), None)
 
     @property

@@ -15,7 +15,7 @@ from app.session.lab.figures import places, turns
 from app.session.lab.lab import Lab
 from app.theme.theme import Theme
 from app.windows.lab import strings
-from app.windows.lab.choices import Choices
+from app.windows.lab.choices import LabChoices
 from app.windows.lab.difference_window import DifferenceWindow
 from app.windows.lab.keep_chart import KeepChart
 from app.windows.lab.line_chart import places_chart, turns_chart
@@ -42,7 +42,7 @@ class LabWindow(QWidget):
         self.setWindowTitle(strings.TITLE)
         self.setMinimumSize(MINIMUM_SIZE)
         self.resize(START_SIZE)
-        self.choices = Choices(theme)
+        self.choices = LabChoices(theme)
         self.subtitle = TextLabel(theme, strings.SUBTITLE, 11, 14)
         self.past = Popup(theme, [("", strings.NOW)])
         self.past.setAccessibleName(strings.PAST)

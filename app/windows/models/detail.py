@@ -31,7 +31,7 @@ _STEP_TOKENS = 1024
 _INSIDE_PX = WIDTH_PX - 2 * _PADDING_PX - 1
 
 
-class Detail(QWidget):
+class ModelDetail(QWidget):
     """`show_model()` brings it up to date; what is wanted is told with the model's reference."""
 
     load_requested = Signal(str)

@@ -22,13 +22,13 @@ from app.windows.models import strings
 from app.windows.models.columns import HEADER_PX, INSET_PX, PADDING_PX, columns
 from app.windows.models.facts import RowFacts
 from app.windows.models.painting import LEFT
-from app.windows.models.row import DownloadRow, HubRow, ModelRow, Row
+from app.windows.models.row import DownloadRow, HubRow, KeyedRow, ModelRow
 from core.events import DownloadProgress
 
 _GROUP_PX = 30
 
 
-class ModelList(QWidget):
+class ModelListView(QWidget):
     """Shows what it is given and tells what is wanted."""
 
     selected = Signal(str)  # a model's reference
@@ -161,7 +161,7 @@ class ModelList(QWidget):
         row.load_requested.connect(self.hub_wanted)
         return row
 
-    def _all_rows(self) -> list[Row]:
+    def _all_rows(self) -> list[KeyedRow]:
         return [*self.models.values(), *self.downloads.values(), *self.hub, *self.suggested.values()]
 
     def _step(self, key: str, steps: int) -> None:
@@ -175,7 +175,7 @@ class ModelList(QWidget):
         self._area.ensureWidgetVisible(row, 0, 0)
 
     def _mark(self) -> None:
-        before: Row | None = None
+        before: KeyedRow | None = None
         for row in self._all_rows():
             group = self._group_of(row)
             first = before is None or self._group_of(before) is not group
@@ -183,7 +183,7 @@ class ModelList(QWidget):
             row.set_look(selected=chosen, ruled=not first and not (before and before.selected))
             before = row
 
-    def _group_of(self, row: Row) -> _Group:
+    def _group_of(self, row: KeyedRow) -> _Group:
         if isinstance(row, DownloadRow):
             return self._coming
         if isinstance(row, HubRow):

@@ -27,7 +27,7 @@ _DOT_PX = 8
 _BAR_PX = 5
 
 
-class Row(QWidget):
+class KeyedRow(QWidget):
     """`key` names it among its kind. `ruled` draws the hairline above it."""
 
     chosen = Signal(str)  # the row's key
@@ -93,7 +93,7 @@ class Row(QWidget):
         draw_text(painter, lower, detail, ui_font(11, tabular=True), color("text2"), LEFT)
 
 
-class ModelRow(Row):
+class ModelRow(KeyedRow):
     """A model, with a button that loads or gets it, or the word for why there is none."""
 
     load_requested = Signal(str)  # the model's reference: load it, or get it if it is on the hub
@@ -156,7 +156,7 @@ class ModelRow(Row):
                 draw_box(painter, dot, _DOT_PX / 2, color("series_blue"))
 
 
-class DownloadRow(Row):
+class DownloadRow(KeyedRow):
     """A download under way, paused or failed: how far it is, and its buttons."""
 
     pause_requested = Signal(str)  # hub name
@@ -244,7 +244,7 @@ class DownloadRow(Row):
         draw_text(painter, room, right, font, color("text2"), _RIGHT)
 
 
-class HubRow(Row):
+class HubRow(KeyedRow):
     """Something that can be downloaded, or the question whether to ask for it."""
 
     wanted = Signal(str)  # the row's key: a hub name, or the text to look for

@@ -20,8 +20,8 @@ from app.theme.theme import Theme
 if TYPE_CHECKING:
     from app.controllers.models import ModelsController
 from app.windows.models import facts, strings
-from app.windows.models.detail import Detail
-from app.windows.models.model_list import ModelList
+from app.windows.models.detail import ModelDetail
+from app.windows.models.model_list import ModelListView
 from app.windows.models.problem_bar import ProblemBar
 from app.windows.models.row import HubRow
 
@@ -49,8 +49,8 @@ class ModelsWindow(QWidget):
         self.search.setFixedWidth(_SEARCH_PX)
         self.add = Button(theme, strings.ADD, icon_name="folder")
         self.problem = ProblemBar(theme)
-        self.list = ModelList(theme)
-        self.detail = Detail(theme)
+        self.list = ModelListView(theme)
+        self.detail = ModelDetail(theme)
         self._lay_out()
         self._wire()
         controller.watch()

@@ -9,7 +9,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat.answer.stats_label import LINE_PX, StatsLabel
-from app.chat.answer.stats_line import Part, finished_parts
+from app.chat.answer.stats_line import StatsPart, finished_parts
 from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel
 from app.gauges.figures import percent, seconds, speed
@@ -92,11 +92,11 @@ class RaceSide(QWidget):
         self.clock.show_seconds(clock_s)
         self.bar.show_share(share)
 
-    def _parts(self, sight: Sight) -> tuple[Part, ...]:
+    def _parts(self, sight: Sight) -> tuple[StatsPart, ...]:
         if sight.done and self._recording.finished:
             return finished_parts(self._recording.finished)
-        parts = [Part(f"{speed(sight.tokens_per_s)} tok/s", "strong")] if sight.tokens_per_s else []
-        return (*parts, Part(strings.recorded(sight.tokens))) if sight.tokens else ()
+        parts = [StatsPart(f"{speed(sight.tokens_per_s)} tok/s", "strong")] if sight.tokens_per_s else []
+        return (*parts, StatsPart(strings.recorded(sight.tokens))) if sight.tokens else ()
 
     def _lay_out(self, title: TextLabel) -> None:
         names = QVBoxLayout()

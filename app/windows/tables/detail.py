@@ -21,7 +21,7 @@ _MARGIN_PX = 26
 _GAP_PX = 26
 
 
-class Detail(QWidget):
+class TableDetail(QWidget):
     """The part under the list. Knows no worker."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:

@@ -31,7 +31,7 @@ _TITLES = {
 _RIGHT = ("hits", "accepted", "size")
 
 
-class TableList(QWidget):
+class TableListView(QWidget):
     """`row_selected` tells a person's choice and what is chosen when rows come and go."""
 
     row_selected = Signal(str)  # the row's id; empty if there is none

@@ -20,11 +20,11 @@ from app.session.worker.tables import Tables
 from app.theme.theme import Theme
 from app.windows.tables import strings
 from app.windows.tables.abilities import Abilities, abilities_of
-from app.windows.tables.detail import Detail
+from app.windows.tables.detail import TableDetail
 from app.windows.tables.learning import Learning
 from app.windows.tables.notices import Notices
 from app.windows.tables.rows import learned_id, rows_of, size_text, table_id
-from app.windows.tables.table_list import TableList
+from app.windows.tables.table_list import TableListView
 from core.events import LearnedTable, TableInfo
 
 SIZE = QSize(1180, 732)
@@ -57,8 +57,8 @@ class TablesWindow(QWidget):
         self.export = Button(theme, strings.EXPORT, small=True, icon_name="export")
         self.reset = Button(theme, strings.RESET, "danger", small=True, icon_name="reset")
         self.notices = Notices(theme)
-        self.list = TableList(theme)
-        self.detail = Detail(theme)
+        self.list = TableListView(theme)
+        self.detail = TableDetail(theme)
         self.learning = Learning(theme)
         self._lay_out()
         self.save.clicked.connect(self.save_requested)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from core.bench.runs import Run, draftlight, mlx_lm
+from core.bench.runs import BenchRun, draftlight, mlx_lm
 from core.events import Message
 from core.settings import Settings
 
@@ -25,8 +25,8 @@ class TurnRuns(Struct, frozen=True):
 
     turn: int
     prompt_tokens: int
-    baseline: Run
-    candidate: Run
+    baseline: BenchRun
+    candidate: BenchRun
 
 
 def converse(engine: Engine, questions: Sequence[str], settings: Settings) -> Iterator[TurnRuns]:

@@ -26,10 +26,10 @@ from core.bench.environment import Environment
 from core.bench.grid import Configuration, configurations, with_draft_model
 from core.bench.journal import Journal
 from core.bench.model import load_tried
-from core.bench.pieces import Piece, Progress, conditions, measure, of_run
-from core.bench.prompts import Prompt, default_prompts, fingerprint, read_prompts
+from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
+from core.bench.prompts import BenchPrompt, default_prompts, fingerprint, read_prompts
 from core.bench.results_folder import write_results
-from core.bench.runs import Run, draftlight, first_difference, joined, mlx_lm
+from core.bench.runs import BenchRun, draftlight, first_difference, joined, mlx_lm
 from core.bench.statistic import known, median, speed_ratio
 from core.drafting.registry import DRAFTERS
 from core.events import Change, ModelInfo, PositionStat
@@ -59,7 +59,7 @@ class Pair(Struct, frozen=True):
     mlx_lm_speculative: float = 0.0
 
 
-class Cell(Struct, frozen=True):
+class DecodeCell(Struct, frozen=True):
     """One prompt with one configuration. Speeds and ratios are 0 where no pair has decode time."""
 
     kind: str
@@ -83,7 +83,7 @@ class Cell(Struct, frozen=True):
     pairs: tuple[Pair, ...]
 
 
-class Results(Struct, frozen=True):
+class DecodeResults(Struct, frozen=True):
     """All of one run of the bench."""
 
     bench: str
@@ -93,9 +93,9 @@ class Results(Struct, frozen=True):
     pairs: int
     max_prompt_tokens: int
     max_tokens: int
-    cells: tuple[Cell, ...]
+    cells: tuple[DecodeCell, ...]
     draft_times: tuple[DraftTime, ...]
-    progress: Progress
+    progress: PieceProgress
 
 
 class Measured(Struct, frozen=True):
@@ -103,7 +103,7 @@ class Measured(Struct, frozen=True):
 
     prompt: int
     configuration: str
-    cells: tuple[Cell, ...]
+    cells: tuple[DecodeCell, ...]
 
     @property
     def key(self) -> tuple[int, str]:
@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         drafted = with_draft_model(options, chosen, Path(info.path), Path(scratch))
         pieces = [
-            Piece(
+            BenchPiece(
                 (number, each.name),
                 partial(_measured, engine, number, workload, each.name, settings, options.pairs),
             )
@@ -137,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
         progress = measure(journal, pieces, lambda entry: map(_row, entry.cells), quiet=options.quiet)
     cells = tuple(cell for entry in of_run(journal, pieces) for cell in entry.cells)
     ids = [each.ids for each in workloads]
-    results = Results(
+    results = DecodeResults(
         "decode",
         environment,
         info.name,
@@ -188,12 +188,12 @@ class _Trial(Struct, frozen=True):
 
     kind: str
     prompt_tokens: int
-    baseline: Run
-    candidate: Run
-    other: Run | None = None
+    baseline: BenchRun
+    candidate: BenchRun
+    other: BenchRun | None = None
 
 
-def _workload(engine: Engine, prompt: Prompt, most_tokens: int) -> _Workload:
+def _workload(engine: Engine, prompt: BenchPrompt, most_tokens: int) -> _Workload:
     text = prompt.prompt or "\n".join(prompt.turns)
     return _Workload(prompt.kind, engine.loaded.tokenizer.encode(text)[:most_tokens], prompt.turns)
 
@@ -225,12 +225,12 @@ def _trials(engine: Engine, workload: _Workload, settings: Settings) -> list[_Tr
     return [*trials, whole]
 
 
-def _cell(name: str, settings: Settings, trials: Sequence[_Trial]) -> Cell:
+def _cell(name: str, settings: Settings, trials: Sequence[_Trial]) -> DecodeCell:
     pairs = tuple(_pair(trial.baseline, trial.candidate, trial.other) for trial in trials)
     candidate = trials[-1].candidate
     assert candidate.stats is not None
     assert candidate.effective is not None
-    return Cell(
+    return DecodeCell(
         trials[-1].kind,
         name,
         settings,
@@ -253,7 +253,7 @@ def _cell(name: str, settings: Settings, trials: Sequence[_Trial]) -> Cell:
     )
 
 
-def _mlx_lm_speculative(engine: Engine, ids: Sequence[int], settings: Settings) -> Run | None:
+def _mlx_lm_speculative(engine: Engine, ids: Sequence[int], settings: Settings) -> BenchRun | None:
     """mlx-lm's two-model path with the draft model that the candidate just used."""
     proposer = engine.proposer
     if settings.drafting.drafter != "draft-model" or proposer is None:
@@ -267,7 +267,7 @@ def _mlx_lm_speculative(engine: Engine, ids: Sequence[int], settings: Settings) 
     )
 
 
-def _pair(baseline: Run, candidate: Run, other: Run | None) -> Pair:
+def _pair(baseline: BenchRun, candidate: BenchRun, other: BenchRun | None) -> Pair:
     difference = first_difference(baseline.tokens, candidate.tokens)
     return Pair(
         baseline.tokens_per_s,
@@ -281,7 +281,7 @@ def _pair(baseline: Run, candidate: Run, other: Run | None) -> Pair:
     )
 
 
-def _row(cell: Cell) -> str:
+def _row(cell: DecodeCell) -> str:
     speed = f"{cell.ratio_median:5.2f}×  {cell.tokens_per_s_median:6.1f} tok/s"
     return (
         f"{cell.kind:>18}  {cell.configuration:<26} {speed if cell.ratio_median else _NOTHING:<20}"
@@ -294,7 +294,7 @@ def _speed(tokens_per_s: float) -> str:
     return f"{tokens_per_s:.1f}" if tokens_per_s else "–"
 
 
-def _nothing_to_compare(cells: Sequence[Cell]) -> list[str]:
+def _nothing_to_compare(cells: Sequence[DecodeCell]) -> list[str]:
     """Which answers had no decode time, in all pairs or in some, and that they are in no median."""
     said = []
     for cell in cells:
@@ -308,7 +308,7 @@ def _nothing_to_compare(cells: Sequence[Cell]) -> list[str]:
     return ["", "## Nothing to compare", "", why, "", *said]
 
 
-def write_report(results: Results) -> str:
+def write_report(results: DecodeResults) -> str:
     """The results as Markdown."""
     lines = [
         "# Decode speed against mlx-lm",

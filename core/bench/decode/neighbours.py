@@ -23,10 +23,10 @@ from msgspec import Struct
 from core.bench.environment import Environment
 from core.bench.journal import Journal
 from core.bench.model import load_tried
-from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
 from core.bench.prompts import default_prompts, fingerprint, read_prompts
 from core.bench.results_folder import write_results
-from core.bench.runs import Run, draftlight
+from core.bench.runs import BenchRun, draftlight
 from core.bench.statistic import known, median, speed_ratio
 from core.errors import RequestError
 from core.settings import Settings, assign_all
@@ -81,7 +81,7 @@ class NeighbourResults(Struct, frozen=True):
     max_prompt_tokens: int
     max_tokens: int
     companies: tuple[Company, ...]
-    progress: Progress
+    progress: PieceProgress
 
 
 def run(options: argparse.Namespace) -> int:
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
     with ExitStack() as beside:
         bench = _Bench(engine, threads, texts, settings, beside)
         pieces = [
-            Piece((loops, number), partial(bench.pair, loops, number))
+            BenchPiece((loops, number), partial(bench.pair, loops, number))
             for loops in (0, 1)
             for number in range(options.pairs)
         ]
@@ -192,12 +192,12 @@ class _Bench:
         runs = {held: self._answer(ids, held) for held in ways}
         return _pair(loops, number, kind, runs[_HELD], runs[""])
 
-    def _answer(self, ids: list[int], held: str) -> Run:
+    def _answer(self, ids: list[int], held: str) -> BenchRun:
         self._threads.held = held
         return draftlight(self._engine, ids, self._settings)
 
 
-def _pair(loops: int, number: int, kind: str, held: Run, adapting: Run) -> NeighbourPair:
+def _pair(loops: int, number: int, kind: str, held: BenchRun, adapting: BenchRun) -> NeighbourPair:
     assert held.effective is not None
     assert adapting.effective is not None
     return NeighbourPair(

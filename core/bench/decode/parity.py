@@ -26,10 +26,10 @@ from core.bench.environment import Environment
 from core.bench.grid import Configuration, configurations, with_draft_model
 from core.bench.journal import Journal
 from core.bench.model import load_tried
-from core.bench.pieces import Piece, Progress, conditions, measure, of_run
-from core.bench.prompts import Prompt, default_prompts, fingerprint, read_prompts
+from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
+from core.bench.prompts import BenchPrompt, default_prompts, fingerprint, read_prompts
 from core.bench.results_folder import write_results
-from core.bench.runs import Run, draftlight, first_difference, mlx_lm
+from core.bench.runs import BenchRun, draftlight, first_difference, mlx_lm
 from core.errors import RequestError
 from core.events import Change, ModelInfo, PositionStat
 from core.settings import Settings
@@ -91,7 +91,7 @@ class ParityResults(Struct, frozen=True):
     noise: float
     exact_width: int
     cells: tuple[ParityCell, ...]
-    progress: Progress
+    progress: PieceProgress
 
 
 def run(options: argparse.Namespace) -> int:
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
             asked = _asked(engine, number, prompt, length, options)
             noise = 2.0 * profile.noise
             pieces += [
-                Piece(
+                BenchPiece(
                     (number, length, each.name),
                     partial(_cell, engine, asked, each, settings, noise),
                 )
@@ -191,7 +191,9 @@ class _Asked:
         return [mlx_lm(self._engine, self.ids, self._max_tokens).tokens for _ in range(self._runs)]
 
 
-def _asked(engine: Engine, number: int, prompt: Prompt, length: int, options: argparse.Namespace) -> _Asked:
+def _asked(
+    engine: Engine, number: int, prompt: BenchPrompt, length: int, options: argparse.Namespace
+) -> _Asked:
     """The prompt with `length` tokens exactly: cut, or behind a document."""
     tokenizer = engine.loaded.tokenizer
     ids = [int(token) for token in tokenizer.encode(prompt.prompt)]
@@ -248,7 +250,7 @@ def _cell(
 
 
 def _divergence(
-    engine: Engine, ids: Sequence[int], baseline: Sequence[int], run: Run, index: int, noise: float
+    engine: Engine, ids: Sequence[int], baseline: Sequence[int], run: BenchRun, index: int, noise: float
 ) -> Divergence:
     """`width` is the mean one of the run's drafted steps, at least 2."""
     candidate, stats = run.tokens, run.stats

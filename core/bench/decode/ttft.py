@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from core.bench.environment import Environment, describe
 from core.bench.journal import Journal
-from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
 from core.bench.prompts import default_prompts, fingerprint, read_prompts
 from core.bench.results_folder import write_results
 from core.bench.statistic import compare, median, sign_test
@@ -28,7 +28,7 @@ from core.system.children import CHILD_FOLDER, absolute_reference, child_command
 _TOKENS = 4
 
 
-class Start(Struct, frozen=True):
+class ChildStart(Struct, frozen=True):
     """One process: the TTFT it reports, and when its first token came after its start."""
 
     pair: int
@@ -50,12 +50,12 @@ class TtftResults(Struct, frozen=True):
     model: str
     drafter: str
     prompt: str
-    off: tuple[Start, ...]
-    drafting: tuple[Start, ...]
+    off: tuple[ChildStart, ...]
+    drafting: tuple[ChildStart, ...]
     ratio: float
     started_ratio: float
     p: float
-    progress: Progress
+    progress: PieceProgress
 
 
 def run(options: argparse.Namespace) -> int:
@@ -69,12 +69,12 @@ def run(options: argparse.Namespace) -> int:
     journal = Journal(
         options.out / "starts.jsonl",
         conditions(environment, model, f"{path.name} {fingerprint(path)}"),
-        Start,
+        ChildStart,
     )
     # The order changes from pair to pair.
     ways = ("off", options.drafter)
     pieces = [
-        Piece((pair, drafter), partial(_start, pair, model, drafter, prompt))
+        BenchPiece((pair, drafter), partial(_start, pair, model, drafter, prompt))
         for pair in range(options.pairs)
         for drafter in (ways if pair % 2 == 0 else ways[::-1])
     ]
@@ -138,7 +138,7 @@ def write_report(results: TtftResults) -> str:
     )
 
 
-def _start(pair: int, model: str, drafter: str, prompt: str) -> Start:
+def _start(pair: int, model: str, drafter: str, prompt: str) -> ChildStart:
     with tempfile.TemporaryDirectory(prefix="draftlight-ttft-") as home:
         words = ["generate", "--model", model, "--prompt", prompt, "--drafter", drafter, "--json", "--quiet"]
         command = child_command(*words, "--max-tokens", str(_TOKENS))
@@ -166,7 +166,7 @@ def _start(pair: int, model: str, drafter: str, prompt: str) -> Start:
                 f"An answer with {drafter} failed: {last.decode(errors='replace')[:300].strip()}",
                 "Run `draftlight generate` with it to see why.",
             )
-    return Start(pair, drafter, ttft_s, first_s)
+    return ChildStart(pair, drafter, ttft_s, first_s)
 
 
 def _folder(reference: str) -> str:

@@ -25,7 +25,7 @@ from core.bench.documents import document
 from core.bench.environment import Environment
 from core.bench.journal import Journal
 from core.bench.model import load_tried
-from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
 from core.bench.results_folder import write_results
 from core.bench.runs import draftlight, draftlight_chat, mlx_lm
 from core.bench.statistic import median
@@ -131,7 +131,7 @@ class PrefillResults(Struct, frozen=True):
     chunk_tokens: int
     draft_model: str
     cells: tuple[PrefillCell, ...]
-    progress: Progress
+    progress: PieceProgress
 
 
 def run(options: argparse.Namespace) -> int:
@@ -168,7 +168,7 @@ def run(options: argparse.Namespace) -> int:
         # The whole prompt beside mlx-lm's reading of it: a drift in twenty minutes would decide that ratio.
         order = [_BASELINE, *sorted(chosen, key=lambda which: which[1] < 100.0)]
         pieces = [
-            Piece((number, *which), partial(reader.read, number, *which))
+            BenchPiece((number, *which), partial(reader.read, number, *which))
             for number in range(options.pairs)
             for which in (order if number % 2 == 0 else order[::-1])
         ]

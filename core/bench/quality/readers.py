@@ -29,7 +29,7 @@ from core.models.rope import rotations
 from core.prefill.gap_probe import why_no_gaps
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.read import read_kept, read_prompt
-from core.prefill.reading import Reading, ReadingInputs, Text
+from core.prefill.reading import PromptText, Reading, ReadingInputs
 from core.prefill.scorers.score_propagation import carried_tokens
 from core.prefill.scorers.scorer import ScoringDraft
 from core.prefill.select import select
@@ -99,7 +99,7 @@ class _Scored(Reader):
         if self._draft:
             self._draft.sequence.clear()
         inputs = ReadingInputs(lambda tokens: "", lambda required: self._draft)
-        text = Text(prompt.ids, prompt.asked, lambda: self._layout(prompt))
+        text = PromptText(prompt.ids, prompt.asked, lambda: self._layout(prompt))
         reading = Reading("bench", self._loaded, sequence, text, self._settings, inputs)
         reading.plan()
         for _ in reading.events():

@@ -22,13 +22,13 @@ def run(options: argparse.Namespace) -> int:
     from core.models.loader import load
     from core.rehearsal.conversations import read_conversations
     from core.rehearsal.records import read_records
-    from core.rehearsal.rehearsal import Plan, Rehearsal
+    from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
     from core.rehearsal.streams import write_streams
 
     conversations = read_conversations(options.prompts)
     target: Path = options.record
     growing = target.with_name(f"{target.name}.growing.jsonl")
-    plan = Plan(growing, target, batch=options.batch, max_tokens=options.max_tokens)
+    plan = RehearsalPlan(growing, target, batch=options.batch, max_tokens=options.max_tokens)
     rehearsal = Rehearsal(load(options.model), conversations, plan)
     try:
         for progress in rehearsal.answer():

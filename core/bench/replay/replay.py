@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from core.bench.environment import Environment, describe
 from core.bench.grid import Configuration, configurations
 from core.bench.journal import Journal
-from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
 from core.bench.prompts import fingerprint
 from core.bench.replay.cost_table import CostTable, cost_table
 from core.bench.replay.reliability import Decile, Fate, deciles, fates
@@ -48,7 +48,7 @@ _NOWHERE = -1
 _OWN_OPTIONS = {"drafting.drafter": "--drafters", "gate.mode": "--gates"}
 
 
-class Tally(Struct):
+class ReplayTally(Struct):
     """Summed over streams."""
 
     tokens: int = 0
@@ -62,7 +62,7 @@ class Tally(Struct):
     def speed(self) -> float:
         return self.tokens / self.cost if self.cost else 0.0
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: ReplayTally) -> None:
         self.tokens += other.tokens
         self.steps += other.steps
         self.accepted += other.accepted
@@ -71,7 +71,7 @@ class Tally(Struct):
         self.fates += other.fates
 
 
-class Row(Struct, frozen=True):
+class ReplayRow(Struct, frozen=True):
     """One drafter at one cost, with the settings that are `given`; `kinds` maps each class to its speed.
 
     `reliability` is empty for drafters whose drafts carry no confidences.
@@ -98,9 +98,9 @@ class ReplayResults(Struct, frozen=True):
     bench: str
     streams: str
     count: int
-    rows: tuple[Row, ...]
+    rows: tuple[ReplayRow, ...]
     environment: Environment
-    progress: Progress
+    progress: PieceProgress
 
 
 def run(options: argparse.Namespace) -> int:
@@ -112,11 +112,11 @@ def run(options: argparse.Namespace) -> int:
     environment = describe()
     files = [path for path in (options.streams, options.learned, options.texts, options.frozen) if path]
     told = conditions(environment, *(f"{path.name} {fingerprint(path)}" for path in files))
-    journal = Journal(options.out / "rows.jsonl", told, Row)
+    journal = Journal(options.out / "rows.jsonl", told, ReplayRow)
     names = options.drafters or _replayable()
     chosen = configurations(names, [], sets=options.set, grids=options.grid, own_options=_OWN_OPTIONS)
     pieces = [
-        Piece((each.name, cost, gate), partial(_row, each, streams, cost, gate, learned, frozen))
+        BenchPiece((each.name, cost, gate), partial(_row, each, streams, cost, gate, learned, frozen))
         for each in chosen
         for cost in options.costs
         for gate in options.gates
@@ -137,7 +137,7 @@ def _row(
     gate: str,
     learned: Continuations | None,
     frozen: FrozenTable | None,
-) -> Row:
+) -> ReplayRow:
     row = replay(
         configuration.drafter, streams, cost_table(cost), gate, learned, frozen, configuration.settings
     )
@@ -152,23 +152,23 @@ def replay(
     learned: Continuations | None = None,
     frozen: FrozenTable | None = None,
     settings: Settings | None = None,
-) -> Row:
+) -> ReplayRow:
     """One drafter over all streams, each as a request of its own.
 
     It begins with empty tables but for those `learned` beforehand and the `frozen` one.
     """
     spec = drafter_spec(name)
     settings = assign_all(settings or Settings(), [("drafting.drafter", name), ("gate.mode", gate)])
-    total = Tally()
-    kinds: dict[str, Tally] = {}
+    total = ReplayTally()
+    kinds: dict[str, ReplayTally] = {}
     for stream in streams:
         resources = Resources(1 << 17, "replay", NgramTables(), spec.trees, frozen, learned)
         drafter = spec.build(settings, resources)
         planner = Planner(table.cost) if spec.planned(settings) else None
         one = replay_stream(drafter, stream, table.cost, settings.gate, planner)
         total.add(one)
-        kinds.setdefault(stream.cls, Tally()).add(one)
-    return Row(
+        kinds.setdefault(stream.cls, ReplayTally()).add(one)
+    return ReplayRow(
         name,
         table.name,
         gate,
@@ -186,13 +186,13 @@ def replay_stream(
     cost: Callable[[int], float],
     gate_settings: GateSettings,
     planner: Planner | None = None,
-) -> Tally:
+) -> ReplayTally:
     """One answer, step by step. With a planner the gate stays open, but for one that the prompt decides."""
     planned = planner is not None and gate_settings.mode != "prompt"
     gate = Gate(gate_settings, forced=planned, cost=cost)
     gate.begin(stream.prompt)
     drafter.begin(stream.prompt)
-    tally, position = Tally(), 0
+    tally, position = ReplayTally(), 0
     while position < len(stream.out):
         budget = len(stream.out) - position - 1
         draft = Draft()

@@ -26,9 +26,9 @@ from msgspec.structs import replace
 from core.bench.decode.conversation import TurnRuns, converse
 from core.bench.grid import OWN_OPTIONS, Configuration, configurations, with_draft_model
 from core.bench.model import load_tried
-from core.bench.prompts import Prompt, default_prompts, fingerprint, read_prompts
+from core.bench.prompts import BenchPrompt, default_prompts, fingerprint, read_prompts
 from core.bench.quiet import Quiet, end_with_parent
-from core.bench.runs import Run, draftlight, first_difference, mlx_lm
+from core.bench.runs import BenchRun, draftlight, first_difference, mlx_lm
 from core.bench.statistic import speed_ratio
 from core.bench.sweep.sweep_record import Record
 from core.errors import DraftlightError, RequestError
@@ -128,7 +128,7 @@ def _asked(options: argparse.Namespace) -> str:
     return f"{files}; " + ", ".join(f"{name} {value}" for name, value in told.items())
 
 
-def _chosen_prompts(options: argparse.Namespace) -> list[Prompt]:
+def _chosen_prompts(options: argparse.Namespace) -> list[BenchPrompt]:
     prompts = [prompt for path in options.prompts or [default_prompts()] for prompt in read_prompts(path)]
     kinds = {prompt.kind for prompt in prompts}
     wanted = set(options.classes) if options.classes != ("all",) else kinds
@@ -148,7 +148,7 @@ class _Sweep:
         options: argparse.Namespace,
         record: Record,
         quiet: Quiet,
-        prompts: Sequence[Prompt],
+        prompts: Sequence[BenchPrompt],
         chosen: Sequence[Configuration],
         scratch: Path,
     ) -> None:
@@ -189,7 +189,7 @@ class _Sweep:
                 else:
                     self._record.add(self._cell(number, name, settings))
 
-    def _skipped(self, number: int, prompt: Prompt, name: str) -> bool:
+    def _skipped(self, number: int, prompt: BenchPrompt, name: str) -> bool:
         """Whether an earlier run measured it; a conversation is measured whole or again."""
         record = self._record
         if not prompt.turns:
@@ -207,7 +207,7 @@ class _Sweep:
     def _cell(self, number: int, name: str, settings: Settings) -> SweepCell:
         ids = self._ids[number]
         pairs = []
-        last: Run | None = None
+        last: BenchRun | None = None
         for _ in range(self._pairs):
             began = time.perf_counter()
             plain, last = self._quiet.undisturbed(lambda: self._pair(ids, settings))
@@ -229,12 +229,12 @@ class _Sweep:
             last.effective.changes,
         )
 
-    def _pair(self, ids: Sequence[int], settings: Settings) -> tuple[Run, Run]:
+    def _pair(self, ids: Sequence[int], settings: Settings) -> tuple[BenchRun, BenchRun]:
         return mlx_lm(self._engine, ids, settings.sampling.max_tokens), draftlight(
             self._engine, ids, settings
         )
 
-    def _compared(self, ids: Sequence[int], plain: Run, drafted: Run) -> SweepPair:
+    def _compared(self, ids: Sequence[int], plain: BenchRun, drafted: BenchRun) -> SweepPair:
         difference = first_difference(plain.tokens, drafted.tokens)
         pair = SweepPair(
             speed_ratio(drafted.tokens_per_s, plain.tokens_per_s),
@@ -246,7 +246,7 @@ class _Sweep:
         return pair if difference is None else self._differing(pair, ids, plain, drafted, difference)
 
     def _differing(
-        self, pair: SweepPair, ids: Sequence[int], plain: Run, drafted: Run, difference: int
+        self, pair: SweepPair, ids: Sequence[int], plain: BenchRun, drafted: BenchRun, difference: int
     ) -> SweepPair:
         from core.bench.decode.parity import margin
 
@@ -264,7 +264,7 @@ class _Sweep:
             drafted_text=decode(drafted.tokens),
         )
 
-    def _converse(self, prompt: Prompt, name: str, settings: Settings) -> None:
+    def _converse(self, prompt: BenchPrompt, name: str, settings: Settings) -> None:
         def talk() -> list[TurnRuns]:
             return list(converse(self._engine, prompt.turns, settings))
 

@@ -18,7 +18,7 @@ from core.bench.quality.quality import try_readers
 from core.bench.quality.readers import Reader, readers
 from core.bench.quality.trial import Trial
 from core.bench.quiet import Quiet
-from core.bench.runs import Run, draftlight, draftlight_chat, mlx_lm
+from core.bench.runs import BenchRun, draftlight, draftlight_chat, mlx_lm
 from core.bench.sweep.sweep_record import Record
 from core.errors import RequestError
 from core.events import Message
@@ -98,10 +98,10 @@ class SweepReadings:
             settings = self._settings(keep)
             self._record.add(self._reading(keep, self._cold(messages, settings), dense))
 
-    def _cold(self, messages: tuple[Message, ...], settings: Settings) -> Run:
+    def _cold(self, messages: tuple[Message, ...], settings: Settings) -> BenchRun:
         return self._timed(lambda: draftlight_chat(self._engine, messages, settings))
 
-    def _timed(self, read: Callable[[], Run]) -> Run:
+    def _timed(self, read: Callable[[], BenchRun]) -> BenchRun:
         began = time.perf_counter()
         found = self._quiet.undisturbed(read)
         self._record.read(time.perf_counter() - began)
@@ -119,7 +119,7 @@ class SweepReadings:
             ],
         )
 
-    def _reading(self, keep: float, run: Run, dense: Run) -> SweepReading:
+    def _reading(self, keep: float, run: BenchRun, dense: BenchRun) -> SweepReading:
         assert run.stats is not None
         assert run.effective is not None
         return SweepReading(

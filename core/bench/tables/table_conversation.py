@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from core.bench.pieces import Piece
+from core.bench.pieces import BenchPiece
 from core.bench.replay.cost_table import CostTable
 from core.errors import RequestError
 from core.events import Finished, Generate, Message, Token
@@ -46,7 +46,7 @@ class Edits(Struct, frozen=True, forbid_unknown_fields=True):
     earlier: tuple[str, ...]
 
 
-class Turn(Struct, frozen=True):
+class TableTurn(Struct, frozen=True):
     """One answer. `cost` is what its steps cost at a named table, in plain steps: it does not drift.
 
     Drafts count there as if all of an answer's had their mean length.
@@ -66,8 +66,8 @@ class WarmPair(Struct, frozen=True):
     drafter: str
     warmed_by: str
     number: int
-    cold: tuple[Turn, ...]
-    warm: tuple[Turn, ...]
+    cold: tuple[TableTurn, ...]
+    warm: tuple[TableTurn, ...]
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -133,10 +133,10 @@ class ColdAndWarm:
 
     def pieces(
         self, teachers: Sequence[Teacher], settings: Settings, cost: CostTable, pairs: int
-    ) -> list[Piece[WarmPair]]:
+    ) -> list[BenchPiece[WarmPair]]:
         """So many pairs with each teacher."""
         return [
-            Piece(
+            BenchPiece(
                 (settings.drafting.drafter, teacher.name, number),
                 partial(self._pair, teacher, settings, cost, number),
             )
@@ -170,7 +170,7 @@ class ColdAndWarm:
                 (Path(scratch) / "learned").rename(home)
         return home
 
-    def _run(self, folder: TableFolder | None, settings: Settings, cost: CostTable) -> Iterator[Turn]:
+    def _run(self, folder: TableFolder | None, settings: Settings, cost: CostTable) -> Iterator[TableTurn]:
         engine = self._engine_on(TableMemory(folder))
         yield from converse(engine, self._edits, self._edits.turns, settings, cost)
         if folder is not None:
@@ -180,7 +180,7 @@ class ColdAndWarm:
 
 def converse(
     engine: Engine, edits: Edits, questions: Sequence[str], settings: Settings, cost: CostTable
-) -> Iterator[Turn]:
+) -> Iterator[TableTurn]:
     """The answers to all questions, from an empty cache."""
     engine.forget()
     messages: list[Message] = []
@@ -201,7 +201,7 @@ def converse(
         drafted = stats.drafted / max(1, stats.bonus)
         spent = stats.normal + stats.bonus * cost.cost(round(1 + drafted))
         ids = tuple(token.id for token in tokens)
-        yield Turn(ids, stats.accepted, stats.tested, stats.steps, stats.decode_s, spent)
+        yield TableTurn(ids, stats.accepted, stats.tested, stats.steps, stats.decode_s, spent)
 
 
 def _row(drafter: str, name: str, turn: int, pairs: Sequence[WarmPair]) -> WarmRow:
@@ -226,8 +226,8 @@ def _row(drafter: str, name: str, turn: int, pairs: Sequence[WarmPair]) -> WarmR
     )
 
 
-def _joined(turns: Sequence[Turn]) -> Turn:
-    return Turn(
+def _joined(turns: Sequence[TableTurn]) -> TableTurn:
+    return TableTurn(
         tuple(token for turn in turns for token in turn.tokens),
         sum(turn.accepted for turn in turns),
         sum(turn.tested for turn in turns),
@@ -237,5 +237,5 @@ def _joined(turns: Sequence[Turn]) -> Turn:
     )
 
 
-def _speed(turn: Turn) -> float:
+def _speed(turn: TableTurn) -> float:
     return len(turn.tokens) / turn.decode_s if turn.decode_s else 0.0

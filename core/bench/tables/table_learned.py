@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from core.bench.pieces import Piece
+from core.bench.pieces import BenchPiece
 from core.bench.runs import draftlight
 from core.bench.statistic import known, median, speed_ratio
 from core.errors import RequestError
@@ -105,11 +105,11 @@ def chosen(streams: Sequence[Stream], each: int) -> list[tuple[int, Stream]]:
 
 def with_tables(
     engine: Engine, prompts: Sequence[tuple[int, Stream]], max_tokens: int, pairs: int
-) -> list[Piece[LearnedRound]]:
+) -> list[BenchPiece[LearnedRound]]:
     """Every prompt with every configuration, in `LearnedRound`s."""
     compared = list(configurations(engine.loaded.info, max_tokens).items())
     return [
-        Piece((place, number), partial(_round, engine, compared, stream, place, number))
+        BenchPiece((place, number), partial(_round, engine, compared, stream, place, number))
         for number in range(pairs)
         for place, stream in prompts
     ]

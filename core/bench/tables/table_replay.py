@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from core.bench.pieces import Piece
+from core.bench.pieces import BenchPiece
 from core.bench.replay.cost_table import CostTable
-from core.bench.replay.replay import Tally, replay_stream
+from core.bench.replay.replay import ReplayTally, replay_stream
 from core.decoding.planner import Planner
 from core.drafting.evidence.calibration import Calibration
 from core.drafting.registry import Resources, drafter_spec
 from core.drafting.tables.frozen_table import FrozenTable
-from core.drafting.tables.gram_table import Seen
+from core.drafting.tables.gram_table import GramSeen
 from core.drafting.tables.ngram_table import Entries, NgramTable, NgramTables
 from core.rehearsal.streams import Stream
 from core.settings import Settings, assign_all
@@ -60,10 +60,10 @@ class SizeRow(Struct, frozen=True):
         return self.other_tokens, self.slots
 
 
-def table_sizes(streams: Sequence[Stream], cost: CostTable) -> list[Piece[SizeRow]]:
+def table_sizes(streams: Sequence[Stream], cost: CostTable) -> list[BenchPiece[SizeRow]]:
     """Every size with every load."""
     return [
-        Piece((other_tokens, slots), partial(_size, streams, cost, other_tokens, slots))
+        BenchPiece((other_tokens, slots), partial(_size, streams, cost, other_tokens, slots))
         for other_tokens in LOADS
         for slots in SIZES
     ]
@@ -131,7 +131,7 @@ def frozen_tables(paths: Sequence[Path]) -> dict[Lengths, FrozenTable]:
 
 def frozen_modes(
     streams: Sequence[Stream], costs: Sequence[CostTable], given: Mapping[Lengths, FrozenTable]
-) -> list[Piece[FrozenRow]]:
+) -> list[BenchPiece[FrozenRow]]:
     """Both tables, this chat's alone, the frozen one alone; with each tree."""
     modes = ("dual", "dynamic", "frozen") if not given or (1, 3) in given else ()
     return [
@@ -143,7 +143,7 @@ def frozen_modes(
 
 def frozen_lengths(
     streams: Sequence[Stream], costs: Sequence[CostTable], given: Mapping[Lengths, FrozenTable]
-) -> list[Piece[FrozenRow]]:
+) -> list[BenchPiece[FrozenRow]]:
     """LL × FL with both tables, as in the paper's figure 4; with each tree."""
     lengths = sorted(given) or [(leader, follower) for leader in LEADERS for follower in FOLLOWERS]
     return [
@@ -160,8 +160,8 @@ def _frozen_piece(
     lengths: Lengths,
     tree_tokens: int,
     given: Mapping[Lengths, FrozenTable],
-) -> Piece[FrozenRow]:
-    return Piece(
+) -> BenchPiece[FrozenRow]:
+    return BenchPiece(
         (mode, *lengths, tree_tokens), partial(_frozen, streams, costs, mode, lengths, tree_tokens, given)
     )
 
@@ -189,7 +189,7 @@ def _frozen(
             "cacheback.reserved_tokens": tree_tokens // 6,
         }
     settings = _settings("cacheback", **values)
-    tallies = {cost.name: Tally() for cost in costs}
+    tallies = {cost.name: ReplayTally() for cost in costs}
     for half in (0, 1):
         frozen = given.get(lengths) or FrozenTable.build(
             [stream.out for stream in streams[1 - half :: 2]],
@@ -230,16 +230,16 @@ class PoisonRow(Struct, frozen=True):
 class _WrongContinuations:
     """A learned table that is sure of what never comes."""
 
-    def look(self, context: Sequence[int]) -> Sequence[Seen]:
+    def look(self, context: Sequence[int]) -> Sequence[GramSeen]:
         return [
-            Seen(order, 1000.0, ((_WRONG + order, 0.9),)) for order in range(min(4, len(context)), -1, -1)
+            GramSeen(order, 1000.0, ((_WRONG + order, 0.9),)) for order in range(min(4, len(context)), -1, -1)
         ]
 
 
 Parts = dict[str, object]
 
 
-def poison(streams: Sequence[Stream], costs: Sequence[CostTable]) -> list[Piece[PoisonRow]]:
+def poison(streams: Sequence[Stream], costs: Sequence[CostTable]) -> list[BenchPiece[PoisonRow]]:
     """Each drafter that something outlives: with nothing learned, and with all of it wrong."""
     mod, auto = _settings("ngram-mod"), _settings("auto")
     slots = np.arange(mod.ngram_mod.slots, dtype=np.uint32)
@@ -257,7 +257,7 @@ def poison(streams: Sequence[Stream], costs: Sequence[CostTable]) -> list[Piece[
         (auto, "a learned table that is sure of what never comes", _wrong_continuations),
     )
     return [
-        Piece(
+        BenchPiece(
             (settings.drafting.drafter, name, cost.name),
             partial(_poisoned, streams, settings, name, cost, given),
         )
@@ -301,7 +301,7 @@ def _all(
     once: bool = False,
 ) -> float:
     """The speed over all streams, with what is given to each, or to the first and kept."""
-    total, kept = Tally(), given()
+    total, kept = ReplayTally(), given()
     for stream in streams:
         parts = kept if once else given()
         total.add(_one(stream, settings, cost, **{"tables": NgramTables(), **parts}))
@@ -321,15 +321,15 @@ def _replay(
     cost: CostTable,
     tables: NgramTables,
     frozen: FrozenTable | None = None,
-) -> Tally:
+) -> ReplayTally:
     """Every stream as one request, with shared tables."""
-    total = Tally()
+    total = ReplayTally()
     for stream in streams:
         total.add(_one(stream, settings, cost, tables=tables, frozen=frozen))
     return total
 
 
-def _one(stream: Stream, settings: Settings, cost: CostTable, **parts: object) -> Tally:
+def _one(stream: Stream, settings: Settings, cost: CostTable, **parts: object) -> ReplayTally:
     spec = drafter_spec(settings.drafting.drafter)
     resources = Resources(_CONTEXT, _FAMILY, trees=spec.trees, **parts)  # type: ignore[arg-type]
     planner = Planner(cost.cost) if spec.planned(settings) else None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from core.bench.environment import Environment
-from core.bench.pieces import Progress
+from core.bench.pieces import PieceProgress
 from core.bench.tables.table_conversation import WarmRow
 from core.bench.tables.table_learned import LearnedRow
 from core.bench.tables.table_replay import FrozenRow, PoisonRow, SizeRow
@@ -20,7 +20,7 @@ class TableResults(Struct, frozen=True):
     bench: str
     environment: Environment
     streams: str
-    progress: Progress
+    progress: PieceProgress
     conversation: tuple[WarmRow, ...] = ()
     learned: tuple[LearnedRow, ...] = ()
     sizes: tuple[SizeRow, ...] = ()

@@ -11,7 +11,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from core.bench.pieces import Piece
+from core.bench.pieces import BenchPiece
 from core.bench.tables.table_replay import fill
 from core.settings import Settings
 from core.settings.drafting import NgramMod
@@ -39,9 +39,9 @@ class TimingRow(Struct, frozen=True):
         return (self.slots,)
 
 
-def timings() -> list[Piece[TimingRow]]:
+def timings() -> list[BenchPiece[TimingRow]]:
     """Every size."""
-    return [Piece((slots,), partial(_timing, slots)) for slots in SIZES]
+    return [BenchPiece((slots,), partial(_timing, slots)) for slots in SIZES]
 
 
 def _timing(slots: int) -> TimingRow:

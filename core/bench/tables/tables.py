@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from core.bench.environment import Environment, describe
 from core.bench.journal import Entry, Journal
 from core.bench.model import use_tried
-from core.bench.pieces import Piece, Progress, conditions, measure, of_run
+from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
 from core.bench.prompts import fingerprint
 from core.bench.replay.cost_table import cost_table
 from core.bench.results_folder import write_results
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         "tables",
         environment,
         options.streams.name if options.streams else "",
-        Progress(0, 0),
+        PieceProgress(0, 0),
         _conversation(parts, loaded) if loaded and parts.wants("conversation") else (),
         _learned(parts, loaded, chosen(streams, options.each)) if loaded and parts.wants("learned") else (),
         parts.measured("sizes", SizeRow, lambda: table_sizes(streams, costs[0])),
@@ -90,7 +90,7 @@ class _Parts:
 
     def __init__(self, options: argparse.Namespace, environment: Environment) -> None:
         self.options = options
-        self.progress = Progress(0, 0)
+        self.progress = PieceProgress(0, 0)
         files = [path for path in (options.streams, *options.frozen, options.conversation) if path]
         self._told = conditions(environment, *(f"{path.name} {fingerprint(path)}" for path in files))
 
@@ -101,7 +101,7 @@ class _Parts:
         self,
         part: str,
         kind: type[E],
-        pieces: Callable[[], Sequence[Piece[E]]],
+        pieces: Callable[[], Sequence[BenchPiece[E]]],
         name: str = "",
         told: str = "",
         say: Callable[[E], Iterable[str]] = lambda entry: (),
@@ -114,8 +114,8 @@ class _Parts:
         if self.progress.whole:
             now = measure(journal, chosen, say, quiet=self.options.quiet)
         else:
-            now = Progress(sum(journal.has(*piece.key) for piece in chosen), len(chosen))
-        self.progress = Progress(self.progress.done + now.done, self.progress.total + now.total)
+            now = PieceProgress(sum(journal.has(*piece.key) for piece in chosen), len(chosen))
+        self.progress = PieceProgress(self.progress.done + now.done, self.progress.total + now.total)
         return tuple(of_run(journal, chosen))
 
 

@@ -71,7 +71,7 @@ _MOST_SUPPORT = (LEARNED_KIND - 1) // 2
 _LEARNED = 8
 
 
-class Guess(NamedTuple):
+class OddsGuess(NamedTuple):
     """`token` comes with `probability`; `log_odds` are before the correction of its `kind`."""
 
     token: int
@@ -110,7 +110,7 @@ class FollowerOdds:
         """The latest tokens behind `token`."""
         return (*tail, token)[-self.tail_tokens :]
 
-    def guesses(self, tail: Gram) -> list[Guess]:
+    def guesses(self, tail: Gram) -> list[OddsGuess]:
         """What may follow `tail`, likeliest first."""
         dynamic, frozen = self._places(self._dynamic, tail), self._places(self._frozen, tail)
         longest = max((place.support for place in dynamic.values()), default=0)
@@ -122,11 +122,11 @@ class FollowerOdds:
             kind = LEARNED_KIND
             if here is not None:
                 kind = 2 * min(here.support, _MOST_SUPPORT) + (here.rank == 0)
-            found.append(Guess(token, self._calibration.probability(log_odds, kind), log_odds, kind))
+            found.append(OddsGuess(token, self._calibration.probability(log_odds, kind), log_odds, kind))
         found.sort(key=attrgetter("probability"), reverse=True)
         return found
 
-    def learn(self, guesses: Sequence[Guess], token: int) -> None:
+    def learn(self, guesses: Sequence[OddsGuess], token: int) -> None:
         """Where these were the guesses, `token` came."""
         for guess in guesses[:_LEARNED]:
             self._calibration.learn(guess.log_odds, guess.kind, guess.token == token)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
-from core.drafting.tables.gram_table import Seen
+from core.drafting.tables.gram_table import GramSeen
 
 # κ: places a context must have been seen at for its row to weigh as much as the shorter ones'.
 _BELIEF = 0.5
@@ -46,7 +46,7 @@ class Outlook(NamedTuple):
 class Continuations(Protocol):
     """What was learned beforehand: a gram table, or several asked as one."""
 
-    def look(self, context: Sequence[int]) -> Sequence[Seen]:
+    def look(self, context: Sequence[int]) -> Sequence[GramSeen]:
         """What is known about the place after `context`, longest contexts first, no context last."""
 
 
@@ -80,7 +80,7 @@ class Learned:
         return outlook
 
 
-def _interpolated(rows: Sequence[Seen]) -> Outlook:
+def _interpolated(rows: Sequence[GramSeen]) -> Outlook:
     likely: dict[int, float] = {}
     unknown = _LEAST
     for row in reversed(rows):

@@ -32,7 +32,7 @@ _STEPS = 16
 FULL_SHARE = 255
 
 
-class Seen(NamedTuple):
+class GramSeen(NamedTuple):
     """A context of `order` tokens that was met `total` times; `followers` are (token, share)."""
 
     order: int
@@ -75,9 +75,9 @@ class GramTable:
         """The whole content, to write it to disk."""
         return self._levels
 
-    def look(self, context: Sequence[int]) -> list[Seen]:
+    def look(self, context: Sequence[int]) -> list[GramSeen]:
         """What is known about the place after `context`, longest contexts first. About 5 µs."""
-        found: list[Seen] = []
+        found: list[GramSeen] = []
         state, known = 0, len(context)
         for order, level in enumerate(self._levels):
             if order:
@@ -89,7 +89,7 @@ class GramTable:
             if at < len(keys) and keys[at] == key:
                 start, end = level.starts[at], level.starts[at + 1]
                 followers = zip(level.ids[start:end], map(_SHARES.__getitem__, level.shares[start:end]))
-                found.append(Seen(order, _TOTALS[level.totals[at]], tuple(followers)))
+                found.append(GramSeen(order, _TOTALS[level.totals[at]], tuple(followers)))
         found.reverse()
         return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import attrgetter
 
-from core.drafting.tables.gram_table import GramTable, Seen
+from core.drafting.tables.gram_table import GramSeen, GramTable
 
 # What a place in a text counts beside one in an answer. A text says what people wrote, not what the
 # model says, and there is far more of it. Between 0.01 and 1 it hardly matters (notes/rehearsal.md).
@@ -25,7 +25,7 @@ class Joined:
         self._answers = answers
         self._texts = texts
 
-    def look(self, context: Sequence[int]) -> list[Seen]:
+    def look(self, context: Sequence[int]) -> list[GramSeen]:
         """What is known about the place after `context`, longest contexts first."""
         rows = self._answers.look(context) if self._answers is not None else []
         if self._texts is None:
@@ -34,7 +34,7 @@ class Joined:
         # that of answers, and is there whenever they are.
         least = 1 if rows else 0
         rows += [
-            Seen(row.order, row.total * _TEXT_WORTH, row.followers)
+            GramSeen(row.order, row.total * _TEXT_WORTH, row.followers)
             for row in self._texts.look(context)
             if row.order >= least
         ]

@@ -32,7 +32,7 @@ _FUNCTION = "define_import_structure"
 Structure = dict[frozenset[str], dict[str, set[str]]]
 
 
-class Group(Struct, frozen=True):
+class ImportGroup(Struct, frozen=True):
     """The modules that need `backends`, each with its names."""
 
     backends: list[str]
@@ -43,7 +43,7 @@ class Index(Struct, frozen=True):
     """`marks` of the files that were read, and what was found in them."""
 
     marks: list[str]
-    groups: list[Group]
+    groups: list[ImportGroup]
 
 
 def index_file() -> Path:
@@ -136,7 +136,7 @@ def _load(marks: list[str]) -> Structure | None:
 
 def _save(marks: list[str], found: Structure) -> None:
     groups = [
-        Group(sorted(backends), {name: sorted(names) for name, names in modules.items()})
+        ImportGroup(sorted(backends), {name: sorted(names) for name, names in modules.items()})
         for backends, modules in found.items()
     ]
     file = index_file()

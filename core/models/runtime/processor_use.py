@@ -21,7 +21,7 @@ _BUSY = (0, 2, 5, 6, 7)
 _NICE = 1
 
 
-class Reading(Struct, frozen=True):
+class ProcessorSample(Struct, frozen=True):
     """Seconds: of `time.monotonic`, and those that all cores and this process worked until then."""
 
     wall_s: float
@@ -32,7 +32,7 @@ class Reading(Struct, frozen=True):
 class ProcessorUse:
     """`others()` from time to time."""
 
-    def __init__(self, read: Callable[[], Reading | None] | None = None) -> None:
+    def __init__(self, read: Callable[[], ProcessorSample | None] | None = None) -> None:
         self._read = read or read_use
         self._last = self._read()
 
@@ -56,7 +56,7 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
-def read_use() -> Reading | None:
+def read_use() -> ProcessorSample | None:
     """The counts as they are now."""
     if sys.platform != "linux":
         return None
@@ -65,7 +65,7 @@ def read_use() -> Reading | None:
     except OSError:
         return None
     busy_s = busy_ticks(lines, os.sched_getaffinity(0), counts_nice=os.nice(0) > 0)
-    return Reading(time.monotonic(), busy_s / os.sysconf("SC_CLK_TCK"), time.process_time())
+    return ProcessorSample(time.monotonic(), busy_s / os.sysconf("SC_CLK_TCK"), time.process_time())
 
 
 def busy_ticks(lines: list[str], cores: set[int], *, counts_nice: bool) -> int:

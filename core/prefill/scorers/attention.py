@@ -30,7 +30,7 @@ _SIGNATURE = inspect.signature(scaled_dot_product_attention)
 _POOL = 13
 
 
-class Seen:
+class AttentionSeen:
     """One attention that is about to happen: `queries` [1, H, L, D], `keys` [1, K, N, D]."""
 
     def __init__(self, bound: inspect.BoundArguments) -> None:
@@ -43,14 +43,14 @@ class Seen:
 
 
 @contextmanager
-def watched(model: nn.Module, see: Callable[[Seen], None]) -> Iterator[None]:
+def watched(model: nn.Module, see: Callable[[AttentionSeen], None]) -> Iterator[None]:
     """While open, `see` is shown every attention of `model`; afterwards all is as it was."""
     rooms = {sys.modules[type(part).__module__] for _, part in model.named_modules()}
     own = {room: vars(room)[_DOOR] for room in rooms if _DOOR in vars(room)}
 
     def door(passing: Callable[..., mx.array]) -> Callable[..., mx.array]:
         def through(*args: Any, **options: Any) -> mx.array:
-            see(Seen(_SIGNATURE.bind(*args, **options)))
+            see(AttentionSeen(_SIGNATURE.bind(*args, **options)))
             return passing(*args, **options)
 
         return through
@@ -83,7 +83,7 @@ class Attended:
         """float32 [prompt_tokens]; None if no layer spanned the prompt."""
         return None if self._largest is None else mx.max(self._largest, axis=0)
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: AttentionSeen) -> None:
         """Take one layer into account."""
         keys = seen.keys
         # A window may still hold the whole of a short prompt, and yet not look at it.
@@ -107,7 +107,7 @@ class Attended:
             pooled = _pooled(weights).max(axis=0)
             self._largest = pooled if self._largest is None else mx.maximum(self._largest, pooled)
 
-    def _bias(self, seen: Seen) -> mx.array | None:
+    def _bias(self, seen: AttentionSeen) -> mx.array | None:
         """The mask as float32 to be added: [rows, N], or [heads, rows, N] where heads differ."""
         width, mask = seen.queries.shape[-2], seen.mask
         if mask is None:

@@ -22,7 +22,7 @@ from core.errors import InternalError
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.prefill.read import read_prompt
-from core.prefill.scorers.attention import Attended, Seen, watched
+from core.prefill.scorers.attention import Attended, AttentionSeen, watched
 from core.prefill.scorers.scorer import ScorerInputs, Scoring
 
 
@@ -88,8 +88,8 @@ def draft_scores(
             sequence.clear()
 
 
-def _shown_to(watching: list[Attended]) -> Callable[[Seen], None]:
-    def see(seen: Seen) -> None:
+def _shown_to(watching: list[Attended]) -> Callable[[AttentionSeen], None]:
+    def see(seen: AttentionSeen) -> None:
         for attended in watching:
             attended.add(seen)
 

@@ -19,7 +19,7 @@ from mlx_lm.models.cache import KVCache
 from core.errors import InternalError
 from core.kv.entries import leaves
 from core.models.loader import LoadedModel
-from core.prefill.scorers.attention import Attended, Seen, watched
+from core.prefill.scorers.attention import Attended, AttentionSeen, watched
 from core.prefill.scorers.recent import Recent
 from core.prefill.scorers.scorer import ASKING_ROWS, ScorerInputs, Scoring
 
@@ -93,7 +93,7 @@ def _run(
     """One chunk up to the first attention at or after entry `last`; returns that entry's index."""
     reached = -1
 
-    def see(seen: Seen) -> None:
+    def see(seen: AttentionSeen) -> None:
         nonlocal reached
         reached = index.get(id(seen.entry), reached)
         if attended is not None:

@@ -21,7 +21,7 @@ Encode = Callable[[str], Sequence[int]]
 _PIECE_BYTES = 1 << 20
 
 
-class Piece(Struct, frozen=True):
+class CorpusPiece(Struct, frozen=True):
     """Ids of a part of one file. `starts` is True for its first."""
 
     ids: list[int]
@@ -53,7 +53,7 @@ class Corpus:
         facts = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in self.files]
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
-    def pieces(self, encode: Encode, *, after: int = 0) -> Iterator[Piece]:
+    def pieces(self, encode: Encode, *, after: int = 0) -> Iterator[CorpusPiece]:
         """Every piece but the first `after`, file after file."""
         left = after
         for path in self.files:
@@ -64,7 +64,7 @@ class Corpus:
                     if left:
                         left -= 1
                     else:
-                        yield Piece(list(encode(text)), starts)
+                        yield CorpusPiece(list(encode(text)), starts)
                     starts = False
             except (OSError, UnicodeDecodeError):
                 self.passed_over += 1

@@ -31,7 +31,7 @@ _BLOCK_ROWS = 200_000
 _STATE = "state.json"
 
 
-class Mark(Struct, frozen=True):
+class CountMark(Struct, frozen=True):
     """How far the text was read: pieces, tokens in them, and the last tokens, which begin the next window."""
 
     pieces: int = 0
@@ -41,7 +41,7 @@ class Mark(Struct, frozen=True):
 
 class _State(Struct, frozen=True):
     basis: str
-    mark: Mark
+    mark: CountMark
     sizes: tuple[int, ...]
 
 
@@ -85,7 +85,7 @@ class CountRuns:
 
     def __init__(self, folder: Path, row: np.dtype[np.bytes_], basis: str) -> None:
         self.folder = folder
-        self.mark = Mark()
+        self.mark = CountMark()
         self._row = row
         self._basis = basis
         self._runs: list[_Run] = []
@@ -112,7 +112,7 @@ class CountRuns:
         """Runs on disk."""
         return len(self._runs)
 
-    def add(self, rows: Rows, mark: Mark) -> None:
+    def add(self, rows: Rows, mark: CountMark) -> None:
         """One more run, of `rows` in any order and as often as they came; the text is read up to `mark`."""
         found, counts = np.unique(rows, return_counts=True)
         run = _Run(self.folder / str(len(self._runs)), self._row, len(found))

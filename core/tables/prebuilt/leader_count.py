@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from core.drafting.tables.frozen_table import FrozenTable
-from core.tables.prebuilt.count_runs import CountRuns, Mark, Rows
+from core.tables.prebuilt.count_runs import CountMark, CountRuns, Rows
 
 # About 150 MB while a run is sorted.
 ROWS = 2_000_000
@@ -64,7 +64,7 @@ class LeaderCount:
         self._waiting: list[Rows] = []
         self._waiting_rows = 0
         self._runs = CountRuns(folder, self._row, f"{basis} {self._window} {self._bytes}")
-        self._mark = Mark()
+        self._mark = CountMark()
 
     def __enter__(self) -> LeaderCount:
         self._runs.__enter__()
@@ -77,7 +77,7 @@ class LeaderCount:
         self._runs.__exit__(kind, error, trace)
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> CountMark:
         """How far the text was read."""
         return self._mark
 
@@ -87,7 +87,7 @@ class LeaderCount:
         if not starts:
             text = np.concatenate([np.array(self._mark.tail, dtype=np.int64), text])
         tail = text[max(0, len(text) - self._window + 1) :].tolist()
-        self._mark = Mark(self._mark.pieces + 1, self._mark.tokens + len(ids), tuple(tail))
+        self._mark = CountMark(self._mark.pieces + 1, self._mark.tokens + len(ids), tuple(tail))
         if len(text) < self._window:
             return
         big_endian = text.astype(">u2" if self._bytes == 2 else ">u4")

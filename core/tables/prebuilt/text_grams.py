@@ -15,7 +15,7 @@ from core.tables.prebuilt.corpus import Corpus, Encode
 from core.tables.prebuilt.gram_count import GramCounter, Pruning
 
 
-class Counted(Struct, frozen=True):
+class CountedText(Struct, frozen=True):
     """Tokens counted so far, and the share of the corpus's bytes that was read for them."""
 
     tokens: int
@@ -32,7 +32,7 @@ class TextGrams:
         self._counter = GramCounter()
         self._read_bytes = 0.0
 
-    def read(self) -> Iterator[Counted]:
+    def read(self) -> Iterator[CountedText]:
         """Count the corpus, a piece at a time, until its end or `most_tokens`."""
         before = 0
         for piece in self._corpus.pieces(self._encode):
@@ -47,9 +47,9 @@ class TextGrams:
                 return
 
     @property
-    def counted(self) -> Counted:
+    def counted(self) -> CountedText:
         """How far it is."""
-        return Counted(self._counter.places, self._read_bytes / max(self._corpus.size_bytes, 1))
+        return CountedText(self._counter.places, self._read_bytes / max(self._corpus.size_bytes, 1))
 
     def table(self, pruning: Pruning) -> GramTable:
         """What was counted, pruned to its size."""

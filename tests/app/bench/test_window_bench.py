@@ -10,8 +10,8 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.bench import window as window_bench
-from app.bench.cost import Cost, Run, measure, same_lengths
-from app.bench.report import Results, report
+from app.bench.cost import Cost, CostRun, measure, same_lengths
+from app.bench.report import WindowResults, report
 from app.bench.sample_chat import sample_tokens, sample_turns
 from app.bench.scenes import Scenes, Times, play, times_of
 from app.shell.window import MainWindow
@@ -59,10 +59,12 @@ def test_every_scene_plays_in_the_window(qapp: QApplication) -> None:
 def test_the_report_says_what_was_kept() -> None:
     fast, slow = Times(9, 1.0, 2.0, 3.0), Times(9, 30.0, 900.0, 900.0)
     scenes = Scenes(200, 60000, fast, slow, slow, fast, (fast, slow), 200_000_000)
-    cost = Cost((Run(100, 2.0, 0.1), Run(100, 2.0, 0.1)), (Run(100, 2.02, 0.2), Run(100, 2.04, 0.2)))
+    cost = Cost(
+        (CostRun(100, 2.0, 0.1), CostRun(100, 2.0, 0.1)), (CostRun(100, 2.02, 0.2), CostRun(100, 2.04, 0.2))
+    )
     assert cost.added == pytest.approx((0.01, 0.02))
     assert cost.busy == pytest.approx(0.1 / 2.03, rel=0.01)
-    text = report(Results((0.8, 0.9, 2.0), (3.0, 4.1, 4.2), scenes, cost))
+    text = report(WindowResults((0.8, 0.9, 2.0), (3.0, 4.1, 4.2), scenes, cost))
     kept = {line.split("|")[1].strip(): line.split("|")[4].strip() for line in text.splitlines()[2:]}
     assert kept["Window up"] == "kept"
     assert kept["Worker ready"] == "missed"
@@ -78,13 +80,13 @@ def test_the_report_says_what_was_kept() -> None:
 
 
 def test_only_runs_of_one_length_are_compared() -> None:
-    assert same_lengths([Run(24, 1.0), Run(24, 2.0)])
-    assert not same_lengths([Run(24, 1.0), Run(23, 1.0)])
+    assert same_lengths([CostRun(24, 1.0), CostRun(24, 2.0)])
+    assert not same_lengths([CostRun(24, 1.0), CostRun(23, 1.0)])
 
 
 def test_the_command_writes_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert window_bench.main(["--out", str(tmp_path / "out"), "--parts", "start"]) == 0
-    results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=Results)
+    results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=WindowResults)
     assert len(results.starts_s) == 5
     assert 0.05 < min(results.starts_s) < 60
     assert "Window up" in (tmp_path / "out" / "report.md").read_text()

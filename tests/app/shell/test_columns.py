@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.shell.columns import Arrangement, Columns, Wants, arrange
+from app.shell.columns import Arrangement, Wants, WindowColumns, arrange
 from app.theme.theme import Theme
 
 
@@ -30,21 +30,21 @@ def test_arrange(width_px: int, wants: Wants, expected: Arrangement) -> None:
 
 
 @pytest.fixture
-def columns(qtbot: QtBot) -> Columns:
-    widget = Columns(Theme("light"), QWidget(), QWidget(), QWidget())
+def columns(qtbot: QtBot) -> WindowColumns:
+    widget = WindowColumns(Theme("light"), QWidget(), QWidget(), QWidget())
     qtbot.addWidget(widget)
     widget.resize(1440, 900)
     widget.show()
     return widget
 
 
-def test_wide(columns: Columns) -> None:
+def test_wide(columns: WindowColumns) -> None:
     assert columns._sidebar.geometry().getRect() == (0, 0, 240, 900)
     assert columns._content.geometry().getRect() == (240, 0, 896, 900)
     assert columns._inspector.geometry().getRect() == (1136, 0, 304, 900)
 
 
-def test_a_panel_may_want_to_be_wider(columns: Columns) -> None:
+def test_a_panel_may_want_to_be_wider(columns: WindowColumns) -> None:
     columns.set_panel_width(400)
     assert columns._content.width() == 1440 - 240 - 400
     assert columns._inspector.geometry().getRect() == (1040, 0, 400, 900)
@@ -55,7 +55,7 @@ def test_a_panel_may_want_to_be_wider(columns: Columns) -> None:
     assert columns.arrangement.inspector_px == 304
 
 
-def test_what_was_wanted_comes_back_when_there_is_room(columns: Columns) -> None:
+def test_what_was_wanted_comes_back_when_there_is_room(columns: WindowColumns) -> None:
     columns.show_sidebar(False)
     columns.resize(1000, 900)
     assert columns._inspector.isHidden()
@@ -68,7 +68,7 @@ def test_what_was_wanted_comes_back_when_there_is_room(columns: Columns) -> None
     assert columns._content.width() == 1440 - 304
 
 
-def test_over_the_content_only_one_at_a_time_and_not_after_a_resize(columns: Columns) -> None:
+def test_over_the_content_only_one_at_a_time_and_not_after_a_resize(columns: WindowColumns) -> None:
     columns.resize(1000, 900)
     columns.show_inspector(True)
     columns.show_sidebar(True)

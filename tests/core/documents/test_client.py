@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from core.documents.client import DocumentReading, Progress, StoppedError
+from core.documents.client import DocumentProgress, DocumentReading, StoppedError
 from core.documents.limits import Limits
 from core.errors import RequestError
 from tests.core.documents.made import paragraph, pdf_of, write_docx
@@ -25,10 +25,10 @@ def _child(code: str) -> list[str]:
 def test_the_text_and_how_far_it_is_come_from_the_process(tmp_path: Path) -> None:
     file = tmp_path / "handbook.pdf"
     file.write_bytes(pdf_of(["North quay", "South quay"]))
-    heard: list[Progress] = []
+    heard: list[DocumentProgress] = []
     reading = DocumentReading(file)
     assert reading.run(heard.append) == "North quay\n\nSouth quay"
-    assert heard[0] == Progress(0, 2, "pages")
+    assert heard[0] == DocumentProgress(0, 2, "pages")
     with pytest.raises(ProcessLookupError):
         os.kill(reading.pid or 0, 0)
 
@@ -123,7 +123,7 @@ def test_a_reader_ends_with_who_started_it(tmp_path: Path) -> None:
     if starter == 0:
         reading = DocumentReading(file)
 
-        def started(progress: Progress) -> None:
+        def started(progress: DocumentProgress) -> None:
             (tmp_path / "pid").write_text(f"{reading.pid}")
             os.kill(os.getpid(), signal.SIGKILL)
 

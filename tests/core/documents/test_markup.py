@@ -8,10 +8,10 @@ import pytest
 
 from core.documents.html import declared_charset, html_text
 from core.documents.limits import Gathered
-from core.documents.markup import End, Markup, Start, Text
+from core.documents.markup import EndTag, Markup, StartTag, TagText
 
 
-def _cut(markup: str) -> list[Text | Start | End]:
+def _cut(markup: str) -> list[TagText | StartTag | EndTag]:
     return list(Markup(markup, frozenset(("alt",))))
 
 
@@ -22,32 +22,35 @@ def _text(markup: str) -> str:
 @pytest.mark.parametrize(
     ("markup", "pieces"),
     [
-        ("a < b <", [Text("a < b <")]),
-        ("<A HREF=x>y</A >", [Start("a", {}, False), Text("y"), End("a")]),
-        ("<br/>", [Start("br", {}, True)]),
-        ("<a href=x/>", [Start("a", {}, False)]),
-        ("<img alt='a > b'>", [Start("img", {"alt": "a > b"}, False)]),
-        ('<img alt="a&amp;b" alt="c">', [Start("img", {"alt": "a&b"}, False)]),
-        ("<img ALT = x src>", [Start("img", {"alt": "x"}, False)]),
-        ("<img =alt alt>", [Start("img", {"alt": ""}, False)]),
-        ("<a<b>c", [Start("a<b", {}, False), Text("c")]),
-        ("x<!-- <p> --!>y<!-->z<!--->", [Text("x"), Text("y"), Text("z")]),
-        ("x<!DOCTYPE html><?php x ?>y</ z>", [Text("x"), Text("y")]),
-        ("<script>a<b></script >c", [Start("script", {}, False), Text("a<b>"), End("script"), Text("c")]),
-        ("<title>a &lt; <b></TITLE>", [Start("title", {}, False), Text("a < <b>"), End("title")]),
-        ("<style>never ended <p>", [Start("style", {}, False), Text("never ended <p>")]),
-        ("x<a href='never ended><p>y", [Text("x")]),
-        ("x<a href", [Text("x")]),
-        ("x</a", [Text("x")]),
-        ("x<<<!-->", [Text("x<<")]),
-        ("x</", [Text("x"), Text("<"), Text("/")]),
-        ("</>x", [Text("x")]),
-        ("&#65;&#00000000066;&#x43;&nbsp;&zz;", [Text("ABC\xa0&zz;")]),
-        (f"&#{'9' * 10_000};&#xd800;", [Text("\ufffd\ufffd")]),
-        ("<plaintext>a<b>", [Start("plaintext", {}, False), Text("a<b>")]),
+        ("a < b <", [TagText("a < b <")]),
+        ("<A HREF=x>y</A >", [StartTag("a", {}, False), TagText("y"), EndTag("a")]),
+        ("<br/>", [StartTag("br", {}, True)]),
+        ("<a href=x/>", [StartTag("a", {}, False)]),
+        ("<img alt='a > b'>", [StartTag("img", {"alt": "a > b"}, False)]),
+        ('<img alt="a&amp;b" alt="c">', [StartTag("img", {"alt": "a&b"}, False)]),
+        ("<img ALT = x src>", [StartTag("img", {"alt": "x"}, False)]),
+        ("<img =alt alt>", [StartTag("img", {"alt": ""}, False)]),
+        ("<a<b>c", [StartTag("a<b", {}, False), TagText("c")]),
+        ("x<!-- <p> --!>y<!-->z<!--->", [TagText("x"), TagText("y"), TagText("z")]),
+        ("x<!DOCTYPE html><?php x ?>y</ z>", [TagText("x"), TagText("y")]),
+        (
+            "<script>a<b></script >c",
+            [StartTag("script", {}, False), TagText("a<b>"), EndTag("script"), TagText("c")],
+        ),
+        ("<title>a &lt; <b></TITLE>", [StartTag("title", {}, False), TagText("a < <b>"), EndTag("title")]),
+        ("<style>never ended <p>", [StartTag("style", {}, False), TagText("never ended <p>")]),
+        ("x<a href='never ended><p>y", [TagText("x")]),
+        ("x<a href", [TagText("x")]),
+        ("x</a", [TagText("x")]),
+        ("x<<<!-->", [TagText("x<<")]),
+        ("x</", [TagText("x"), TagText("<"), TagText("/")]),
+        ("</>x", [TagText("x")]),
+        ("&#65;&#00000000066;&#x43;&nbsp;&zz;", [TagText("ABC\xa0&zz;")]),
+        (f"&#{'9' * 10_000};&#xd800;", [TagText("\ufffd\ufffd")]),
+        ("<plaintext>a<b>", [StartTag("plaintext", {}, False), TagText("a<b>")]),
     ],
 )
-def test_tags_are_cut_as_browsers_cut_them(markup: str, pieces: list[Text | Start | End]) -> None:
+def test_tags_are_cut_as_browsers_cut_them(markup: str, pieces: list[TagText | StartTag | EndTag]) -> None:
     assert _cut(markup) == pieces
 
 

@@ -12,31 +12,31 @@ from core.events import Message
 from core.models.loader import LoadedModel
 from core.models.prompt import render
 from core.rehearsal.answer_ids import save_ids
-from core.rehearsal.conversations import Conversation, default_conversations, read_conversations
+from core.rehearsal.conversations import RehearsedConversation, default_conversations, read_conversations
 from core.rehearsal.records import Records, read_records
-from core.rehearsal.rehearsal import Plan, Rehearsal
+from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
 from core.rehearsal.streams import Stream
 from core.tables.prebuilt.gram_file import GRAMS
 
 CONVERSATIONS = [
-    Conversation("one", "a"),
-    Conversation("two", "b", ("and?", "why?")),
-    Conversation("three and more", "a"),
-    Conversation("four", "c", ("so?",)),
+    RehearsedConversation("one", "a"),
+    RehearsedConversation("two", "b", ("and?", "why?")),
+    RehearsedConversation("three and more", "a"),
+    RehearsedConversation("four", "c", ("so?",)),
 ]
 PROMPTS = 7
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Plan:
-    return Plan(tmp_path / "r" / "toy.jsonl", tmp_path / "r" / "toy.grams", batch=2, max_tokens=6)
+def plan(tmp_path: Path) -> RehearsalPlan:
+    return RehearsalPlan(tmp_path / "r" / "toy.jsonl", tmp_path / "r" / "toy.grams", batch=2, max_tokens=6)
 
 
-def rehearsal(toy: LoadedModel, plan: Plan) -> Rehearsal:
+def rehearsal(toy: LoadedModel, plan: RehearsalPlan) -> Rehearsal:
     return Rehearsal(toy, CONVERSATIONS, plan)
 
 
-def test_everything_is_answered_and_counted(toy: LoadedModel, plan: Plan) -> None:
+def test_everything_is_answered_and_counted(toy: LoadedModel, plan: RehearsalPlan) -> None:
     done = list(rehearsal(toy, plan).work())[-1]
     streams = list(read_records(plan.records))
     assert (done.answered, done.prompts, len(streams)) == (PROMPTS, PROMPTS, PROMPTS)
@@ -49,7 +49,7 @@ def test_everything_is_answered_and_counted(toy: LoadedModel, plan: Plan) -> Non
     assert first.followers[0][0] == stream.out[0] or first.order == 0
 
 
-def test_follow_ups_come_after_the_models_own_answer(toy: LoadedModel, plan: Plan) -> None:
+def test_follow_ups_come_after_the_models_own_answer(toy: LoadedModel, plan: RehearsalPlan) -> None:
     list(rehearsal(toy, plan).answer())
     answers = {tuple(stream.prompt): stream.out for stream in read_records(plan.records)}
     messages = [Message("user", "two")]
@@ -61,7 +61,7 @@ def test_follow_ups_come_after_the_models_own_answer(toy: LoadedModel, plan: Pla
 
 
 @pytest.mark.parametrize("pieces", [1, 5, 12, 25])
-def test_stopped_anywhere_it_goes_on(toy: LoadedModel, plan: Plan, pieces: int) -> None:
+def test_stopped_anywhere_it_goes_on(toy: LoadedModel, plan: RehearsalPlan, pieces: int) -> None:
     work = rehearsal(toy, plan).answer()
     for _ in itertools.islice(work, pieces):
         pass
@@ -73,7 +73,7 @@ def test_stopped_anywhere_it_goes_on(toy: LoadedModel, plan: Plan, pieces: int) 
     assert len(streams) == len({tuple(stream.prompt) for stream in streams}) == PROMPTS
 
 
-def test_a_finished_one_asks_nothing_again(toy: LoadedModel, plan: Plan) -> None:
+def test_a_finished_one_asks_nothing_again(toy: LoadedModel, plan: RehearsalPlan) -> None:
     list(rehearsal(toy, plan).answer())
     before = plan.records.read_bytes()
     again = rehearsal(toy, plan)
@@ -81,12 +81,16 @@ def test_a_finished_one_asks_nothing_again(toy: LoadedModel, plan: Plan) -> None
     assert (again.progress().answered, plan.records.read_bytes()) == (PROMPTS, before)
 
 
-def test_it_goes_on_from_what_was_said_elsewhere(toy: LoadedModel, plan: Plan, tmp_path: Path) -> None:
+def test_it_goes_on_from_what_was_said_elsewhere(
+    toy: LoadedModel, plan: RehearsalPlan, tmp_path: Path
+) -> None:
     """The same records and, without probabilities, the same table; only what is missing is asked."""
     list(rehearsal(toy, plan).work())
     whole = {tuple(stream.prompt): stream.out for stream in read_records(plan.records)}
     ids = save_ids(tmp_path / "toy.answers.xz", list(read_records(plan.records))[:-3], toy.info)
-    elsewhere = Plan(tmp_path / "e" / "toy.jsonl", tmp_path / "e" / "toy.grams", batch=2, max_tokens=6)
+    elsewhere = RehearsalPlan(
+        tmp_path / "e" / "toy.jsonl", tmp_path / "e" / "toy.grams", batch=2, max_tokens=6
+    )
     again = Rehearsal(toy, CONVERSATIONS, elsewhere, ids)
     done = list(again.work())[-1]
     assert {tuple(stream.prompt): stream.out for stream in read_records(elsewhere.records)} == whole
@@ -98,25 +102,27 @@ def test_it_goes_on_from_what_was_said_elsewhere(toy: LoadedModel, plan: Plan, t
 
 
 def test_what_was_said_elsewhere_is_within_the_tokens_asked_for_and_makes_no_early_table(
-    toy: LoadedModel, plan: Plan, tmp_path: Path
+    toy: LoadedModel, plan: RehearsalPlan, tmp_path: Path
 ) -> None:
     list(rehearsal(toy, plan).answer())
     ids = save_ids(tmp_path / "toy.answers.xz", read_records(plan.records), toy.info)
-    few = Plan(tmp_path / "few.jsonl", tmp_path / "few.grams", batch=1, max_tokens=6, most_tokens=7)
+    few = RehearsalPlan(tmp_path / "few.jsonl", tmp_path / "few.grams", batch=1, max_tokens=6, most_tokens=7)
     assert list(Rehearsal(toy, CONVERSATIONS, few, ids).answer())[-1].answered < PROMPTS
-    often = Plan(tmp_path / "o.jsonl", tmp_path / "o.grams", batch=2, max_tokens=6, table_every_tokens=5)
+    often = RehearsalPlan(
+        tmp_path / "o.jsonl", tmp_path / "o.grams", batch=2, max_tokens=6, table_every_tokens=5
+    )
     tables = [progress for progress in Rehearsal(toy, CONVERSATIONS, often, ids).work() if progress.contexts]
     assert len(tables) == 1, "only the one at the end"
 
 
-def test_it_stops_at_the_tokens_asked_for(toy: LoadedModel, plan: Plan) -> None:
-    plan = Plan(plan.records, plan.table, batch=1, max_tokens=6, most_tokens=7)
+def test_it_stops_at_the_tokens_asked_for(toy: LoadedModel, plan: RehearsalPlan) -> None:
+    plan = RehearsalPlan(plan.records, plan.table, batch=1, max_tokens=6, most_tokens=7)
     done = list(rehearsal(toy, plan).answer())[-1]
     assert 7 <= done.tokens < 7 + 6
     assert list(rehearsal(toy, plan).answer()) == []
 
 
-def test_a_line_cut_short_is_answered_again(toy: LoadedModel, plan: Plan) -> None:
+def test_a_line_cut_short_is_answered_again(toy: LoadedModel, plan: RehearsalPlan) -> None:
     list(rehearsal(toy, plan).answer())
     whole = plan.records.read_bytes()
     plan.records.write_bytes(whole[:-20])
@@ -124,15 +130,15 @@ def test_a_line_cut_short_is_answered_again(toy: LoadedModel, plan: Plan) -> Non
     assert sorted(plan.records.read_bytes().splitlines()) == sorted(whole.splitlines())
 
 
-def test_a_prompt_that_does_not_fit_is_passed_over(toy: LoadedModel, plan: Plan) -> None:
-    held = [Conversation("x" * 600, "long", ("more",)), Conversation("short")]
+def test_a_prompt_that_does_not_fit_is_passed_over(toy: LoadedModel, plan: RehearsalPlan) -> None:
+    held = [RehearsedConversation("x" * 600, "long", ("more",)), RehearsedConversation("short")]
     work = Rehearsal(toy, held, plan)
     list(work.answer())
     assert [stream.cls for stream in read_records(plan.records)] == ["prompt"]
     assert work.progress().answered == 3
 
 
-def test_a_second_writer_is_told(plan: Plan, toy: LoadedModel) -> None:
+def test_a_second_writer_is_told(plan: RehearsalPlan, toy: LoadedModel) -> None:
     with Records(plan.records), pytest.raises(TableError, match="another Draftlight"):
         list(rehearsal(toy, plan).answer())
 

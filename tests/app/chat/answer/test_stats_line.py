@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chat.answer.stats_line import (
-    Part,
+    StatsPart,
     break_parts,
     change_text,
     cut_off_parts,
@@ -90,8 +90,8 @@ def test_a_drafter_that_never_drafted_says_so() -> None:
 
 
 def test_how_it_ended() -> None:
-    assert finished_parts(finished(reason="cancelled"))[-1] == Part("stopped by you")
-    assert finished_parts(finished(reason="length"))[-1] == Part("stopped at the token limit")
+    assert finished_parts(finished(reason="cancelled"))[-1] == StatsPart("stopped by you")
+    assert finished_parts(finished(reason="length"))[-1] == StatsPart("stopped at the token limit")
 
 
 def test_cut_off_has_what_the_tokens_tell_and_the_reason_in_danger() -> None:
@@ -120,7 +120,7 @@ widths = st.lists(st.integers(1, 40), min_size=1, max_size=9)
 
 @given(widths, st.integers(10, 120))
 def test_lines_break_only_between_figures_and_fit(sizes: list[int], width: int) -> None:
-    parts = [Part("x" * size) for size in sizes]
+    parts = [StatsPart("x" * size) for size in sizes]
     lines = break_parts(parts, width, lambda part: len(part.text))
     assert [part for line in lines for part in line] == parts
     for line in lines:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chat.reading.reading_map import (
-    Cell,
+    MapCell,
     Stretch,
     cells,
     covered,
@@ -34,7 +34,7 @@ def map_of(kept: str, start: int = 0) -> ReadingMap:
     return ReadingMap("r", "lexical", found[-1].end, 10 * kept.count("K"), found)
 
 
-def states(row: list[Cell]) -> str:
+def states(row: list[MapCell]) -> str:
     return "".join({"empty": ".", "skipped": "-", "kept": "k", "read": "R"}[cell.state] for cell in row)
 
 
@@ -57,7 +57,7 @@ def test_a_kept_passage_is_never_lost_in_a_narrow_strip(kept: str, width: int) -
 
 def test_a_column_shows_the_best_score_that_is_in_it() -> None:
     one, two = Passage(0, 10, False, 0.1), Passage(10, 20, False, 0.9)
-    assert cells((one, two), 1) == [Cell("skipped", 0.9)]
+    assert cells((one, two), 1) == [MapCell("skipped", 0.9)]
 
 
 def test_the_playhead_goes_from_kept_to_kept() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chat.reading.reading_map import Stretch
-from app.panels.document.blocks import MOST_CHARACTERS, Part, TextBlock, block_at, blocks_of, parts_of
+from app.panels.document.blocks import MOST_CHARACTERS, BlockPart, TextBlock, block_at, blocks_of, parts_of
 
 TEXT = "7.2 Fog\nFirst line\nsecond line\n\nNew paragraph"
 
@@ -49,8 +49,8 @@ def test_very_long_lines_are_cut_at_words() -> None:
 def test_what_of_a_block_is_read() -> None:
     stretches = (Stretch(0, 10), Stretch(20, 40), Stretch(50, 60))
     starts = [stretch.first for stretch in stretches]
-    assert parts_of(TextBlock(5, 30), stretches, starts) == (Part(0, 5, 0), Part(15, 25, 1))
-    assert parts_of(TextBlock(25, 35), stretches, starts) == (Part(0, 10, 1),)
+    assert parts_of(TextBlock(5, 30), stretches, starts) == (BlockPart(0, 5, 0), BlockPart(15, 25, 1))
+    assert parts_of(TextBlock(25, 35), stretches, starts) == (BlockPart(0, 10, 1),)
     assert parts_of(TextBlock(40, 50), stretches, starts) == ()
     assert parts_of(TextBlock(0, 5), (), ()) == ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.richtext.canvas.selection import Place, Selection, everything, selected_text, word_at
+from app.richtext.canvas.selection import TextPlace, TextSelection, everything, selected_text, word_at
 from app.richtext.markdown.markdown import parse_block
 
 SOURCE = "# Title\n\nSome **bold** text.\n\n1. one\n2. two\n   - deep\n\n```py\nx = 1\n```\n"
@@ -16,21 +16,21 @@ def test_everything_is_clean_text() -> None:
 
 
 def test_backwards_is_the_same() -> None:
-    selection = Selection(Place(2, 2), Place(1, 5))
+    selection = TextSelection(TextPlace(2, 2), TextPlace(1, 5))
     assert selected_text(PIECES, selection) == "bold text.\n\n1. on"
-    assert selected_text(PIECES, Selection(selection.head, selection.anchor)) == "bold text.\n\n1. on"
+    assert selected_text(PIECES, TextSelection(selection.head, selection.anchor)) == "bold text.\n\n1. on"
 
 
 def test_words_inside_an_item_come_without_its_marker() -> None:
-    assert selected_text(PIECES, Selection(Place(2, 0), Place(2, 3))) == "one"
+    assert selected_text(PIECES, TextSelection(TextPlace(2, 0), TextPlace(2, 3))) == "one"
 
 
 def test_a_marker_comes_only_with_its_first_character() -> None:
-    assert selected_text(PIECES, Selection(Place(2, 1), Place(3, 3))) == "ne\n2. two"
+    assert selected_text(PIECES, TextSelection(TextPlace(2, 1), TextPlace(3, 3))) == "ne\n2. two"
 
 
 def test_what_is_selected_in_a_piece() -> None:
-    selection = Selection(Place(1, 5), Place(3, 0))
+    selection = TextSelection(TextPlace(1, 5), TextPlace(3, 0))
     assert selection.in_piece(0, 5) is None
     assert selection.in_piece(1, 15) == (5, 15)
     assert selection.in_piece(2, 3) == (0, 3)

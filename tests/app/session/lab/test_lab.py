@@ -8,17 +8,17 @@ from msgspec.structs import replace
 from app.session.lab.lab import (
     ChatBusy,
     Effect,
-    End,
     Given,
     Gone,
     GoOn,
     HoldChat,
     Lab,
+    LabRun,
     LabStage,
     Launch,
     Opened,
     Pause,
-    Run,
+    RunEnd,
     Said,
     StopSweep,
     SweepPlan,
@@ -38,7 +38,7 @@ from core.events.sweep import (
 )
 
 PLAN = SweepPlan("starter", ("auto",), ("prompts.jsonl",), ("code",), 3, 32)
-RUN = Run(PLAN, 1.0)
+RUN = LabRun(PLAN, 1.0)
 STARTED = Said(SweepStarted("Toy 1M", "here", 6, 2, 0.5))
 CELL = SweepCell("code", 0, "auto", 5, 6, 0.5, 2.0, (), (SweepPair(2.0, 20.0, 10.0),))
 TURN = SweepTurn("chat", "auto", 1, 5, 20.0, 10.0, True)
@@ -91,7 +91,7 @@ def test_a_sweep_from_its_start_to_its_end() -> None:
 
 def test_stopping_keeps_what_is_measured() -> None:
     lab, effects = run(RUN, STARTED, Said(CELL), StopSweep(), StopSweep())
-    assert effects == [HoldChat(True), Launch(PLAN), End()]
+    assert effects == [HoldChat(True), Launch(PLAN), RunEnd()]
     assert lab.stage is LabStage.STOPPING
     lab, effects = run(Gone("It ended with status 143."), start=lab)
     assert (lab.stage, lab.trouble, effects) == (LabStage.IDLE, "", [HoldChat(False)])
@@ -113,7 +113,7 @@ def test_started_while_the_chat_is_busy_it_waits() -> None:
     lab, effects = run(ChatBusy(True), RUN)
     assert effects == [Launch(PLAN), Pause()]
     assert lab.paused
-    assert run(StopSweep(), ChatBusy(False), start=lab)[1] == [End()]
+    assert run(StopSweep(), ChatBusy(False), start=lab)[1] == [RunEnd()]
 
 
 def test_a_chat_without_a_sweep_means_nothing() -> None:

@@ -17,7 +17,7 @@ from app.session.race.race import (
     Read,
     Recording,
     Stage,
-    Start,
+    StartRace,
     StopAnswer,
     Wrote,
     advance,
@@ -53,7 +53,7 @@ def run(*inputs: Given, start: Race | None = None) -> tuple[Race, list[Effect]]:
 
 def test_plain_then_drafted_with_nothing_else_changed() -> None:
     race, effects = run(
-        Start(COURSE), Wrote(heard(0, 0.1)), Ended(finished()), Wrote(heard(0, 0.2)), Ended(finished())
+        StartRace(COURSE), Wrote(heard(0, 0.1)), Ended(finished()), Wrote(heard(0, 0.2)), Ended(finished())
     )
     assert race.stage is Stage.RUN
     assert [token.time_s for token in race.plain.tokens] == [0.1]
@@ -67,7 +67,7 @@ def test_plain_then_drafted_with_nothing_else_changed() -> None:
 
 
 def test_the_second_answer_is_asked_for_only_after_the_first() -> None:
-    race, effects = run(Start(COURSE), Wrote(heard(0, 0.1)))
+    race, effects = run(StartRace(COURSE), Wrote(heard(0, 0.1)))
     assert race.stage is Stage.PLAIN
     assert len(effects) == 1
     race, effects = run(Ended(finished()), start=race)
@@ -77,7 +77,7 @@ def test_the_second_answer_is_asked_for_only_after_the_first() -> None:
 
 @pytest.mark.parametrize("answers_before", [0, 1])
 def test_stopping_keeps_nothing(answers_before: int) -> None:
-    race, _ = run(Start(COURSE), Wrote(heard(0, 0.1)), *[Ended(finished())] * answers_before)
+    race, _ = run(StartRace(COURSE), Wrote(heard(0, 0.1)), *[Ended(finished())] * answers_before)
     race, effects = run(Halt(), Halt(), start=race)
     assert effects == [StopAnswer()]
     assert race.stage is Stage.STOPPING
@@ -88,16 +88,16 @@ def test_stopping_keeps_nothing(answers_before: int) -> None:
 
 
 def test_an_answer_that_ends_before_the_stop_arrives_goes_no_further() -> None:
-    race, effects = run(Start(COURSE), Halt(), Ended(finished()))
+    race, effects = run(StartRace(COURSE), Halt(), Ended(finished()))
     assert race.stage is Stage.IDLE
     assert [type(effect) for effect in effects] == [Ask, StopAnswer]
 
 
 def test_what_breaks_it_is_said() -> None:
-    race, effects = run(Start(COURSE), Ended(finished()), Broke("There was not enough memory."))
+    race, effects = run(StartRace(COURSE), Ended(finished()), Broke("There was not enough memory."))
     assert race.stage is Stage.IDLE
     assert race.trouble == "There was not enough memory."
-    again, _ = run(Start(COURSE), start=race)
+    again, _ = run(StartRace(COURSE), start=race)
     assert again.trouble == ""
     assert again.request not in {effect.request for effect in effects if isinstance(effect, Ask)}
 
@@ -111,8 +111,8 @@ def test_late_words_change_nothing(given: Given) -> None:
 
 
 def test_starting_twice_is_starting_once() -> None:
-    race, _ = run(Start(COURSE))
-    assert advance(race, Start(COURSE)).race is race
+    race, _ = run(StartRace(COURSE))
+    assert advance(race, StartRace(COURSE)).race is race
 
 
 # ---- the replay

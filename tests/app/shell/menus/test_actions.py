@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QMainWindow
 from pytestqt.qtbot import QtBot
 
 from app.shell.menus.actions import Actions
-from app.shell.menus.facts import Facts
+from app.shell.menus.facts import MenuFacts
 from app.shell.menus.menu_bar import fill
 
 
@@ -44,7 +44,7 @@ def test_facts_decide_what_can_be_used(qtbot: QtBot) -> None:
     actions.bind({"stop": lambda: None, "sidebar": lambda: None})
     assert not actions["stop"].isEnabled()
     assert not actions["sidebar"].isChecked()
-    actions.show_facts(Facts(busy=True, checked=frozenset({"sidebar"})))
+    actions.show_facts(MenuFacts(busy=True, checked=frozenset({"sidebar"})))
     assert actions["stop"].isEnabled()
     assert actions["sidebar"].isChecked()
     # Nothing is bound to it, so it stays off whatever is so.

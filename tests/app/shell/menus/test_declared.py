@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from app.shell.menus.declared import MENUS, SIDEBAR_KEYS, all_actions
-from app.shell.menus.facts import Facts, When, holds
+from app.shell.menus.facts import MenuFacts, When, holds
 
 # The design's table of keys, without those that are the composer's own (Return, Up).
 KEYS = {
@@ -58,21 +58,21 @@ def test_one_action_for_each_role_of_a_mac() -> None:
 @pytest.mark.parametrize(
     ("when", "facts", "expected"),
     [
-        ("always", Facts(), True),
-        ("busy", Facts(ready=True), False),
-        ("busy", Facts(busy=True), True),
-        ("answerable", Facts(ready=True), False),
-        ("answerable", Facts(asked=True), False),
-        ("answerable", Facts(ready=True, asked=True), True),
-        ("editable", Facts(asked=True, busy=True), True),
-        ("editable", Facts(asked=True, busy=True, busy_here=True), False),
-        ("asked", Facts(), False),
-        ("asked", Facts(asked=True), True),
-        ("deleted", Facts(), False),
-        ("deleted", Facts(deleted=True), True),
-        ("document", Facts(asked=True), False),
-        ("document", Facts(document=True), True),
+        ("always", MenuFacts(), True),
+        ("busy", MenuFacts(ready=True), False),
+        ("busy", MenuFacts(busy=True), True),
+        ("answerable", MenuFacts(ready=True), False),
+        ("answerable", MenuFacts(asked=True), False),
+        ("answerable", MenuFacts(ready=True, asked=True), True),
+        ("editable", MenuFacts(asked=True, busy=True), True),
+        ("editable", MenuFacts(asked=True, busy=True, busy_here=True), False),
+        ("asked", MenuFacts(), False),
+        ("asked", MenuFacts(asked=True), True),
+        ("deleted", MenuFacts(), False),
+        ("deleted", MenuFacts(deleted=True), True),
+        ("document", MenuFacts(asked=True), False),
+        ("document", MenuFacts(document=True), True),
     ],
 )
-def test_when_an_action_can_be_used(when: When, facts: Facts, expected: bool) -> None:
+def test_when_an_action_can_be_used(when: When, facts: MenuFacts, expected: bool) -> None:
     assert holds(when, facts) is expected

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from core.bench.decode import decode, draft_time
 from core.bench.decode.conversation import converse
 from core.bench.prompts import read_prompts
-from core.bench.runs import Run, joined
+from core.bench.runs import BenchRun, joined
 from core.cli import main
 from core.decoding import loop
 from core.drafting.draft import Draft
@@ -112,7 +112,7 @@ def test_a_pair_with_nothing_to_compare_is_in_no_median(
 ) -> None:
     honest, asked = decode.mlx_lm, []
 
-    def once_without_time(*arguments: Any, **options: Any) -> Run:
+    def once_without_time(*arguments: Any, **options: Any) -> BenchRun:
         asked.append(1)
         run = honest(*arguments, **options)
         # Every third answer: of each cell's warm-up and two pairs, the last.
@@ -129,7 +129,7 @@ def test_a_pair_with_nothing_to_compare_is_in_no_median(
 
 
 def test_answers_without_decode_time_are_not_in_the_speed_of_all() -> None:
-    timed, at_once = Run([1, 2, 3], 0.1, 10.0), Run([1, 2, 3, 4], 0.1, 0.0)
+    timed, at_once = BenchRun([1, 2, 3], 0.1, 10.0), BenchRun([1, 2, 3, 4], 0.1, 0.0)
     assert joined([timed, at_once]).tokens_per_s == pytest.approx(10.0)
     assert joined([at_once]).tokens_per_s == 0.0
 

@@ -11,7 +11,7 @@ import pytest
 
 from core.bench.decode.neighbours import NeighbourPair, NeighbourResults, _company, busy_loop, write_report
 from core.bench.environment import Environment
-from core.bench.pieces import Progress
+from core.bench.pieces import PieceProgress
 from core.cli import main
 from core.models.runtime import blas
 
@@ -29,7 +29,7 @@ def test_ratios_are_medians_and_more_is_better() -> None:
     assert company.speed_ratio == pytest.approx(2.0)
     assert company.ttft_ratio == pytest.approx(2.0)
     results = NeighbourResults(
-        "neighbours", _HERE, "toy", "p.jsonl", "auto", 200, 48, (company,), Progress(3, 3)
+        "neighbours", _HERE, "toy", "p.jsonl", "auto", 200, 48, (company,), PieceProgress(3, 3)
     )
     report = write_report(results)
     assert "Beside one busy loop: 2.00 times the speed, TTFT 2.00 times as quick" in report

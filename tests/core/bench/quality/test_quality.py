@@ -19,7 +19,7 @@ from core.errors import RequestError
 from core.events import Attachment, Generate, Message, Token
 from core.models.loader import LoadedModel, load
 from core.models.prompt import Prompt, render
-from core.prefill.scorers.attention import Seen, watched
+from core.prefill.scorers.attention import AttentionSeen, watched
 from core.settings import Settings, assign_all
 from core.settings.prefill import SCORERS
 from tests.core.toy import write_toy_model
@@ -127,7 +127,7 @@ def test_hindsight_reads_what_the_following_tokens_look_for(
 
     weights: list[mx.array] = []
 
-    def look(seen: Seen) -> None:
+    def look(seen: AttentionSeen) -> None:
         groups = seen.keys.shape[1]
         keys = mx.repeat(seen.keys, seen.queries.shape[1] // groups, axis=1)
         logits = (seen.queries * seen.scale) @ keys.swapaxes(-1, -2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.bench.environment import describe
-from core.bench.pieces import Progress
+from core.bench.pieces import PieceProgress
 from core.bench.tables.table_learned import PLAIN, LearnedAnswer, LearnedRound, learned_rows
 from core.bench.tables.table_report import TableResults, write_report
 
@@ -20,7 +20,7 @@ def test_a_prompt_with_nothing_to_compare_is_in_no_mean() -> None:
     assert (rows["auto", "all"].prompts, rows["auto", "all"].compared) == (4, 1)
     assert rows["auto", "all"].speed_up == pytest.approx(1.5)
     assert (rows["auto", "short"].compared, rows["auto", "short"].speed_up) == (0, 0.0)
-    whole, learned = Progress(4, 4), tuple(rows.values())
+    whole, learned = PieceProgress(4, 4), tuple(rows.values())
     report = write_report(TableResults("tables", describe("a BLAS"), "streams", whole, learned=learned))
     assert "| auto | all | 4 | 1.50, of 1 prompts |" in report
     assert "| auto | short | 3 | nothing to compare |" in report

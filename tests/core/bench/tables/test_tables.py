@@ -15,7 +15,7 @@ import pytest
 from mlx.utils import tree_flatten
 
 from core.bench import runs
-from core.bench.pieces import E, Piece
+from core.bench.pieces import BenchPiece, E
 from core.bench.replay.cost_table import cost_table
 from core.bench.tables import table_conversation, table_replay, table_timing, tables
 from core.bench.tables.table_conversation import Edits, converse, read_edits
@@ -51,7 +51,7 @@ def options(tmp_path: Path, **values: object) -> argparse.Namespace:
     )
 
 
-def measured(pieces: list[Piece[E]]) -> list[E]:
+def measured(pieces: list[BenchPiece[E]]) -> list[E]:
     return [piece.measure() for piece in pieces]
 
 

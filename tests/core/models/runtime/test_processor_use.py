@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from core.models.runtime.processor_use import ProcessorUse, Reading, busy_ticks, read_use
+from core.models.runtime.processor_use import ProcessorSample, ProcessorUse, busy_ticks, read_use
 
 LINES = [
     "cpu  500 500 500 500 0 0 0 0 0 0",
@@ -25,7 +25,9 @@ def test_only_the_cores_of_this_process_count_and_no_lower_priority() -> None:
 
 
 def test_others_are_all_work_but_this_process_s_own() -> None:
-    readings = iter([Reading(10.0, 50.0, 5.0), Reading(12.0, 53.0, 6.5), Reading(13.0, 53.5, 7.5)])
+    readings = iter(
+        [ProcessorSample(10.0, 50.0, 5.0), ProcessorSample(12.0, 53.0, 6.5), ProcessorSample(13.0, 53.5, 7.5)]
+    )
     use = ProcessorUse(lambda: next(readings))
     assert use.others() == pytest.approx(0.75)
     assert use.others() == 0.0, "counts of ticks may lag behind, and nobody works less than nothing"

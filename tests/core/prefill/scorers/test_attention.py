@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from mlx_lm.models.cache import KVCache, RotatingKVCache, make_prompt_cache
 
-from core.prefill.scorers.attention import Attended, Seen, watched
+from core.prefill.scorers.attention import Attended, AttentionSeen, watched
 from tests.core.architectures import ARCHITECTURES, tiny
 from tests.core.prefill.gaps import prompt_of
 
@@ -26,8 +26,8 @@ BY_HAND = {
 }
 
 
-def watch(model: Any, ids: list[int]) -> list[Seen]:
-    found: list[Seen] = []
+def watch(model: Any, ids: list[int]) -> list[AttentionSeen]:
+    found: list[AttentionSeen] = []
     with watched(model, found.append):
         mx.eval(model(mx.array(ids)[None], cache=make_prompt_cache(model)))
     return found
@@ -94,7 +94,7 @@ def test_the_door_is_as_it_was_also_after_an_error() -> None:
     rooms = {sys.modules[type(part).__module__] for _, part in model.named_modules()}
     before = {room: vars(room).get("scaled_dot_product_attention") for room in rooms}
 
-    def fails(seen: Seen) -> None:
+    def fails(seen: AttentionSeen) -> None:
         raise RuntimeError("seen enough")
 
     with pytest.raises(RuntimeError, match="seen enough"), watched(model, fails):
