@@ -140,9 +140,9 @@ class Reading:
             return wanted
         draft = self._inputs.draft(False)
         if draft is None:
-            return "early-layers"
+            return "fusion"
         if draft.loaded.info.parameters > _SMALL_ENOUGH * self._loaded.info.parameters:
-            return "early-layers"
+            return "fusion"
         self._draft = draft
         return "draft-model"
 

@@ -61,9 +61,7 @@ def select(
     firsts = np.arange(0, tokens, passage_tokens)
     lasts = np.minimum(firsts + passage_tokens, tokens)
     means = (np.add.reduceat(scores, firsts) / (lasts - firsts)).astype(np.float32)
-    must = np.add.reduceat(protected.astype(np.int32), firsts) > 0
-    must[0] = True
-    must |= lasts > tokens - max(TAIL_TOKENS, window_tokens)
+    must = must_keep(protected, passage_tokens, window_tokens)
     wanted = math.ceil(keep_pct / 100 * tokens / passage_tokens)
     kept = must.copy()
     by_age = round(latest * wanted)
@@ -71,6 +69,18 @@ def select(
     best = np.argsort(np.where(kept, -np.inf, means), kind="stable")[::-1]
     kept[best[: wanted - by_age]] = True
     return Selection(firsts + start, lasts + start, kept, _shown(means, must))
+
+
+def must_keep(
+    protected: np.ndarray[Any, Any], passage_tokens: int, window_tokens: int = 0
+) -> np.ndarray[Any, Any]:
+    """Which passages are read whatever their score: bool, one a passage."""
+    tokens = len(protected)
+    firsts = np.arange(0, tokens, passage_tokens)
+    must = np.add.reduceat(protected.astype(np.int32), firsts) > 0
+    must[0] = True
+    must |= firsts + passage_tokens > tokens - max(TAIL_TOKENS, window_tokens)
+    return must
 
 
 def _shown(means: np.ndarray[Any, Any], must: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

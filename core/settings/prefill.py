@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, Struct
 
 PrefillMode = Literal["auto", "on", "off"]
-ScorerChoice = Literal["auto", "lexical", "early-layers", "draft-model"]
+ScorerChoice = Literal["auto", "lexical", "early-layers", "fusion", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
 
@@ -64,12 +64,14 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
                     "auto": "Best at hand",
                     "lexical": "Words",
                     "early-layers": "Early layers",
+                    "fusion": "Words and layers",
                     "draft-model": "Draft model",
                 },
                 "notes": {
-                    "auto": "A small draft model if one is loaded, else the model's early layers.",
+                    "auto": "A small draft model if one is loaded, else words and layers.",
                     "lexical": "Rare words that question and passage share. Fastest, weak on paraphrase.",
                     "early-layers": "What the model's own first layers pay attention to.",
+                    "fusion": "The places that words and early layers give a passage, together.",
                     "draft-model": "What a smaller model of the family pays attention to.",
                 },
             },

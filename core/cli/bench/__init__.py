@@ -12,6 +12,7 @@ from core.cli.bench import (
     prefill,
     quality,
     replay,
+    retrieval,
     sweep,
     tables,
     ttft,
@@ -37,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     quality.add_arguments(
         add_command(benches, "quality", "what sparse prefill costs in answers and likelihoods")
+    )
+    retrieval.add_arguments(
+        add_command(benches, "retrieval", "how often a scorer keeps the passage a question is about")
     )
     tables.add_arguments(add_command(benches, "tables", "what tables give, how large, how safe, how quick"))
     sweep.add_arguments(add_command(benches, "sweep", "every drafter on every class: what the Lab shows"))

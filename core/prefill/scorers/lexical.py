@@ -1,14 +1,18 @@
-"""lexical: scores passages by the question's words, without any model.
+"""lexical: scores passages by what of the question's words they hold, without any model.
 
-BM25 with passages for documents: a passage counts what of the question's words and word pairs it
-has, by the square of their rarity, as question and passage both weigh a word. What is said about a
-word mostly stands behind it, so its weight is carried on (`core.prefill.scorers.score_propagation`); up to
-half goes to the passage before, where its sentence began. What is left of the share goes to anchors, spread
-evenly at every scale, and a little to recent passages. Finds names, numbers and terms; blind to paraphrase.
+Retrieval as search engines do it: BM25 with passages for documents, once over word stems and pairs of stems,
+once over runs of `_GRAM` characters, and the two added. Runs find what words miss (compounds, other endings,
+parts of identifiers), words are the surer sign; together they find more than either (notes/retrieval.md has
+the figures). A sentence does not end where a passage does: each passage counts alone and with its
+neighbour. What is said about a thing mostly stands behind its name, so scores are carried on
+(`core.prefill.scorers.score_propagation`). Little is left for anchors, spread evenly at every scale, and for
+recent passages: they order what the question's words leave even.
 
-Words are taken from token pieces, lower-cased and cut to `_STEM_CHARACTERS`, which brings
-“translate” and “translation” together without knowing a language. Pieces beyond ASCII also count
-as they are, for scripts without spaces.
+No word list and no language: a stem is a word's first `_STEM` characters, and whatever all passages hold
+weighs next to nothing. All of it is arithmetic on arrays of character codes: 100,000 tokens take
+about 50 ms. Sources: Robertson and Zaragoza, “The Probabilistic Relevance Framework: BM25 and Beyond”
+(2009); character runs: McNamee and Mayfield, “Character N-Gram Tokenization for European Language Text
+Retrieval” (2004). Deviation: rarity is squared, as question and passage both weigh a term.
 """
 
 from __future__ import annotations
@@ -17,18 +21,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from core.prefill.scorers.score_propagation import carried
 from core.prefill.scorers.scorer import ScorerInputs, Scoring
 
-_STEM_CHARACTERS = 6
-_WORD_CHARACTERS = 24
+Array = np.ndarray[Any, Any]
+
+_STEM = 6
+_GRAM = 4
 _SATURATION = 1.2
-_BEFORE = 0.5
-# Small beside any match: they only order what the question's words leave even.
+# Of the best word score against the best run score.
+_WORDS_WEIGH = 0.5
+# Small beside any match.
 _ANCHOR = 0.02
 _RECENT = 0.01
-_SPACES = ("Ġ", "▁", "Ċ", " ")
+# What tokenizers write for white space: of byte-level pieces the space, tab, line feed and return, and the
+# space of SentencePiece.
+_SPACES = (0x120, 0x109, 0x10A, 0x10D, 0x2581)
+_PRIME = np.uint64(1_099_511_628_211)
+_SIEVE_BITS = np.uint64(16)
 
 
 def score_by_words(inputs: ScorerInputs) -> Scoring:
@@ -38,67 +50,102 @@ def score_by_words(inputs: ScorerInputs) -> Scoring:
     return lexical_scores(pieces, inputs.question[inputs.start :], inputs.settings.passage_tokens)
 
 
-def lexical_scores(
-    pieces: Sequence[str], question: np.ndarray[Any, Any], passage_tokens: int
-) -> np.ndarray[Any, Any]:
+def lexical_scores(pieces: Sequence[str], question: Array, passage_tokens: int) -> Array:
     """float32, one a token. `pieces` are the tokens' strings, `question` (bool) says which ask."""
     count = -(-len(pieces) // passage_tokens)
-    asked: set[str] = set()
-    # Where in each passage a term stands, in tokens from its beginning.
-    held: list[dict[str, list[int]]] = [{} for _ in range(count)]
-    for at, term in _terms(pieces):
-        if question[at]:
-            asked.add(term)
-        else:
-            held[at // passage_tokens].setdefault(term, []).append(at % passage_tokens)
-    own, before = np.zeros((2, count))
-    for term in asked:
-        times = np.array([len(terms.get(term, ())) for terms in held], dtype=np.float64)
-        having = np.flatnonzero(times)
-        rarity = np.log(1 + (count - len(having) + 0.5) / (len(having) + 0.5))
-        weights = rarity**2 * times * (1 + _SATURATION) / (times + _SATURATION)
-        own += weights
-        for passage in having[having > 0]:
-            first = held[passage][term][0]
-            before[passage - 1] += weights[passage] * _BEFORE * (1.0 - first / passage_tokens)
-    scores = carried(own + before)
+    codes, owners = _characters(pieces)
+    words, runs = _words(codes), _runs(codes)
+    scores = _WORDS_WEIGH * _best_is_one(_relevance(words, owners, question, passage_tokens, count))
+    scores += _best_is_one(_relevance(runs, owners, question, passage_tokens, count))
+    scores = carried(scores)
     even = _ANCHOR * _spread(count) + _RECENT * np.arange(count) / count
     scores += even * (float(scores.max()) or 1.0)
     return np.repeat(scores.astype(np.float32), passage_tokens)[: len(pieces)]
 
 
-def _terms(pieces: Sequence[str]) -> list[tuple[int, str]]:
-    """Words, pairs of words that follow each other, and pieces beyond ASCII; each where it begins."""
-    found: list[tuple[int, str]] = []
-    word, began, before = "", 0, ""
+class _Terms(Struct, frozen=True):
+    """`hashes` (uint64) of terms, and the character (int64) where each begins."""
 
-    def end() -> None:
-        nonlocal word, before
-        if word:
-            stem = word[:_STEM_CHARACTERS]
-            found.append((began, stem))
-            if before:
-                found.append((began, f"{before} {stem}"))
-            before = stem
-        word = ""
-
-    for at, piece in enumerate(pieces):
-        bare = piece.lstrip("".join(_SPACES))
-        if len(bare) < len(piece) or not bare.isalnum() or len(word) >= _WORD_CHARACTERS:
-            end()
-        if not bare.isascii():
-            found.append((at, piece))
-        kept = "".join(c for c in bare if c.isalnum()).lower()
-        if kept and not word:
-            began = at
-        word += kept
-        if not bare.isalnum():
-            end()
-    end()
-    return found
+    hashes: Array
+    starts: Array
 
 
-def _spread(count: int) -> np.ndarray[Any, Any]:
+def _characters(pieces: Sequence[str]) -> tuple[Array, Array]:
+    """All characters as uint32 codes, ASCII letters in lower case, and the token (int32) each is of."""
+    text = "".join(pieces)
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).copy()
+    codes[np.isin(codes, _SPACES)] = ord(" ")
+    codes[(codes >= ord("A")) & (codes <= ord("Z"))] += 32
+    lengths = np.fromiter(map(len, pieces), dtype=np.int32, count=len(pieces))
+    return codes, np.repeat(np.arange(len(pieces), dtype=np.int32), lengths)
+
+
+def _words(codes: Array) -> _Terms:
+    """Stems, and pairs of stems that follow each other, a pair where its second begins."""
+    inside = (codes >= 128) | ((codes >= ord("a")) & (codes <= ord("z")))
+    inside |= (codes >= ord("0")) & (codes <= ord("9"))
+    starts = np.flatnonzero(inside & ~np.append(False, inside[:-1]))
+    padded = np.append(codes, np.zeros(_STEM, dtype=np.uint32))
+    padded_inside = np.append(inside, np.zeros(_STEM, dtype=np.bool_))
+    hashes = np.zeros(len(starts), dtype=np.uint64)
+    going_on = np.ones(len(starts), dtype=np.bool_)
+    for offset in range(_STEM):
+        going_on &= padded_inside[starts + offset]
+        hashes = np.where(going_on, (hashes ^ padded[starts + offset]) * _PRIME, hashes)
+    pairs = hashes[:-1] * _PRIME ^ hashes[1:]
+    return _Terms(np.append(hashes, pairs), np.append(starts, starts[1:]))
+
+
+def _runs(codes: Array) -> _Terms:
+    """Every run of `_GRAM` characters but those with two spaces side by side."""
+    count = max(0, len(codes) - _GRAM + 1)
+    hashes = np.zeros(count, dtype=np.uint64)
+    for offset in range(_GRAM):
+        hashes = (hashes ^ codes[offset : offset + count]) * _PRIME
+    blank = codes == ord(" ")
+    gap = blank[:-1] & blank[1:]
+    good = np.ones(count, dtype=np.bool_)
+    for offset in range(_GRAM - 1):
+        good &= ~gap[offset : offset + count]
+    starts = np.flatnonzero(good)
+    return _Terms(hashes[starts], starts)
+
+
+def _relevance(terms: _Terms, owners: Array, question: Array, passage_tokens: int, count: int) -> Array:
+    """BM25 of each passage, alone and with the better of its neighbours: float64 [count]."""
+    tokens = owners[terms.starts]
+    asks = question[tokens]
+    asked = np.unique(terms.hashes[asks])
+    if not len(asked):
+        return np.zeros(count)
+    # Most terms are not asked for: a small table tells them before the exact search.
+    shift = np.uint64(64) - _SIEVE_BITS
+    sieve = np.zeros(1 << int(_SIEVE_BITS), dtype=np.bool_)
+    sieve[asked >> shift] = True
+    likely = np.flatnonzero(sieve[terms.hashes >> shift] & ~asks)
+    rows = np.minimum(np.searchsorted(asked, terms.hashes[likely]), len(asked) - 1)
+    exact = asked[rows] == terms.hashes[likely]
+    places = rows[exact] * count + tokens[likely[exact]] // passage_tokens
+    times = np.bincount(places, minlength=len(asked) * count).reshape(len(asked), count).astype(np.float64)
+    pairs = times.copy()
+    pairs[:, :-1] += times[:, 1:]
+    with_next = _bm25(pairs)
+    with_either = np.maximum(with_next, np.append(0.0, with_next[:-1]))
+    return np.asarray(with_either + _bm25(times))
+
+
+def _bm25(times: Array) -> Array:
+    """`times` [terms, passages]: how often each holds each. float64 [passages]."""
+    count, having = times.shape[1], np.count_nonzero(times, axis=1)
+    rarity = np.log(1 + (count - having + 0.5) / (having + 0.5))
+    return np.asarray((rarity**2) @ (times * (1 + _SATURATION) / (times + _SATURATION)))
+
+
+def _best_is_one(scores: Array) -> Array:
+    return np.asarray(scores / (float(scores.max(initial=0.0)) or 1.0))
+
+
+def _spread(count: int) -> Array:
     """0 to 1 so that the highest n are spread evenly for any n: the order of halving intervals."""
     bits = max(1, (count - 1).bit_length())
     reverse = np.array([int(format(i, f"0{bits}b")[::-1], 2) for i in range(count)])

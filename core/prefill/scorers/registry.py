@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from core.prefill.scorers.draft_scorer import score_by_draft_model
 from core.prefill.scorers.early_layers import score_by_early_layers
+from core.prefill.scorers.fusion import score_by_fusion
 from core.prefill.scorers.lexical import score_by_words
 from core.prefill.scorers.scorer import Score
 
@@ -28,6 +29,7 @@ SCORERS: dict[str, ScorerSpec] = {
     for spec in (
         ScorerSpec("lexical", score_by_words, propagates=True),
         ScorerSpec("early-layers", score_by_early_layers),
+        ScorerSpec("fusion", score_by_fusion, propagates=True),
         ScorerSpec("draft-model", score_by_draft_model, needs_draft=True),
     )
 }

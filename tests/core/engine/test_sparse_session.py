@@ -549,11 +549,11 @@ def test_a_document_longer_than_the_context_is_refused_also_if_little_is_kept(en
 def test_auto_takes_the_draft_model_only_if_it_is_loaded_and_small(engine: Engine, folder: Path) -> None:
     auto = {"prefill.scorer": "auto"}
     _, finished, _ = run(engine, prompt_of(19), settings(folder, **auto))
-    assert finished.effective.scorer == "early-layers"
+    assert finished.effective.scorer == "fusion"
     engine.forget()
     run(engine, prompt_of(20, 600), settings(folder, **{"drafting.drafter": "draft-model"}))
     _, finished, _ = run(engine, prompt_of(19), settings(folder, **auto))
-    assert finished.effective.scorer == "early-layers"  # loaded, and as large as the target
+    assert finished.effective.scorer == "fusion"  # loaded, and as large as the target
     assert engine.proposer is not None
     small = engine.proposer.loaded
     small.info = replace(small.info, parameters=small.info.parameters // 10)

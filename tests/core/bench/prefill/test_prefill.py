@@ -37,6 +37,7 @@ def test_results_and_report(folder: Path, tmp_path: Path, capsys: pytest.Capture
     assert set(cells) == {
         ("lexical", 20.0),
         ("early-layers", 20.0),
+        ("fusion", 20.0),
         ("draft-model", 20.0),
         ("lexical", 100.0),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import numpy as np
 import pytest
@@ -36,14 +37,14 @@ def test_a_needle_is_found(depth: float) -> None:
     assert min(scores[neighbours]) > np.median(scores)
 
 
-@pytest.mark.parametrize(("at", "before"), [(0, 0.5), (8, 0.375), (31, 0.016)])
-def test_what_is_said_around_a_word_comes_with_it(at: int, before: float) -> None:
-    """Where its sentence began, the more the nearer; and what follows, passage after passage."""
+@pytest.mark.parametrize("at", [0, 8, 31])
+def test_what_is_said_around_a_word_comes_with_it(at: int) -> None:
+    """Where its sentence began, and what follows, passage after passage."""
     document = [*filler(1600 + at), "Ġzebra", *filler(1599 - at, 1)]
     found = scored(document, ["Ġzebra"])
     mine = 1600 // PASSAGE
     assert found.argmax() == mine
-    assert found[mine - 1] / found[mine] == pytest.approx(before, abs=0.03)
+    assert 0.4 < found[mine - 1] / found[mine] < 0.6
     assert found[mine : mine + 8].tolist() == sorted(found[mine : mine + 8], reverse=True)
     assert found[mine + 7] > 2 * np.median(found)
 
@@ -59,9 +60,38 @@ def test_word_forms_and_case_meet() -> None:
     assert scored(document, ["Ġtransl", "ate"]).argmax() == 800 // PASSAGE
 
 
-def test_scripts_without_spaces_match_by_piece() -> None:
-    document = [*filler(800), "æĿ±", "äº¬", *filler(800, 1)]
-    assert scored(document, ["æĿ±", "äº¬"]).argmax() == 800 // PASSAGE
+@pytest.mark.parametrize("pieces", [["æĿ±", "äº¬"], ["▁東京", "の湾"]])
+def test_scripts_without_spaces_match_by_characters(pieces: list[str]) -> None:
+    document = [*filler(800), *pieces, *filler(800, 1)]
+    assert scored(document, pieces).argmax() == 800 // PASSAGE
+
+
+def test_a_part_of_a_word_is_found_in_the_middle_of_another() -> None:
+    document = [*filler(800), "Ġmax", "Queue", "Length", *filler(800, 1)]
+    assert scored(document, ["Ġqueue", "Ġlengths"]).argmax() == 800 // PASSAGE
+
+
+def test_terms_that_meet_in_neighbouring_passages_beat_one_alone() -> None:
+    """A sentence does not end where a passage does."""
+    together = [*filler(62), "Ġzebra", "Ġ.", "Ġquagga", *filler(31, 1)]
+    alone = [*filler(64, 2), "Ġzebra", *filler(31, 3)]
+    scores = scored([*alone, *filler(320, 4), *together, *filler(320, 5)], ["Ġzebra", "Ġquagga"])
+    assert scores[13:16].max() > scores[:6].max()
+
+
+@pytest.mark.parametrize("pieces", [[], ["Ġa"], ["\ud800", "İ", "ĠİZMİR"]])
+def test_strange_and_short_texts_get_scores(pieces: list[str]) -> None:
+    scores = scored(pieces, ["?"])
+    assert np.isfinite(scores).all()
+    assert len(scores) == 1
+
+
+def test_100_000_tokens_take_a_moment() -> None:
+    """Measured at 40 to 60 ms; what took its time from each term would take seconds."""
+    document = filler(100_000)
+    started = time.process_time()
+    scored(document, ["Ġzebra", "Ġriver", "Ġtown", "Ġand", "Ġit"])
+    assert time.process_time() - started < 1.0
 
 
 def test_without_a_match_the_share_is_spread_evenly() -> None:
