@@ -43,7 +43,7 @@ class WorkerController:
 
     def on_counted(self, effect: fx.Counted) -> None:
         """The composer's tokens."""
-        self._meter.take_count(effect.request, effect.tokens)
+        self._meter.take_count(effect.request, effect.tokens, effect.dense_s)
 
     def on_memory(self, effect: fx.MemoryHeard) -> None:
         """What the worker holds."""

@@ -176,6 +176,10 @@ class Engine:
         loaded = self.loaded
         return count_tokens(loaded.tokenizer, well_formed(text), loaded.info.context_tokens)
 
+    def dense_s(self, tokens: int) -> float | None:
+        """How long reading all of so many tokens takes here; None: not known. Raises `NoModelError`."""
+        return self._here.profile.dense_s(tokens)
+
     def exactness_profile(self) -> Profile:
         """How this model's logits depend on the block's width here; measured at first use."""
         return self._here.profile.exactness()
@@ -300,7 +304,11 @@ class Engine:
             )
             plan = self._without_reuse(plan, sequence, text)
             inputs = ReadingInputs(
-                here.profile.why_no_gaps, lambda required: self._scoring(required, plan), self._clock
+                here.profile.why_no_gaps,
+                lambda required: self._scoring(required, plan),
+                here.profile.dense_s,
+                here.profile.timed,
+                self._clock,
             )
             if isolated:
                 here.drafts.forget()

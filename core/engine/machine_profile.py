@@ -1,9 +1,10 @@
 """MachineProfile: what is tried out and timed about the loaded model on this machine, each thing once.
 
-How logits depend on a block's width, what T(w) is, whether trees are exact, whether drafts and reuse
-are, whether gaps are. Some of it is kept on disk (`core.decoding.probes.width_cost`,
-`core.decoding.probes.verdict`); the rest lasts as long as the model. Nothing is tried for trees or T(w) but
-by `some`, `try_out` and `costs_anew`, so no answer waits for it. Belongs to the engine's thread.
+How logits depend on a block's width, what T(w) is, how long reading takes, whether trees are exact, whether
+drafts and reuse are, whether gaps are. Some of it is kept on disk (`core.decoding.probes.width_cost`,
+`core.decoding.probes.verdict`, `core.prefill.pace`); the rest lasts as long as the model. Nothing is tried
+for trees, T(w) or the pace but by `some`, `try_out` and `costs_anew`, so no answer waits for it. Belongs to
+the engine's thread.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import cast
 
-from core.decoding.probes.exactness import Profile, profile
+from core.decoding.probes.exactness import Profile, machine_key, profile
 from core.decoding.probes.split_probe import try_splits
 from core.decoding.probes.tree_probe import try_trees
 from core.decoding.probes.verdict import NOT_TRIED, Verdict, is_tried, load_verdict, save_verdict, verdict_key
 from core.decoding.probes.width_cost import CostProfile, LiveCost, load_profile, measure, save_profile
 from core.models.loader import LoadedModel
 from core.prefill.gap_probe import why_no_gaps
+from core.prefill.pace import Pace, load_pace, measure_pace, save_pace
 
 
 class MachineProfile:
@@ -32,6 +34,10 @@ class MachineProfile:
         self._asked_disk = False
         self._trying: Generator[None, None, Verdict] | None = None
         self._why_no_gaps: dict[int, str] = {}
+        self._pace: Pace | None = None
+        self._timed = False  # whether the pace holds more than the disk
+        self._pacing: Generator[None, None, Pace] | None = None
+        self._paced = False  # once is enough, even if a tiny context has no room for it
 
     def exactness(self) -> Profile:
         """How the logits depend on the block's width."""
@@ -54,8 +60,8 @@ class MachineProfile:
         return cast(Verdict, self._verdict)
 
     def some(self) -> bool:
-        """Some forwards more of trying out and of measuring T(w), unless that was done; whether so."""
-        return self._try_some() or self._measure_some()
+        """Some forwards more of what was not tried out or measured yet; whether there was any."""
+        return self._try_some() or self._measure_some() or self._pace_some()
 
     def _try_some(self) -> bool:
         if self._trying is None:
@@ -82,6 +88,29 @@ class MachineProfile:
             save_profile(done.value)
             return False
         return True
+
+    def _pace_some(self) -> bool:
+        if self._pacing is None:
+            if self._paced or self._held_pace().seconds(1) is not None:
+                if self._timed:
+                    self._timed = False
+                    save_pace(self._held_pace())
+                return False
+            loaded = self._loaded
+            self._pacing = measure_pace(self._held_pace(), loaded.model, loaded.new_cache, loaded.info)
+        try:
+            next(self._pacing)
+        except StopIteration as done:
+            self._pace, self._pacing, self._timed, self._paced = done.value, None, True, True
+        return True
+
+    def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
+        """How long reading all of `tokens` behind so many others takes; None before it was measured."""
+        return self._held_pace().seconds(tokens, context_tokens)
+
+    def timed(self, tokens: int, context_tokens: int, seconds: float) -> None:
+        """A chunk of a prompt was read, behind so many others, in so long. Kept when there is time."""
+        self._pace, self._timed = self._held_pace().read(tokens, context_tokens, seconds), True
 
     def cost(self, context_tokens: int) -> LiveCost:
         """T(w) at that length: what was measured, or a guess until that is done."""
@@ -129,3 +158,8 @@ class MachineProfile:
         if self._costs is None and self._measuring is None:
             self._costs = load_profile(self._loaded.info)
         return self._costs
+
+    def _held_pace(self) -> Pace:
+        if self._pace is None:
+            self._pace = load_pace(machine_key(self._loaded.info))
+        return self._pace

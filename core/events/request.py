@@ -63,10 +63,15 @@ class CountTokens(Wire, frozen=True):
 
 
 class TokenCount(Wire, frozen=True):
-    """Answer to `count_tokens`; an estimate for a text far longer than the model's context."""
+    """Answer to `count_tokens`; an estimate for a text far longer than the model's context.
+
+    `dense_s`: how long reading all of them would take here, with nothing before them; None if that is
+    not known yet.
+    """
 
     request: str
     tokens: int
+    dense_s: float | None = None
 
 
 RequestCommand = Generate | Cancel | CountTokens

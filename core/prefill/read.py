@@ -53,8 +53,8 @@ def read_prompt(
     Yields before the first chunk and after each. A chunk ends at each of `marks`, which the
     sequence can then come back to.
     """
-    pace = _Pace(len(prompt) - 1 - sequence.skipped, sequence.columns.count, clock)
-    yield pace.progress(sequence.columns.count)
+    estimate = _Estimate(len(prompt) - 1 - sequence.skipped, sequence.columns.count, clock)
+    yield estimate.progress(sequence.columns.count)
     while len(sequence.tokens) < len(prompt) - 1:
         at = len(sequence.tokens)
         ends = [mark for mark in marks if at < mark] + [len(prompt) - 1]
@@ -66,7 +66,7 @@ def read_prompt(
         if len(sequence.tokens) in marks:
             sequence.mark()
         mx.clear_cache()
-        yield pace.progress(sequence.columns.count)
+        yield estimate.progress(sequence.columns.count)
 
 
 def read_kept(
@@ -84,8 +84,8 @@ def read_kept(
     `kept` (ascending int32) begins at or after the sequence's end and has the next-to-last position
     of `prompt` as its last. `found` is what `rotations(model)` gave.
     """
-    pace = _Pace(sequence.columns.count + len(kept), sequence.columns.count, clock)
-    yield pace.progress(sequence.columns.count)
+    estimate = _Estimate(sequence.columns.count + len(kept), sequence.columns.count, clock)
+    yield estimate.progress(sequence.columns.count)
     for chunk in _chunks(kept, chunk_tokens):
         sequence.skip(prompt[len(sequence.tokens) : int(chunk[0])])
         steps = Steps(chunk - chunk[0])
@@ -96,7 +96,7 @@ def read_kept(
         sequence.settle()
         sequence.append_at(prompt, chunk)
         mx.clear_cache()
-        yield pace.progress(sequence.columns.count)
+        yield estimate.progress(sequence.columns.count)
 
 
 def _chunks(kept: Positions, chunk_tokens: int) -> list[Positions]:
@@ -129,7 +129,7 @@ def _by_position(entry: Any, sequence: CachedSequence, chunk: Positions) -> Call
     return make_mask
 
 
-class _Pace:
+class _Estimate:
     """Progress and how long the rest takes, at the pace so far."""
 
     def __init__(self, total_tokens: int, started_at: int, clock: Callable[[], float]) -> None:

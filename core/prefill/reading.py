@@ -24,9 +24,10 @@ from core.models.loader import LoadedModel
 from core.models.rope import rotations
 from core.models.runtime import memory
 from core.prefill.layout import Layout
-from core.prefill.plan import Decision, decide, refused, why_whole
+from core.prefill.plan import NOTHING_STANDS_OUT, Decision, decide, refused, unclear, why_whole
 from core.prefill.read import ReadProgress, read_kept, read_prompt
 from core.prefill.reading_map import passages
+from core.prefill.scorers.lexical import clearness
 from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.score_propagation import carried_tokens
 from core.prefill.scorers.scorer import ScorerInputs, ScoringDraft
@@ -54,12 +55,15 @@ class ReadingInputs(Struct, frozen=True):
 
     `why_no_gaps(tokens)`: why the target cannot read a prompt of that length with gaps.
     `draft(required)`: a draft model of the family; None if none is loaded, unless it is
-    required: then it is loaded, or `DraftModelError` says why not. `clock`: seconds, for how long
-    it takes.
+    required: then it is loaded, or `DraftModelError` says why not. `dense_s(tokens, context_tokens)`:
+    how long reading all of so many tokens behind so many others takes here, None if nobody knows;
+    `timed(tokens, context_tokens, seconds)` is told what a chunk took. `clock`: seconds.
     """
 
     why_no_gaps: Callable[[int], str]
     draft: Callable[[bool], ScoringDraft | None]
+    dense_s: Callable[[int, int], float | None] = lambda tokens, context_tokens: None
+    timed: Callable[[int, int, float], None] = lambda tokens, context_tokens, seconds: None
     clock: Callable[[], float] = time.perf_counter
 
 
@@ -104,7 +108,11 @@ class Reading:
         settings, ids = self._settings, self._text.ids
         whole = why_whole(settings, self._text.asked)
         self._from = self._sequence.reuse(ids, whole=bool(whole))
-        decision = decide(settings, whole, len(ids) - self._from)
+        new_tokens = len(ids) - self._from
+        dense_s = self._inputs.dense_s(new_tokens, self._sequence.columns.count)
+        decision = decide(settings, whole, new_tokens, dense_s)
+        if decision.sparse and settings.mode == "auto" and self._is_unclear():
+            decision = Decision(False, NOTHING_STANDS_OUT, refused(settings, NOTHING_STANDS_OUT))
         if decision.sparse and (why_not := self._inputs.why_no_gaps(len(ids))):
             decision = Decision(
                 False, why_not, refused(settings, f"{self._loaded.info.name} cannot skip: {why_not}")
@@ -131,6 +139,14 @@ class Reading:
                 reason = f"skipping failed ({type(error).__name__}: {error}), so all of it was read"
                 self._fall_back(reason, refused(self._settings, reason))
         yield from self._whole()
+
+    def _is_unclear(self) -> bool:
+        """Whether nothing stands out; where a text just goes on, nothing has to."""
+        layout = self._text.layout()
+        if layout.goes_on:
+            return False
+        pieces = self._loaded.tokenizer.convert_ids_to_tokens(self._text.ids[self._from :])
+        return unclear(clearness(pieces, layout.question[self._from :], self._settings.passage_tokens))
 
     def _choose(self) -> str:
         wanted = self._settings.scorer
@@ -237,10 +253,15 @@ class Reading:
         yield from self._followed(steps)
 
     def _followed(self, steps: Iterator[ReadProgress]) -> Iterator[PrefillProgress]:
+        clock, started = self._inputs.clock, 0.0
+        before: int | None = None  # the first step says where the reading begins
         for step in steps:
+            if before is not None:
+                self._inputs.timed(step.done_tokens - before, before, clock() - started)
             read = step.done_tokens - self.outcome.reused_tokens
             self.outcome = replace(self.outcome, read_tokens=read)
             yield self._progress(step, "reading")
+            before, started = step.done_tokens, clock()
 
     def _progress(self, step: ReadProgress, phase: PrefillPhase) -> PrefillProgress:
         outcome = self.outcome

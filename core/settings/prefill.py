@@ -13,6 +13,8 @@ SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name
 
 # The end of a text is read whatever is chosen of it.
 TAIL_TOKENS = 512
+# While it is not known how long reading takes here: the SpecPrefill paper's threshold.
+_UNKNOWN_PACE_TOKENS = 8192
 
 
 class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,10 +52,20 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             ge=64,
             le=1_048_576,
             title="Skip from",
-            description="A prompt with fewer new tokens is read whole.",
+            description="A prompt with fewer new tokens is read whole, however long that takes.",
             extra={"unit": "tokens"},
         ),
-    ] = 8192
+    ] = 2048
+    patience_s: Annotated[
+        float,
+        Meta(
+            ge=0.0,
+            le=3600.0,
+            title="Patience",
+            description="What this machine reads whole in less time is read whole.",
+            extra={"unit": "s", "step": 1.0},
+        ),
+    ] = 8.0
     scorer: Annotated[
         ScorerChoice,
         Meta(
@@ -144,6 +156,12 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             description="What an answer skipped is read quietly after it, for the next one.",
         ),
     ] = False
+
+    def is_quick(self, new_tokens: int, dense_s: float | None) -> bool:
+        """Whether reading all of so many tokens tries nobody's patience; `dense_s` is None if not known."""
+        if new_tokens < self.threshold_tokens:
+            return True
+        return new_tokens < _UNKNOWN_PACE_TOKENS if dense_s is None else dense_s <= self.patience_s
 
     def context_of(self, model_tokens: int) -> int:
         """The context's length, in tokens, with a model that takes `model_tokens`."""

@@ -154,7 +154,8 @@ class _Worker:
                 case Generate():
                     self._generate(command)
                 case CountTokens(_, text):
-                    self._channel.send(TokenCount(request, self._engine.count_tokens(text)))
+                    tokens = self._engine.count_tokens(text)
+                    self._channel.send(TokenCount(request, tokens, self._engine.dense_s(tokens)))
                 case ListTables():
                     self._list_tables(request)
                 case SaveTables():

@@ -80,12 +80,13 @@ def spare_tokens(limit_tokens: int) -> int:
     return max(_LEAST_SPARE_TOKENS, limit_tokens // _SPARE_PART)
 
 
-def will_skip(new_tokens: int, prefill: Prefill) -> int:
+def will_skip(new_tokens: int, dense_s: float | None, prefill: Prefill) -> int:
     """About how many of the new tokens will be skipped when they are read.
 
-    Not known here: that a question may need every word, and what is kept of it for its place.
+    `dense_s`: how long reading all of them would take; None if that is not known. Not known here: that a
+    question may need every word, or finds nothing, and what is kept of it for its place.
     """
-    skips = prefill.mode == "on" or (prefill.mode == "auto" and new_tokens >= prefill.threshold_tokens)
+    skips = prefill.mode == "on" or (prefill.mode == "auto" and not prefill.is_quick(new_tokens, dense_s))
     return max(0, round(new_tokens * (1 - prefill.keep_pct / 100)) - TAIL_TOKENS) if skips else 0
 
 

@@ -36,6 +36,7 @@ class ContextMeter(QObject):
         self._used_tokens = 0
         self._skipped_tokens = 0
         self._prefill = Prefill()
+        self._token_s: float | None = None  # what reading a token takes, by the newest count
         self._model_tokens = 0
         self._refused_by_tokens = 0
         self._weighing: dict[str, Callable[[int], None]] = {}
@@ -49,6 +50,7 @@ class ContextMeter(QObject):
     def set_model(self, info: ModelInfo) -> None:
         """Another tokenizer and another limit: nothing is counted yet."""
         self._counts.forget()
+        self._token_s = None
         self._model_tokens = info.context_tokens
         self._show()
 
@@ -99,8 +101,10 @@ class ContextMeter(QObject):
             self._prefill = prefill
             self._show()
 
-    def take_count(self, request: str, tokens: int | None) -> None:
-        """A result, or None if there is none."""
+    def take_count(self, request: str, tokens: int | None, dense_s: float | None = None) -> None:
+        """A result, or None if there is none; `dense_s` is how long reading all of it takes, if known."""
+        if tokens and dense_s is not None:
+            self._token_s = dense_s / tokens
         if self._counts.answer(request, tokens):
             for text in [text for text in self._weighing if self._counts.of(text) is not None]:
                 self._weighing.pop(text)(self._counts.of(text) or 0)
@@ -122,7 +126,8 @@ class ContextMeter(QObject):
     def _show(self) -> None:
         typed, *attached = (self._counts.of(text) for text in self._texts())
         written = Written(self._used_tokens, typed, tuple(attached), self.limit_tokens)
-        skipped = self._skipped_tokens + will_skip(written.new_tokens, self._prefill)
+        dense_s = None if self._token_s is None else self._token_s * written.new_tokens
+        skipped = self._skipped_tokens + will_skip(written.new_tokens, dense_s, self._prefill)
         self._composer.pill.show_context(self._used_tokens + written.new_tokens, self.limit_tokens, skipped)
         self._composer.show_fit(written, self._refused_by_tokens)
 

@@ -112,10 +112,14 @@ class AnswerCutOff(Struct, frozen=True):
 
 
 class Counted(Struct, frozen=True):
-    """Answer to a count; `tokens` is None if the worker could not count."""
+    """Answer to a count; `tokens` is None if the worker could not count.
+
+    `dense_s`: how long reading all of them takes; None if that is not known.
+    """
 
     request: str
     tokens: int | None
+    dense_s: float | None = None
 
 
 class OutOfBand(Struct, frozen=True):

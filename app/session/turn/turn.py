@@ -192,7 +192,7 @@ def _failed(link: Link, given: Failed) -> Transition:
 
 
 def _token_count(link: Link, given: TokenCount) -> Transition:
-    return Transition(link, (Counted(given.request, given.tokens),))
+    return Transition(link, (Counted(given.request, given.tokens, given.dense_s),))
 
 
 def _out_of_band(link: Link, given: Event) -> Transition:

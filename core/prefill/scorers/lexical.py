@@ -63,6 +63,20 @@ def lexical_scores(pieces: Sequence[str], question: Array, passage_tokens: int) 
     return np.repeat(scores.astype(np.float32), passage_tokens)[: len(pieces)]
 
 
+def clearness(pieces: Sequence[str], question: Array, passage_tokens: int) -> float:
+    """How much stands out for the question: the best place's BM25 over character runs, in the rarest runs.
+
+    0 where nothing of the question is in the text. Requests about a text as a whole (“sum this up”) share
+    only common runs with it, or none where they are in another language.
+    """
+    count = -(-len(pieces) // passage_tokens)
+    codes, owners = _characters(pieces)
+    times = _times(_runs(codes), owners, question, passage_tokens, count)
+    if times is None:
+        return 0.0
+    return float(_bm25(_with_next(times)).max() / np.log(1 + count) ** 2)
+
+
 class _Terms(Struct, frozen=True):
     """`hashes` (uint64) of terms, and the character (int64) where each begins."""
 
@@ -113,11 +127,21 @@ def _runs(codes: Array) -> _Terms:
 
 def _relevance(terms: _Terms, owners: Array, question: Array, passage_tokens: int, count: int) -> Array:
     """BM25 of each passage, alone and with the better of its neighbours: float64 [count]."""
+    times = _times(terms, owners, question, passage_tokens, count)
+    if times is None:
+        return np.zeros(count)
+    with_next = _bm25(_with_next(times))
+    with_either = np.maximum(with_next, np.append(0.0, with_next[:-1]))
+    return np.asarray(with_either + _bm25(times))
+
+
+def _times(terms: _Terms, owners: Array, question: Array, passage_tokens: int, count: int) -> Array | None:
+    """How often each passage holds each term that is asked for: float64 [terms, count]; None if none is."""
     tokens = owners[terms.starts]
     asks = question[tokens]
     asked = np.unique(terms.hashes[asks])
     if not len(asked):
-        return np.zeros(count)
+        return None
     # Most terms are not asked for: a small table tells them before the exact search.
     shift = np.uint64(64) - _SIEVE_BITS
     sieve = np.zeros(1 << int(_SIEVE_BITS), dtype=np.bool_)
@@ -126,12 +150,15 @@ def _relevance(terms: _Terms, owners: Array, question: Array, passage_tokens: in
     rows = np.minimum(np.searchsorted(asked, terms.hashes[likely]), len(asked) - 1)
     exact = asked[rows] == terms.hashes[likely]
     places = rows[exact] * count + tokens[likely[exact]] // passage_tokens
-    times = np.bincount(places, minlength=len(asked) * count).reshape(len(asked), count).astype(np.float64)
+    times = np.bincount(places, minlength=len(asked) * count).reshape(len(asked), count)
+    return times.astype(np.float64)
+
+
+def _with_next(times: Array) -> Array:
+    """Each passage and the next as one."""
     pairs = times.copy()
     pairs[:, :-1] += times[:, 1:]
-    with_next = _bm25(pairs)
-    with_either = np.maximum(with_next, np.append(0.0, with_next[:-1]))
-    return np.asarray(with_either + _bm25(times))
+    return pairs
 
 
 def _bm25(times: Array) -> Array:

@@ -294,8 +294,15 @@ def test_chats_keep_their_prefixes_within_the_budget(engine: Engine) -> None:
     assert run(engine, [*one, 9], settings(**off))[1].stats.reused_tokens == 200
 
 
+def read_slowly(engine: Engine) -> None:
+    """As if this machine read 50 tokens a second."""
+    for _ in range(100):
+        engine._here.profile.timed(512, 0, 10.24)
+
+
 def test_auto_counts_the_new_tokens_only(engine: Engine) -> None:
     auto = {"prefill.mode": "auto", "prefill.threshold_tokens": 1000}
+    read_slowly(engine)
     prompt = prompt_of(11, 900)
     _, finished, _ = run(engine, prompt, settings(**auto))
     assert finished.effective.reading == "dense"
@@ -321,9 +328,55 @@ def ask(question: str, document: str = "A plain line of text. " * 100, name: str
     return Generate("r", (Message("user", question, (Attachment(name, document),)),))
 
 
+LINES = f"{'A plain line of text. ' * 50}Here a zebra crossing begins. {'A plain line of text. ' * 50}"
+
+
+def test_auto_reads_whole_what_is_soon_read(engine: Engine) -> None:
+    """The same prompt, the same settings, another machine."""
+    auto = settings(**{"prefill.mode": "auto", "prefill.threshold_tokens": 500, "prefill.patience_s": 1.0})
+    request = Generate("r", ask("What is a zebra crossing?", LINES).messages, auto)
+    for token_s, expected in ((0.0001, "dense"), (0.1, "sparse")):
+        engine.forget()
+        for _ in range(200):
+            engine._here.profile.timed(512, 0, 512 * token_s)
+        finished = list(engine.generate(request))[-1]
+        assert isinstance(finished, Finished)
+        assert finished.effective.reading == expected, finished.effective.reading_reason
+        assert finished.effective.changes == ()
+    assert "s to read whole" in finished.effective.reading_reason
+
+
+@pytest.mark.parametrize(
+    "words", ["Sum this up.", "Proofread it.", "Please translate.", "Fasse das zusammen.", "tl;dr"]
+)
+def test_where_nothing_stands_out_auto_reads_all_and_says_so(engine: Engine, words: str) -> None:
+    auto = settings(**{"prefill.mode": "auto", "prefill.threshold_tokens": 500})
+    read_slowly(engine)
+    request = Generate("r", ask(words, LINES).messages, auto)
+    finished = list(engine.generate(request))[-1]
+    assert isinstance(finished, Finished)
+    assert finished.effective.reading == "dense"
+    (change,) = finished.effective.changes
+    assert (change.setting, change.asked, change.used) == ("prefill.mode", "auto", "off")
+    assert "nothing in the text stands out" in change.reason
+    engine.forget()
+    forced = list(engine.generate(Generate("r", request.messages, settings())))[-1]
+    assert isinstance(forced, Finished)
+    assert forced.effective.reading == "sparse"
+
+
+def test_what_readings_take_is_learned(engine: Engine) -> None:
+    assert engine.dense_s(1000) is None
+    run(engine, prompt_of(14, 900), settings(**{"prefill.mode": "off"}))
+    seconds = engine.dense_s(1000)
+    assert seconds is not None
+    assert 0 < seconds < 60
+
+
 def test_a_question_for_everything_is_read_whole_in_auto_and_says_why(engine: Engine) -> None:
     auto = settings(**{"prefill.mode": "auto", "prefill.threshold_tokens": 500})
-    request = ask("How many lines are there?")
+    read_slowly(engine)
+    request = ask("How many lines are there?", LINES)
     events = list(engine.generate(Generate("r", request.messages, auto)))
     finished = events[-1]
     assert isinstance(finished, Finished)
@@ -332,7 +385,7 @@ def test_a_question_for_everything_is_read_whole_in_auto_and_says_why(engine: En
     assert "whole document" in change.reason
     engine.forget()
     # What an earlier, sparse turn left is not reused for it.
-    other = list(engine.generate(Generate("r", ask("What is plain?").messages, auto)))[-1]
+    other = list(engine.generate(Generate("r", ask("What is a zebra crossing?", LINES).messages, auto)))[-1]
     assert isinstance(other, Finished)
     assert other.effective.reading == "sparse"
     again = list(engine.generate(Generate("r", request.messages, auto)))[-1]

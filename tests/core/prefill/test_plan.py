@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.prefill.every_token import needs_every_token
-from core.prefill.plan import decide, why_whole
+from core.prefill.plan import Decision, decide, why_whole
 from core.settings.prefill import Prefill
 
 
@@ -17,8 +17,6 @@ from core.settings.prefill import Prefill
         "List all names.",
         "Name every town in it.",
         "Translate the whole text into French.",
-        "Please rewrite this in plain words.",
-        "Proofread it.",
         "What is the most common word?",
         "Copy it verbatim.",
     ],
@@ -50,20 +48,43 @@ def test_off_and_a_share_of_everything_read_everything() -> None:
         assert (decision.sparse, decision.change) == (False, None)
 
 
-def test_auto_goes_by_the_new_tokens() -> None:
+def test_auto_reads_short_prompts_whole() -> None:
     settings = Prefill(threshold_tokens=1000)
-    assert decide(settings, "", 1000).sparse
-    short = decide(settings, "", 999)
+    assert decide(settings, "", 1000, 9.0).sparse
+    short = decide(settings, "", 999, 9.0)
     assert not short.sparse
     assert short.change is None
     assert decide(Prefill(mode="on", threshold_tokens=1000), "", 10).sparse
 
 
+@pytest.mark.parametrize(
+    ("tokens", "dense_s", "sparse"),
+    [
+        (5000, 8.1, True),
+        (5000, 8.0, False),
+        (100_000, 7.9, False),  # a fast machine reads it all
+        (2047, 60.0, False),  # too short to gain much
+        (2048, 60.0, True),
+        (8191, None, False),  # nobody knows yet
+        (8192, None, True),
+    ],
+)
+def test_auto_goes_by_how_long_reading_takes(tokens: int, dense_s: float | None, sparse: bool) -> None:
+    assert decide(Prefill(), "", tokens, dense_s).sparse is sparse
+    assert decide(Prefill(mode="on"), "", tokens, dense_s).sparse
+
+
+def test_the_patience_is_a_setting_and_the_time_is_said() -> None:
+    decision = decide(Prefill(patience_s=30.0), "", 9000, 31.4)
+    assert decision == Decision(True, "9,000 tokens are new, about 31 s to read whole")
+    assert not decide(Prefill(patience_s=32.0), "", 9000, 31.4).sparse
+
+
 def test_a_refusal_is_said_only_where_something_was_refused() -> None:
     settings = Prefill(threshold_tokens=1000)
     whole = why_whole(settings, "Count them.")
-    assert decide(settings, whole, 999).change is None
-    change = decide(settings, whole, 1000).change
+    assert decide(settings, whole, 999, 9.0).change is None
+    change = decide(settings, whole, 1000, 9.0).change
     assert change is not None
     assert (change.setting, change.asked, change.used) == ("prefill.mode", "auto", "off")
     assert "all of it was read" in change.reason

@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from core.prefill.scorers.lexical import lexical_scores
+from core.prefill.plan import unclear
+from core.prefill.scorers.lexical import clearness, lexical_scores
 
 FILLER = ["Ġthe", "Ġriver", "Ġruns", "Ġslow", "ly", "Ġpast", "Ġa", "Ġtown", ",", "Ġand", "Ġit", "Ġis", "."]
 PASSAGE = 32
@@ -99,3 +100,72 @@ def test_without_a_match_the_share_is_spread_evenly() -> None:
     best = np.sort(np.argsort(scores)[-16:])
     assert np.diff(best).max() <= 30
     assert len(scores) == 201
+
+
+SENTENCES = {
+    "en": (
+        "The pilots write down which ships came in at night.",
+        "At nine the first boat leaves, and at noon the office is closed.",
+        "Nobody may pass the buoys while the red lamp is lit.",
+        "The fee is paid before a ship leaves the basin.",
+        "In fog a long blast is sounded every two minutes.",
+        "What the master says is done at once.",
+    ),
+    "de": (
+        "Die Lotsen schreiben auf, welche Schiffe nachts eingelaufen sind.",
+        "Um neun fährt das erste Boot, und mittags ist das Büro geschlossen.",
+        "Niemand darf an den Tonnen vorbei, solange die rote Lampe brennt.",
+        "Die Gebühr wird bezahlt, bevor ein Schiff das Becken verlässt.",
+        "Im Nebel wird alle zwei Minuten ein langer Ton gegeben.",
+        "Was der Hafenmeister sagt, wird sofort getan.",
+    ),
+}
+PLACES = {
+    "en": (
+        "The Aurora's propeller was mended in Malmö.",
+        "Where was the Aurora's propeller mended?",
+    ),
+    "de": (
+        "Der Propeller der Aurora kam aus Malmö.",
+        "Woher kam der Propeller der Aurora?",
+    ),
+}
+
+
+def stands_out(language: str, request: str) -> bool:
+    """Of a text of 400 sentences in that language, one of them about a propeller."""
+    rng = random.Random(language)
+    sentences = [rng.choice(SENTENCES[language]) for _ in range(400)]
+    sentences[210] = PLACES[language][0]
+    pieces = [f"Ġ{word}" for sentence in sentences for word in sentence.split()]
+    asked = [f"Ġ{word}" for word in request.split()]
+    question = np.arange(len(pieces) + len(asked)) >= len(pieces)
+    return not unclear(clearness([*pieces, *asked], question, PASSAGE))
+
+
+@pytest.mark.parametrize("language", PLACES)
+def test_what_is_in_one_place_stands_out(language: str) -> None:
+    assert stands_out(language, PLACES[language][1])
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "Summarise this.",
+        "Translate the text into French.",
+        "Please rewrite this in plain words.",
+        "Proofread it.",
+        "Übersetze den Text ins Englische.",
+        "Fasse das zusammen.",
+        "Schreib das bitte einfacher.",
+        "Traduis ce texte en anglais.",
+        "Traduce el texto al inglés.",
+        "把这篇文章翻译成英文。",
+        "この文章を英語に翻訳してください。",
+        "tl;dr",
+        "",
+    ],
+)
+def test_requests_for_the_whole_stand_out_nowhere(language: str, request_: str) -> None:
+    assert not stands_out(language, request_)

@@ -1,0 +1,96 @@
+"""Pace: a prediction from what was timed, none from nothing."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from core.engine.engine import Engine
+from core.prefill.pace import Pace, load_pace, measure_pace, save_pace
+from core.system.paths import cache_dir
+
+
+def fed(a: float, b: float, noise: float = 0.0, chunks: int = 12, width: int = 512) -> Pace:
+    """A pace that was told chunks, one behind the other, of a machine with these two parts."""
+    rng = random.Random(1)
+    pace = Pace("k")
+    for number in range(chunks):
+        seconds = a * width + b * width * (number * width + width / 2)
+        pace = pace.read(width, number * width, seconds * (1 + noise * rng.uniform(-1, 1)))
+    return pace
+
+
+def test_nothing_timed_nothing_known() -> None:
+    assert Pace("k").seconds(1000) is None
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.002, 0.0), (0.002, 1e-7), (0.0, 1e-7)])
+@pytest.mark.parametrize(("tokens", "context"), [(100, 0), (5000, 0), (30_000, 0), (200, 8000)])
+def test_both_parts_are_found(a: float, b: float, tokens: int, context: int) -> None:
+    expected = a * tokens + b * tokens * (context + tokens / 2)
+    assert fed(a, b).seconds(tokens, context) == pytest.approx(expected, rel=0.02)
+
+
+def test_noise_does_little() -> None:
+    expected = 0.002 * 8000 + 1e-7 * 8000 * 4000
+    assert fed(0.002, 1e-7, noise=0.2).seconds(8000) == pytest.approx(expected, rel=0.25)
+
+
+def test_it_never_says_less_than_nothing() -> None:
+    """Later chunks that were quicker, as after another program ended."""
+    pace = Pace("k")
+    for number in range(8):
+        pace = pace.read(512, 512 * number, 2.0 / (number + 1))
+    for tokens, context in ((100, 0), (5000, 0), (5000, 30_000)):
+        assert (pace.seconds(tokens, context) or -1) > 0
+
+
+def test_chunks_of_one_kind_are_enough() -> None:
+    pace = Pace("k").read(512, 0, 1.0).read(512, 0, 1.0)
+    assert pace.seconds(1024) == pytest.approx(2.0)
+
+
+def test_a_machine_that_became_slower_is_noticed() -> None:
+    pace = fed(0.001, 0.0)
+    for number in range(40):
+        pace = pace.read(512, 512 * (number % 12), 512 * 0.004)
+    assert pace.seconds(1000) == pytest.approx(4.0, rel=0.2)
+
+
+@pytest.mark.parametrize(("tokens", "seconds"), [(63, 1.0), (512, 0.0), (512, -1.0)])
+def test_what_says_nothing_is_left_out(tokens: int, seconds: float) -> None:
+    assert Pace("k").read(tokens, 0, seconds).seconds(100) is None
+
+
+def test_it_is_kept_for_its_model_and_machine_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    pace = fed(0.002, 1e-7)
+    save_pace(pace)
+    assert load_pace("k") == pace
+    assert load_pace("another").seconds(1) is None
+    [file] = (cache_dir() / "profiles").iterdir()
+    file.write_text("{")
+    assert load_pace("k") == Pace("k")
+    file.unlink()
+    file.mkdir()
+    save_pace(pace)  # says nothing: a measurement is lost, no answer
+    assert load_pace("k") == Pace("k")
+
+
+def test_it_is_measured_on_the_model(toy_engine: Engine) -> None:
+    loaded = toy_engine.loaded
+    steps = measure_pace(Pace("k"), loaded.model, loaded.new_cache, loaded.info)
+    chunks = 0
+    while True:
+        try:
+            next(steps)
+            chunks += 1
+        except StopIteration as done:
+            found: Pace = done.value
+            break
+    assert chunks <= 5
+    seconds = found.seconds(1000)
+    assert (seconds is None) == (chunks < 2)
+    assert seconds is None or 0 < seconds < 10
