@@ -45,19 +45,17 @@ class DraftModels:
             self.proposer = proposer
         return self.proposer
 
-    def scoring(self, reference: str, *, required: bool, drafts: bool) -> ScoringDraft | None:
-        """The draft model that scores; None if it is not loaded and not `required`.
+    def scoring(self, reference: str, *, drafts: bool) -> ScoringDraft:
+        """The draft model that scores, loaded if it is not.
 
         If it also `drafts` in this answer it reads into the sequence that drafting needs anyway,
         else into one that is dropped. Raises `DraftModelError`, `ModelError`.
         """
-        if required and not reference:
+        if not reference:
             raise DraftModelError(
                 "The scorer “draft-model” needs a second model, and none was chosen.",
                 "Set draft_model.model to a folder or hub name, or choose another scorer.",
             )
-        if not required and (self._held is None or self._held[0] != reference):
-            return None
         draft = self._of_family(reference)
         sequence = self.proposer.sequence if drafts and self.proposer else CachedSequence(draft.new_cache)
         return ScoringDraft(draft, sequence)

@@ -305,7 +305,7 @@ class Engine:
             plan = self._without_reuse(plan, sequence, text)
             inputs = ReadingInputs(
                 here.profile.why_no_gaps,
-                lambda required: self._scoring(required, plan),
+                lambda: self._scoring(plan),
                 here.profile.dense_s,
                 here.profile.timed,
                 self._clock,
@@ -417,7 +417,7 @@ class Engine:
             return f"exactness “{settings.decoding.exactness}” was measured on chains"
         return self._here.profile.why_no_trees()
 
-    def _scoring(self, required: bool, plan: AnswerPlan) -> ScoringDraft | None:
-        """The draft model that scores passages, if one is loaded or it is `required`."""
+    def _scoring(self, plan: AnswerPlan) -> ScoringDraft:
+        """The draft model that scores passages."""
         reference = plan.settings.draft_model.model
-        return self._here.drafts.scoring(reference, required=required, drafts=plan.proposer is not None)
+        return self._here.drafts.scoring(reference, drafts=plan.proposer is not None)

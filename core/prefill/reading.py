@@ -34,8 +34,9 @@ from core.prefill.scorers.scorer import ScorerInputs, ScoringDraft
 from core.prefill.select import LATEST, Selection, select
 from core.settings.prefill import Prefill
 
-# Above this ratio of parameters scoring eats what skipping saves (the SpecPrefill paper, r > 0.15).
-_SMALL_ENOUGH = 0.15
+# Finds more than early layers and as much as both together, at a hundredth of their time
+# (notes/retrieval.md).
+_BEST = "lexical"
 
 
 class PromptText(Struct, frozen=True):
@@ -54,14 +55,14 @@ class ReadingInputs(Struct, frozen=True):
     """What a reading may need of others.
 
     `why_no_gaps(tokens)`: why the target cannot read a prompt of that length with gaps.
-    `draft(required)`: a draft model of the family; None if none is loaded, unless it is
-    required: then it is loaded, or `DraftModelError` says why not. `dense_s(tokens, context_tokens)`:
-    how long reading all of so many tokens behind so many others takes here, None if nobody knows;
-    `timed(tokens, context_tokens, seconds)` is told what a chunk took. `clock`: seconds.
+    `draft()`: a draft model of the family; raises `DraftModelError` if there is none.
+    `dense_s(tokens, context_tokens)`: how long reading all of so many tokens behind so many others takes
+    here, None if nobody knows; `timed(tokens, context_tokens, seconds)` is told what a chunk took.
+    `clock`: seconds.
     """
 
     why_no_gaps: Callable[[int], str]
-    draft: Callable[[bool], ScoringDraft | None]
+    draft: Callable[[], ScoringDraft]
     dense_s: Callable[[int, int], float | None] = lambda tokens, context_tokens: None
     timed: Callable[[int, int, float], None] = lambda tokens, context_tokens, seconds: None
     clock: Callable[[], float] = time.perf_counter
@@ -149,18 +150,10 @@ class Reading:
         return unclear(clearness(pieces, layout.question[self._from :], self._settings.passage_tokens))
 
     def _choose(self) -> str:
-        wanted = self._settings.scorer
-        if wanted != "auto":
-            if SCORERS[wanted].needs_draft:
-                self._draft = self._inputs.draft(True)
-            return wanted
-        draft = self._inputs.draft(False)
-        if draft is None:
-            return "fusion"
-        if draft.loaded.info.parameters > _SMALL_ENOUGH * self._loaded.info.parameters:
-            return "fusion"
-        self._draft = draft
-        return "draft-model"
+        wanted = _BEST if self._settings.scorer == "auto" else self._settings.scorer
+        if SCORERS[wanted].needs_draft:
+            self._draft = self._inputs.draft()
+        return wanted
 
     def _whole(self) -> Iterator[PrefillProgress]:
         # Only caches that forget need marks; the others go back to any length.

@@ -80,10 +80,10 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
                     "draft-model": "Draft model",
                 },
                 "notes": {
-                    "auto": "A small draft model if one is loaded, else words and layers.",
-                    "lexical": "Rare words that question and passage share. Fastest, weak on paraphrase.",
+                    "auto": "Words: nothing found more where it was measured, and nothing is faster.",
+                    "lexical": "Words and parts of words that both have. Fastest, weak on paraphrase.",
                     "early-layers": "What the model's own first layers pay attention to.",
-                    "fusion": "The places that words and early layers give a passage, together.",
+                    "fusion": "Words and early layers together; words count twice.",
                     "draft-model": "What a smaller model of the family pays attention to.",
                 },
             },

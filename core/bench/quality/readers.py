@@ -93,12 +93,10 @@ class _Scored(Reader):
 
     def __init__(self, name: str, loaded: LoadedModel, settings: Prefill, draft: LoadedModel | None) -> None:
         super().__init__(name, loaded, settings)
-        self._draft = ScoringDraft(draft, CachedSequence(draft.new_cache)) if draft else None
+        self._draft = draft
 
     def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
-        if self._draft:
-            self._draft.sequence.clear()
-        inputs = ReadingInputs(lambda tokens: "", lambda required: self._draft)
+        inputs = ReadingInputs(lambda tokens: "", self._scoring_draft)
         text = PromptText(prompt.ids, prompt.asked, lambda: self._layout(prompt))
         reading = Reading("bench", self._loaded, sequence, text, self._settings, inputs)
         reading.plan()
@@ -109,6 +107,11 @@ class _Scored(Reader):
                 f"{self.name} read all of {len(prompt.ids):,} tokens: {reading.outcome.reason}.",
                 "Choose a longer --context or --document-context.",
             )
+
+    def _scoring_draft(self) -> ScoringDraft:
+        if self._draft is None:
+            raise RequestError("There is no draft model to score with.", "Choose other --readers.")
+        return ScoringDraft(self._draft, CachedSequence(self._draft.new_cache))
 
 
 class _Chosen(Reader):
