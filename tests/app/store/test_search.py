@@ -111,6 +111,18 @@ def test_a_replaced_answer_is_not_found(store: ChatStore) -> None:
     assert found(store, "fog") == ["c1"]
 
 
+def test_an_answer_is_found_once_it_is_over(store: ChatStore) -> None:
+    """Saved again and again while it is being written, with the question that was saved before it."""
+    whole = said(9, "What waits?", "The lighthouse keeper.")
+    asked = replace(whole, turns=(replace(whole.turns[0], answer=Answer((), "writing")),))
+    with store.transaction():
+        store.write(asked)
+    assert found(store, "lighthouse") == []
+    with store.transaction():
+        store.write(whole, asked)
+    assert found(store, "lighthouse") == ["c9"]
+
+
 def test_an_index_of_the_other_kind_is_made_when_it_is_needed(tmp_path: Path) -> None:
     for full_text in (False, True, False, True):
         store = ChatStore(tmp_path / "chats.db", full_text=full_text)
@@ -122,11 +134,14 @@ def test_an_index_of_the_other_kind_is_made_when_it_is_needed(tmp_path: Path) ->
         store.close()
 
 
-def test_a_shelf_in_memory_finds_the_same(store: ChatStore) -> None:
+def test_an_archive_in_memory_finds_the_same(store: ChatStore) -> None:
     archive = MemoryArchive()
-    for chat in CHATS:
+    deleted = CHATS[1].with_deleted(NOON)
+    with store.transaction():
+        store.write(deleted, CHATS[1])
+    for chat in (CHATS[0], deleted, *CHATS[2:]):
         archive.save(chat)
-    for query in ("fog", "ferry master", "霧", "berths", "zebra", ""):
+    for query in ("fog", "ferry master", "霧", "berths", "intervals", "zebra", ""):
         assert [hit.chat_id for hit in archive.search(query)] == found(store, query)
 
 

@@ -18,6 +18,7 @@ from app.session.lab.lab import (
     Launch,
     Opened,
     Pause,
+    ResultLost,
     RunEnd,
     Said,
     StopSweep,
@@ -127,7 +128,7 @@ def test_the_same_word_again_changes_nothing() -> None:
     assert advance(lab, ChatBusy(True)).lab is lab
 
 
-@pytest.mark.parametrize("given", [StopSweep(), Said(CELL), Gone("x"), ENDED])
+@pytest.mark.parametrize("given", [StopSweep(), Said(CELL), Gone("x"), ResultLost("x"), ENDED])
 def test_late_words_change_nothing(given: Given) -> None:
     lab = Lab(results=SweepResults("sweep", "m", "", (), "fast", 1, 1, 0.0))
     assert advance(lab, given).lab is lab
@@ -147,6 +148,8 @@ def test_what_went_wrong_is_said() -> None:
     lab, _ = run(RUN, STARTED, Gone("It ended with status -9."))
     assert lab.trouble == "It ended with status -9."
     assert run(RUN, start=lab)[0].trouble == ""
+    lab, _ = run(RUN, STARTED, ResultLost("The disk is full."))
+    assert lab.trouble == "The disk is full."
 
 
 def test_opened_results_take_the_place_of_others() -> None:
