@@ -56,6 +56,7 @@ class ReadingMap(Wire, frozen=True):
 
     `passages` cover, in order and without gaps, the tokens that are new in this prompt of
     `prompt_tokens`; `read_tokens` of them will be read. `scorer` is a value of `prefill.scorer`.
+    `dense_s`: how long reading all that is new would take; None if that is not known.
     """
 
     request: str
@@ -63,6 +64,7 @@ class ReadingMap(Wire, frozen=True):
     prompt_tokens: int
     read_tokens: int
     passages: tuple[Passage, ...]
+    dense_s: float | None = None
 
 
 ReadingEvent = PrefillProgress | ReadingMap

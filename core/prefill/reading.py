@@ -109,9 +109,7 @@ class Reading:
         settings, ids = self._settings, self._text.ids
         whole = why_whole(settings, self._text.asked)
         self._from = self._sequence.reuse(ids, whole=bool(whole))
-        new_tokens = len(ids) - self._from
-        dense_s = self._inputs.dense_s(new_tokens, self._sequence.columns.count)
-        decision = decide(settings, whole, new_tokens, dense_s)
+        decision = decide(settings, whole, len(ids) - self._from, self._dense_s())
         if decision.sparse and settings.mode == "auto" and self._is_unclear():
             decision = Decision(False, NOTHING_STANDS_OUT, refused(settings, NOTHING_STANDS_OUT))
         if decision.sparse and (why_not := self._inputs.why_no_gaps(len(ids))):
@@ -140,6 +138,10 @@ class Reading:
                 reason = f"skipping failed ({type(error).__name__}: {error}), so all of it was read"
                 self._fall_back(reason, refused(self._settings, reason))
         yield from self._whole()
+
+    def _dense_s(self) -> float | None:
+        """How long reading all that is new would take, if that is known."""
+        return self._inputs.dense_s(len(self._text.ids) - self._from, self._sequence.columns.count)
 
     def _is_unclear(self) -> bool:
         """Whether nothing stands out; where a text just goes on, nothing has to."""
@@ -237,7 +239,12 @@ class Reading:
         kept = chosen.positions
         self.outcome = replace(self.outcome, kept_tokens=len(kept) + 1)
         yield ReadingMap(
-            self._request, self.outcome.scorer, len(self._text.ids), len(kept) + 1, passages(chosen, layout)
+            self._request,
+            self.outcome.scorer,
+            len(self._text.ids),
+            len(kept) + 1,
+            passages(chosen, layout),
+            self._dense_s(),
         )
         model, ids, chunk = self._loaded.model, self._text.ids, self._settings.chunk_tokens
         steps = read_kept(

@@ -216,4 +216,6 @@ class ReadingCard(QWidget):
         if self._progress is None:
             return ""
         tokens = self._reading.prompt_tokens if self._reading else self._progress.total_tokens
-        return everything_words(tokens, self._rate)
+        # What the worker expected of all of it, from the first moment; this reading's own speed after that.
+        expected = self._reading.dense_s if self._reading else None
+        return everything_words(tokens, self._rate or (tokens / expected if expected else None))

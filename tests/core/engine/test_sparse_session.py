@@ -339,11 +339,13 @@ def test_auto_reads_whole_what_is_soon_read(engine: Engine) -> None:
         engine.forget()
         for _ in range(200):
             engine._here.profile.timed(512, 0, 512 * token_s)
-        finished = list(engine.generate(request))[-1]
+        events = list(engine.generate(request))
+        finished = events[-1]
         assert isinstance(finished, Finished)
         assert finished.effective.reading == expected, finished.effective.reading_reason
         assert finished.effective.changes == ()
     assert "s to read whole" in finished.effective.reading_reason
+    assert (map_of(events).dense_s or 0) > 10
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
@@ -56,6 +57,14 @@ def test_the_map_follows_the_reading(card: ReadingCard, theme: Theme) -> None:
     # The playhead stands where the reading is: after half of the last quarter.
     assert column(card, int(0.875 * width)) == theme.color("text").name()
     assert "All 3,200 tokens, about 16 s" in card.everything_button.accessibleDescription()
+
+
+def test_what_everything_would_take_is_said_before_anything_is_read(card: ReadingCard) -> None:
+    card.show_progress(SCORING)
+    card.show_map(replace(MAP, dense_s=41.0), ())
+    assert "All 3,200 tokens, about 41 s" in card.everything_button.accessibleDescription()
+    card.show_progress(READING)
+    assert "about 16 s" in card.everything_button.accessibleDescription()
 
 
 def test_the_buttons_and_the_map_are_heard(qtbot: QtBot, card: ReadingCard) -> None:
