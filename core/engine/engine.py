@@ -327,6 +327,7 @@ class Engine:
             try:
                 yield from answer.events()
             finally:
+                here.profile.keep_pace()
                 if not isolated:
                     self._memory.learned(plan.settings)
                     here.prefix_cache.fit(settings.prefill.memory_mib << 20)

@@ -92,16 +92,14 @@ class MachineProfile:
     def _pace_some(self) -> bool:
         if self._pacing is None:
             if self._paced or self._held_pace().seconds(1) is not None:
-                if self._timed:
-                    self._timed = False
-                    save_pace(self._held_pace())
                 return False
             loaded = self._loaded
             self._pacing = measure_pace(self._held_pace(), loaded.model, loaded.new_cache, loaded.info)
         try:
             next(self._pacing)
         except StopIteration as done:
-            self._pace, self._pacing, self._timed, self._paced = done.value, None, True, True
+            self._pace, self._pacing, self._paced = done.value, None, True
+            save_pace(done.value)
         return True
 
     def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
@@ -109,8 +107,16 @@ class MachineProfile:
         return self._held_pace().seconds(tokens, context_tokens)
 
     def timed(self, tokens: int, context_tokens: int, seconds: float) -> None:
-        """A chunk of a prompt was read, behind so many others, in so long. Kept when there is time."""
-        self._pace, self._timed = self._held_pace().read(tokens, context_tokens, seconds), True
+        """A chunk of a prompt was read, behind so many others, in so long."""
+        before = self._held_pace()
+        self._pace = before.read(tokens, context_tokens, seconds)
+        self._timed |= self._pace is not before
+
+    def keep_pace(self) -> None:
+        """Save what was timed since, if anything was."""
+        if self._timed:
+            self._timed = False
+            save_pace(self._held_pace())
 
     def cost(self, context_tokens: int) -> LiveCost:
         """T(w) at that length: what was measured, or a guess until that is done."""

@@ -15,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 import core.prefill.reading as reading_module
+from core.decoding.probes.exactness import machine_key
 from core.drafting.registry import DRAFTERS
 from core.engine.draft_models import DraftModels
 from core.engine.engine import Engine, never
@@ -22,6 +23,7 @@ from core.errors import DraftModelError, PromptTooLongError, SettingError
 from core.events import Attachment, Event, Finished, Generate, Message, PrefillProgress, ReadingMap, Token
 from core.kv.cached_sequence import CachedSequence
 from core.models.rope import rotations
+from core.prefill.pace import load_pace
 from core.prefill.scorers import registry
 from core.prefill.scorers.scorer import ScorerInputs, Scoring
 from core.settings import Settings, assign_all
@@ -373,6 +375,7 @@ def test_what_readings_take_is_learned(engine: Engine) -> None:
     seconds = engine.dense_s(1000)
     assert seconds is not None
     assert 0 < seconds < 60
+    assert load_pace(machine_key(engine.loaded.info)).seconds(1000) == seconds  # for the next start
 
 
 def test_a_question_for_everything_is_read_whole_in_auto_and_says_why(engine: Engine) -> None:
