@@ -39,6 +39,10 @@ from core.models.template import renderer
 Progress = Callable[[str, float | None], None]
 
 
+# Of byte-level pieces, of SentencePiece, and of tokenizers that do not mark it.
+_WORD_BEGINS = ("Ġ", "▁", "")
+
+
 class LoadedModel:
     """`model(tokens[1, n], cache=…)` gives logits [1, n, vocabulary]; `eos` are the stop ids."""
 
@@ -52,6 +56,22 @@ class LoadedModel:
         """A fresh KV cache, one entry a layer."""
         cache: list[Any] = make_prompt_cache(self.model)
         return cache
+
+    def word_rank(self, word: str) -> float:
+        """How late the tokenizer learned `word`, 0 to 1; 1 if it has no token of its own.
+
+        `word` is as pieces write it, in lower case. Common words are learned first, in any language that the
+        tokenizer was trained on.
+        """
+        tokenizer = self.tokenizer
+        forms = [f"{space}{word}" for space in _WORD_BEGINS]
+        found = [tokenizer.convert_tokens_to_ids(form) for form in forms]
+        own = [at for at, form in zip(found, forms) if at is not None and _piece_of(tokenizer, at) == form]
+        return min([min(own) / max(1, self.info.vocabulary), 1.0]) if own else 1.0
+
+
+def _piece_of(tokenizer: TokenizerWrapper, token: int) -> str:
+    return str(tokenizer.convert_ids_to_tokens([token])[0])
 
 
 def load(

@@ -19,10 +19,12 @@ from core.settings.prefill import Prefill
 
 ASKS_FOR_ALL = "this asks for the whole document, so all of it was read"
 NOTHING_STANDS_OUT = "nothing in the text stands out for this question, so all of it was read"
-# So many of the question's rarest character runs stand together in one place, or as much of commoner ones.
-# On documents held out, 94 % of what is asked about a place has as many, and 5 % of requests that name none
-# (notes/retrieval.md).
+# Two signs that a question is about a place and not about the text as a whole; either is enough. So many of
+# its rarest character runs stand together somewhere, or as much of commoner ones; or it shares a word with
+# the text that the tokenizer learned as late as this share of its vocabulary, or not at all. Of questions
+# about a place 96 % have one of them, of requests that name none 7 % (notes/retrieval.md).
 _CLEAR = 3.5
+_RARE = 1 / 6
 
 
 class Decision(Struct, frozen=True):
@@ -60,9 +62,9 @@ def decide(settings: Prefill, whole: str, new_tokens: int, dense_s: float | None
     return Decision(True, "asked for" if settings.mode == "on" else f"{new_tokens:,} tokens are new{takes}")
 
 
-def unclear(clearness: float) -> bool:
-    """Whether nothing stands out, by `core.prefill.scorers.lexical.clearness`."""
-    return clearness < _CLEAR
+def unclear(clearness: float, rarest: float) -> bool:
+    """Whether nothing stands out, by what `core.prefill.scorers.lexical` says of both signs."""
+    return clearness < _CLEAR and rarest < _RARE
 
 
 def refused(settings: Prefill, reason: str) -> Change:

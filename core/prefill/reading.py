@@ -27,7 +27,7 @@ from core.prefill.layout import Layout
 from core.prefill.plan import NOTHING_STANDS_OUT, Decision, decide, refused, unclear, why_whole
 from core.prefill.read import ReadProgress, read_kept, read_prompt
 from core.prefill.reading_map import passages
-from core.prefill.scorers.lexical import clearness
+from core.prefill.scorers.lexical import clearness, rarest_shared_word
 from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.score_propagation import carried_tokens
 from core.prefill.scorers.scorer import ScorerInputs, ScoringDraft
@@ -149,7 +149,9 @@ class Reading:
         if layout.goes_on:
             return False
         pieces = self._loaded.tokenizer.convert_ids_to_tokens(self._text.ids[self._from :])
-        return unclear(clearness(pieces, layout.question[self._from :], self._settings.passage_tokens))
+        question, passage_tokens = layout.question[self._from :], self._settings.passage_tokens
+        rarest = rarest_shared_word(pieces, question, passage_tokens, self._loaded.word_rank)
+        return unclear(clearness(pieces, question, passage_tokens), rarest)
 
     def _choose(self) -> str:
         wanted = _BEST if self._settings.scorer == "auto" else self._settings.scorer

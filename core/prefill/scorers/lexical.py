@@ -17,7 +17,7 @@ Retrieval” (2004). Deviation: rarity is squared, as question and passage both 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ _GRAM = 4
 _SATURATION = 1.2
 # Of the best word score against the best run score.
 _WORDS_WEIGH = 0.5
+# Of all passages.
+_COMMON = 0.25
 # Small beside any match.
 _ANCHOR = 0.02
 _RECENT = 0.01
@@ -77,6 +79,31 @@ def clearness(pieces: Sequence[str], question: Array, passage_tokens: int) -> fl
     return float(_bm25(_with_next(times)).max() / np.log(1 + count) ** 2)
 
 
+def rarest_shared_word(
+    pieces: Sequence[str], question: Array, passage_tokens: int, rank: Callable[[str], float]
+) -> float:
+    """The highest `rank` of a word that question and text share; 0 where they share none.
+
+    A word of which more than `_COMMON` of the passages have one counts for nothing: so do the small words of
+    a language that the tokenizer knows little of.
+    """
+    count = -(-len(pieces) // passage_tokens)
+    codes, owners = _characters(pieces)
+    inside = _in_word(codes)
+    words = _words(codes)
+    words = _Terms(words.hashes[: (len(words.hashes) + 1) // 2], words.starts[: (len(words.starts) + 1) // 2])
+    tokens = owners[words.starts]
+    best = 0.0
+    for at in np.flatnonzero(question[tokens]):
+        holding = tokens[(words.hashes == words.hashes[at]) & ~question[tokens]] // passage_tokens
+        if len(holding) and len(np.unique(holding)) <= max(1.0, _COMMON * count):
+            start = int(words.starts[at])
+            rest = np.flatnonzero(~inside[start:])
+            length = int(rest[0]) if len(rest) else len(codes) - start
+            best = max(best, rank("".join(map(chr, codes[start : start + length]))))
+    return best
+
+
 class _Terms(Struct, frozen=True):
     """`hashes` (uint64) of terms, and the character (int64) where each begins."""
 
@@ -94,10 +121,14 @@ def _characters(pieces: Sequence[str]) -> tuple[Array, Array]:
     return codes, np.repeat(np.arange(len(pieces), dtype=np.int32), lengths)
 
 
+def _in_word(codes: Array) -> Array:
+    letters = (codes >= ord("a")) & (codes <= ord("z"))
+    return np.asarray(letters | (codes >= 128) | ((codes >= ord("0")) & (codes <= ord("9"))))
+
+
 def _words(codes: Array) -> _Terms:
     """Stems, and pairs of stems that follow each other, a pair where its second begins."""
-    inside = (codes >= 128) | ((codes >= ord("a")) & (codes <= ord("z")))
-    inside |= (codes >= ord("0")) & (codes <= ord("9"))
+    inside = _in_word(codes)
     starts = np.flatnonzero(inside & ~np.append(False, inside[:-1]))
     padded = np.append(codes, np.zeros(_STEM, dtype=np.uint32))
     padded_inside = np.append(inside, np.zeros(_STEM, dtype=np.bool_))

@@ -28,6 +28,7 @@ from core.prefill.scorers import registry
 from core.prefill.scorers.scorer import ScorerInputs, Scoring
 from core.settings import Settings, assign_all
 from core.settings.prefill import SCORERS
+from core.system.paths import cache_dir
 from tests.core.architectures import VOCABULARY
 from tests.core.prefill.gaps import masked_forward
 from tests.core.toy import write_toy_model
@@ -51,6 +52,9 @@ def engine(folder: Path) -> Iterator[Engine]:
     engine = endless(folder)
     yield engine
     engine.unload()
+    # How fast a test read is not for the next one to know.
+    for kept in (cache_dir() / "profiles").glob("pace-*"):
+        kept.unlink()
 
 
 def endless(folder: Path) -> Engine:
@@ -370,7 +374,7 @@ def test_where_nothing_stands_out_auto_reads_all_and_says_so(engine: Engine, wor
 
 
 def test_what_readings_take_is_learned(engine: Engine) -> None:
-    assert engine.dense_s(1000) is None
+    assert engine.dense_s(1000) is None, "it is not known before anything was read"
     run(engine, prompt_of(14, 900), settings(**{"prefill.mode": "off"}))
     seconds = engine.dense_s(1000)
     assert seconds is not None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.prefill.plan import unclear
-from core.prefill.scorers.lexical import clearness, lexical_scores
+from core.prefill.scorers.lexical import clearness, lexical_scores, rarest_shared_word
 
 FILLER = ["Ġthe", "Ġriver", "Ġruns", "Ġslow", "ly", "Ġpast", "Ġa", "Ġtown", ",", "Ġand", "Ġit", "Ġis", "."]
 PASSAGE = 32
@@ -140,7 +140,16 @@ def stands_out(language: str, request: str) -> bool:
     pieces = [f"Ġ{word}" for sentence in sentences for word in sentence.split()]
     asked = [f"Ġ{word}" for word in request.split()]
     question = np.arange(len(pieces) + len(asked)) >= len(pieces)
-    return not unclear(clearness([*pieces, *asked], question, PASSAGE))
+    found = [*pieces, *asked]
+    rarest = rarest_shared_word(found, question, PASSAGE, lambda word: 0.0 if word in COMMON else 1.0)
+    return not unclear(clearness(found, question, PASSAGE), rarest)
+
+
+# As an English tokenizer has it.
+COMMON = {
+    *["what", "where", "was", "the", "of", "this", "text", "in", "words", "it", "please"],
+    *["summarise", "translate", "into", "plain"],
+}
 
 
 @pytest.mark.parametrize("language", PLACES)
@@ -169,3 +178,23 @@ def test_what_is_in_one_place_stands_out(language: str) -> None:
 )
 def test_requests_for_the_whole_stand_out_nowhere(language: str, request_: str) -> None:
     assert not stands_out(language, request_)
+
+
+def rarest(document: str, question: str, ranks: dict[str, float]) -> float:
+    pieces = [f"Ġ{word}" for word in f"{document} {question}".split()]
+    asks = np.arange(len(pieces)) >= len(document.split())
+    return rarest_shared_word(pieces, asks, PASSAGE, lambda word: ranks.get(word, 1.0))
+
+
+def test_the_rarest_word_that_both_have_counts() -> None:
+    document = f"{'the river runs on ' * 40} miniters sets the number of rounds {'the river runs on ' * 40}"
+    ranks = {"what": 0.01, "is": 0.0, "the": 0.0, "river": 0.2, "number": 0.1, "zebra": 0.9}
+    assert rarest(document, "What is miniters?", ranks) == 1.0
+    assert rarest(document, "What is the number?", ranks) == 0.1
+    assert rarest(document, "What is the zebra?", ranks) == 0.0
+    assert rarest(document, "What is the Number of MINITERS", ranks) == 1.0
+
+
+def test_a_word_that_is_everywhere_counts_for_nothing() -> None:
+    document = "das Boot fährt und das Meer liegt still und wartet " * 60
+    assert rarest(document, "Fasse das zusammen.", {}) == 0.0
