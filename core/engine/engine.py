@@ -196,8 +196,8 @@ class Engine:
         """One piece of what is worth doing while nothing is asked; whether there is more.
 
         First what an answer skipped is read, if that was asked for; a new request ends it. Then
-        drafts and trees are tried and T(w) is measured, some forwards at a time, where that was
-        never done; then rehearsal, if that is wanted and nobody types.
+        drafts and trees are tried, T(w) and the pace of reading are measured, some forwards at a time, where
+        that was never done; then rehearsal, if that is wanted and nobody types.
         """
         here = self._resident
         if here is None:

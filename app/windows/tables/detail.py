@@ -12,7 +12,7 @@ from app.session.worker.families import recognised
 from app.theme.theme import Theme
 from app.windows.tables import strings
 from app.windows.tables.history import accepted_line, entries_line
-from app.windows.tables.line_chart import LineChart
+from app.windows.tables.history_chart import HistoryChart
 from app.windows.tables.rows import kind_of, size_text, state_line
 from app.windows.tables.teachers import Teachers
 from core.events import LearnedTable, TableInfo
@@ -29,8 +29,8 @@ class TableDetail(QWidget):
         self._theme = theme
         self.title = TextLabel(theme, "", 15, 20, "text", weight=600)
         self.state = TextLabel(theme, "", 12, 16, tabular=True)
-        self.entries = LineChart(theme, strings.ENTRIES, "series_blue", filled=True)
-        self.accepted = LineChart(theme, strings.ACCEPTED_DAILY, "series_green")
+        self.entries = HistoryChart(theme, strings.ENTRIES, "series_blue", filled=True)
+        self.accepted = HistoryChart(theme, strings.ACCEPTED_DAILY, "series_green")
         self.teachers = Teachers(theme)
         self.facts: dict[str, TextLabel] = {}
         self._pages = QStackedWidget()

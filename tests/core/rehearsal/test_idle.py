@@ -38,8 +38,8 @@ def engine(
     monkeypatch.setattr(idle, "default_conversations", lambda: prompts)
     engine = Engine(say=said.append)
     engine.use(toy)
-    engine.try_out()
-    engine.measure_cost()
+    while engine.idle_work():  # what is tried out and timed once; no rehearsal is wanted yet
+        pass
     return engine
 
 

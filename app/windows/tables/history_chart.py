@@ -1,4 +1,4 @@
-"""LineChart: one line over days, on three hairlines, with its last value as a dot."""
+"""HistoryChart: one line over days, on three hairlines, with its last value as a dot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DOT_PX = 3.2
 _FADE = 0.10  # of the line's colour, under the line
 
 
-class LineChart(QLabel):
+class HistoryChart(QLabel):
     """A QLabel, so that assistive technology reads it. Takes no focus: it is no control."""
 
     def __init__(
