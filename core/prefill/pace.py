@@ -31,7 +31,7 @@ _FORGET = 0.95
 _LEAST_TOKENS = 64
 # A probe's chunks: short enough that nobody who begins to ask waits for one.
 _PROBED_TOKENS = 256
-_PROBED_CHUNKS = 5
+_PROBED_CHUNKS = 3
 _IDS = 200
 
 

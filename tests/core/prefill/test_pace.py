@@ -90,7 +90,7 @@ def test_it_is_measured_on_the_model(toy_engine: Engine) -> None:
         except StopIteration as done:
             found: Pace = done.value
             break
-    assert chunks <= 5
+    assert chunks <= 3
     seconds = found.seconds(1000)
     assert (seconds is None) == (chunks < 2)
     assert seconds is None or 0 < seconds < 10
