@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from core.engine.engine import Engine
 from core.events import Attachment, Event, Finished, Generate, Message, Token
 from core.settings import Settings, assign
@@ -11,7 +13,7 @@ A vessel that leaves in fog sounds one long blast every two minutes. The harbour
 the north channel. When the north channel is closed, vessels use the south channel and keep to 4 knots."""
 
 
-def settings(drafter: str, temperature: float = 0.0, tokens: int = 40) -> Settings:
+def settings(drafter: str, temperature: float = 0.0, tokens: int = 30) -> Settings:
     result = assign(Settings(), "drafting.drafter", drafter)
     result = assign(result, "sampling.temperature", temperature)
     return assign(result, "sampling.max_tokens", tokens)
@@ -48,6 +50,7 @@ def test_a_document_is_asked_about(starter_engine: Engine) -> None:
     assert [t.id for t in warm] == [t.id for t in cold]
 
 
+@pytest.mark.slow
 def test_a_seeded_run_equals_its_plain_run(starter_engine: Engine) -> None:
     question = Message("user", "Write the days of the week twice, as a list.")
     runs = []
