@@ -59,3 +59,13 @@ def test_a_seeded_run_equals_its_plain_run(starter_engine: Engine) -> None:
         runs.append(answer(starter_engine, (question,), settings(drafter, 0.7, tokens=48)))
     assert [t.id for t in runs[0][0]] == [t.id for t in runs[1][0]]
     assert runs[1][1].stats.accepted > 0
+
+
+def test_its_tokenizer_learned_common_words_first(starter_engine: Engine) -> None:
+    rank = starter_engine.loaded.word_rank
+    assert rank("the") < 0.01
+    assert rank("document") < 0.1
+    assert rank("document") < rank("python") < rank("stderr") <= 1.0
+    assert rank("miniters") == 1.0
+    assert rank("Ã¼ber") <= 1.0
+    assert rank("") <= 1.0
