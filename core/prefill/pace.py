@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from core.events import ModelInfo
 from core.system.paths import cache_dir
 
-# A machine changes: half a minute of reading later a chunk counts for a third.
+# A machine changes: twenty chunks later a chunk counts for a third.
 _FORGET = 0.95
 # A shorter chunk says more about what a forward costs at all than about its tokens.
 _LEAST_TOKENS = 64

@@ -62,7 +62,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             ge=0.0,
             le=3600.0,
             title="Patience",
-            description="What this machine reads whole in less time is read whole.",
+            description="In automatic mode, a text that takes no longer than this to read is read whole.",
             extra={"unit": "s", "step": 1.0},
         ),
     ] = 8.0
