@@ -12,7 +12,7 @@ prompt and the shown tokens, so the next turn reuses it and gives what a cold st
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 import mlx.core as mx
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from core.decoding.proposer import ModelProposer
 from core.drafting.evidence.calibration import Calibration
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.drafting.tables.ngram_table import NgramTables
-from core.engine.generation import AnswerPlan, Generation
+from core.engine.generation import AnswerPlan, Generation, within_context
 from core.engine.model_session import ModelSession
 from core.errors import EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
 from core.events import Change, Event, Generate, ModelInfo, Rehearsing
@@ -37,9 +37,10 @@ from core.models.runtime.blas_threads import BlasThreads
 from core.models.runtime.memory import is_exhausted
 from core.models.runtime.runtime import check_prepared
 from core.models.size import check_fits, count_tokens
-from core.prefill.deferred import read_rest
+from core.prefill.deferred import insert_rest, read_rest
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import why_whole
+from core.prefill.read import Positions
 from core.prefill.reading import PromptText, ReadingInputs
 from core.prefill.scorers.scorer import ScoringDraft
 from core.rehearsal.idle import IdleRehearsal
@@ -306,9 +307,11 @@ class Engine:
             inputs = ReadingInputs(
                 here.profile.why_no_gaps,
                 lambda: self._scoring(plan),
+                here.profile.why_no_insertion,
                 here.profile.dense_s,
                 here.profile.timed,
                 self._clock,
+                (context_tokens - len(prompt)) // 2,
             )
             if isolated:
                 here.drafts.forget()
@@ -332,10 +335,7 @@ class Engine:
                     self._memory.learned(plan.settings)
                     here.prefix_cache.fit(settings.prefill.memory_mib << 20)
             if not isolated and sequence.skipped and settings.prefill.finish_reading:
-                chunk_tokens = settings.prefill.chunk_tokens
-                here.rest = read_rest(
-                    here.model.model, here.prefix_cache, sequence, chunk_tokens=chunk_tokens
-                )
+                here.rest = self._rest(sequence, answer.unread, settings.prefill.chunk_tokens)
         except (MemoryError, RuntimeError) as error:
             if is_exhausted(error):
                 self.forget()
@@ -345,18 +345,23 @@ class Engine:
                 ) from error
             raise
 
+    def _rest(
+        self, sequence: CachedSequence, ranked: Sequence[Positions], chunk_tokens: int
+    ) -> Generator[None, None, None]:
+        """Reading what was skipped while nothing is asked."""
+        here = self._here
+        if here.profile.why_no_insertion(len(sequence.tokens)):
+            return read_rest(here.model.model, here.prefix_cache, sequence, chunk_tokens=chunk_tokens)
+        return insert_rest(here.model.model, sequence, ranked, chunk_tokens=chunk_tokens)
+
     # ---- plans
 
     def _plan(self, prompt_tokens: int, settings: Settings, isolated: bool) -> AnswerPlan:
         """What can be done of `settings`, with a change for each part that cannot."""
         info = self.loaded.info
-        changes: list[Change] = []
-        room = settings.prefill.context_of(info.context_tokens) - prompt_tokens
-        wanted = settings.sampling.max_tokens
-        if wanted > room:
-            reason = "the context is full after that"
-            changes.append(Change("sampling.max_tokens", str(wanted), str(room), reason))
-            settings = assign(settings, "sampling.max_tokens", room)
+        context_tokens = settings.prefill.context_of(info.context_tokens)
+        settings, shortened = within_context(settings, prompt_tokens, context_tokens)
+        changes = list(shortened)
         reach_tokens = prompt_tokens + settings.sampling.max_tokens
         name, profile = settings.drafting.drafter, self._here.profile
         why_not = self.sequence.why_no_rollback or profile.why_not_split(reach_tokens)

@@ -43,9 +43,9 @@ from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.models.runtime import memory
 from core.models.runtime.blas_threads import BlasThreads
-from core.prefill.read import read_prompt
+from core.prefill.read import Positions, read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
-from core.settings import Settings
+from core.settings import Settings, assign
 
 _GAUGE_EVERY_S = 0.25
 
@@ -63,6 +63,17 @@ class AnswerPlan(Struct, frozen=True):
     cost: LiveCost | None = None
     proposer: ModelProposer | None = None
     changes: tuple[Change, ...] = ()
+
+
+def within_context(
+    settings: Settings, prompt_tokens: int, context_tokens: int
+) -> tuple[Settings, tuple[Change, ...]]:
+    """`settings` with an answer no longer than the context has room for, and the change that made."""
+    room, wanted = context_tokens - prompt_tokens, settings.sampling.max_tokens
+    if wanted <= room:
+        return settings, ()
+    change = Change("sampling.max_tokens", str(wanted), str(room), "the context is full after that")
+    return assign(settings, "sampling.max_tokens", room), (change,)
 
 
 class Generation:
@@ -107,6 +118,10 @@ class Generation:
     def events(self) -> Iterator[Event]:
         """All events, Finished last."""
         self._reading.plan()
+        self._prompt = self._reading.ids
+        plan, context_tokens = self._plan, self._context_tokens
+        settings, changes = within_context(plan.settings, len(self._prompt), context_tokens)
+        self._plan = replace(plan, settings=settings, changes=(*plan.changes, *changes))
         try:
             cancelled = yield from self._read_prompt()
             reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
@@ -119,6 +134,11 @@ class Generation:
         finally:
             self._drop_unshown()
         yield Finished(self._request, reason, self._stats(), self._effective())
+
+    @property
+    def unread(self) -> list[Positions]:
+        """What of the prompt is skipped, in passages, those likeliest to be asked for first."""
+        return self._reading.unread
 
     def _read_prompt(self) -> Generator[Event, None, bool]:
         """Prefill of the model and of a draft model that drafts. Returns whether it was cancelled."""

@@ -1,7 +1,7 @@
 """MachineProfile: what is tried out and timed about the loaded model on this machine, each thing once.
 
 How logits depend on a block's width, what T(w) is, how long reading takes, whether trees are exact, whether
-drafts and reuse are, whether gaps are. Some of it is kept on disk (`core.decoding.probes.width_cost`,
+drafts and reuse are, whether gaps are and insertions into them. Some of it is kept on disk (`core.decoding.probes.width_cost`,
 `core.decoding.probes.verdict`, `core.prefill.pace`); the rest lasts as long as the model. Nothing is tried
 for trees, T(w) or the pace but by `some`, `try_out` and `costs_anew`, so no answer waits for it. Belongs to
 the engine's thread.
@@ -18,7 +18,7 @@ from core.decoding.probes.tree_probe import try_trees
 from core.decoding.probes.verdict import NOT_TRIED, Verdict, is_tried, load_verdict, save_verdict, verdict_key
 from core.decoding.probes.width_cost import CostProfile, LiveCost, load_profile, measure, save_profile
 from core.models.loader import LoadedModel
-from core.prefill.gap_probe import why_no_gaps
+from core.prefill.gap_probe import why_no_gaps, why_no_insertion
 from core.prefill.pace import Pace, load_pace, measure_pace, save_pace
 
 
@@ -34,6 +34,7 @@ class MachineProfile:
         self._asked_disk = False
         self._trying: Generator[None, None, Verdict] | None = None
         self._why_no_gaps: dict[int, str] = {}
+        self._why_no_insertion: dict[int, str] = {}
         self._pace: Pace | None = None
         self._timed = False  # whether the pace holds more than the disk
         self._pacing: Generator[None, None, Pace] | None = None
@@ -142,6 +143,14 @@ class MachineProfile:
             loaded = self._loaded
             self._why_no_gaps[size] = why_no_gaps(loaded.model, loaded.new_cache, tokens)
         return self._why_no_gaps[size]
+
+    def why_no_insertion(self, tokens: int) -> str:
+        """Why what was skipped of a prompt cannot be inserted later; tried once for each doubling of it."""
+        size = tokens.bit_length()
+        if size not in self._why_no_insertion:
+            loaded = self._loaded
+            self._why_no_insertion[size] = why_no_insertion(loaded.model, loaded.new_cache, tokens)
+        return self._why_no_insertion[size]
 
     def _measure(self) -> Generator[None, None, CostProfile]:
         return measure(self._loaded.model, self._loaded.new_cache, self._loaded.info)

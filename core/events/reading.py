@@ -15,7 +15,8 @@ ReadingWay = Literal["dense", "sparse"]
 class Passage(Struct, frozen=True):
     """A stretch of the prompt that is kept or skipped as a whole: tokens `start` to `end`, end-exclusive.
 
-    `score` is 0 to 1 within this map; `kept` also where a rule and not the score kept it.
+    `score` is 0 to 1 within this map; `kept` also where a rule and not the score kept it, and where it
+    was read in an earlier turn, which `earlier` says.
     `source` counts the attachments of all messages from 0; there the passage is the characters
     `first_char` to `last_char` (end-exclusive) of its text. A passage of no attachment's text
     has source −1.
@@ -28,6 +29,7 @@ class Passage(Struct, frozen=True):
     source: int = -1
     first_char: int = 0
     last_char: int = 0
+    earlier: bool = False
 
 
 class PrefillProgress(Wire, frozen=True):
@@ -55,7 +57,8 @@ class ReadingMap(Wire, frozen=True):
     """What a sparse prefill will read, sent once it is chosen and before it is read.
 
     `passages` cover, in order and without gaps, the tokens that are new in this prompt of
-    `prompt_tokens`; `read_tokens` of them will be read. `scorer` is a value of `prefill.scorer`.
+    `prompt_tokens`, and what earlier turns skipped if this one reads on in it; `read_tokens` of them will be
+    read. `scorer` is a value of `prefill.scorer`.
     `dense_s`: how long reading all that is new would take; None if that is not known.
     """
 

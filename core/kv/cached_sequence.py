@@ -4,6 +4,8 @@ Invariant: the cache is what reading those of `tokens` that `columns` names, eac
 position, from nothing would leave. Mostly these are all of them. After a sparse prefill some
 are only known, never read: they count for positions and for recognising the context again, and
 a sequence with such gaps never serves a request that wants everything read beyond the first gap.
+Skipped ones can be inserted later: they saw what was before them by then, and what was already
+read behind them is not read again.
 
 Everything that puts tokens into the cache or takes them out goes through here or through a
 `VerifyBlock` whose outcome is recorded here. Owned by the worker's main thread.
@@ -21,7 +23,7 @@ from mlx_lm.models.cache import CacheList
 
 from core.errors import InternalError
 from core.kv.columns import Columns
-from core.kv.entries import columns_of, keeps_all, kind_of, leaves, why_no_rollback
+from core.kv.entries import columns_of, keeps_all, kind_of, leaves, parts, why_no_rollback
 from core.kv.marks import Mark, go_back, mark
 from core.kv.positioned import Positioned
 
@@ -100,6 +102,21 @@ class CachedSequence:
         self.tokens.extend(tokens)
         self.columns.jump(len(self.tokens))
         self._stand()
+
+    def insert(self, positions: np.ndarray[Any, Any]) -> None:
+        """A forward pass has put the skipped tokens at `positions`, ascending, behind all others in the cache.
+
+        They are moved to where they belong. Only where `keeps_all`.
+        """
+        order = self.columns.insert(positions)
+        first = int(np.argmax(order != np.arange(len(order))))
+        moved = mx.array(order[first:])
+        for entry in leaves(self.cache):
+            if not columns_of(entry):
+                continue
+            for part in parts(entry.keys) + parts(entry.values):
+                part[..., first : len(order), :] = mx.take(part, moved, axis=-2)
+        self.settle()
 
     def truncate(self, length: int) -> None:
         """Take back everything from position `length` on. Only where `keeps_all` or at a mark."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+import mlx.core as mx
 from mlx_lm.models.cache import ArraysCache, CacheList, KVCache, QuantizedKVCache, RotatingKVCache
 
 from core.kv.positioned import Positioned
@@ -49,6 +50,11 @@ def kind_of(entry: Any) -> EntryKind:
 def columns_of(entry: Any) -> int:
     """Columns that an appending entry holds."""
     return int(entry.entry.offset if isinstance(entry, Positioned) else entry.offset)
+
+
+def parts(held: Any) -> list[mx.array]:
+    """The arrays of an entry's keys or values: one, or three when quantised."""
+    return list(held) if isinstance(held, tuple | list) else [held]
 
 
 def window_columns(entry: Any) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import mlx.core as mx
 
 from core.errors import InternalError
-from core.kv.entries import columns_of, kind_of, leaves
+from core.kv.entries import columns_of, kind_of, leaves, parts
 
 
 class VerifyBlock:
@@ -72,7 +72,7 @@ class _Appending:
         entry = self._entry
         if index is not None:
             start = columns_of(entry) - width
-            for part in _parts(entry.keys) + _parts(entry.values):
+            for part in parts(entry.keys) + parts(entry.values):
                 part[..., start : start + count, :] = mx.take(part, start + index, axis=-2)
         _trim(entry, width - count)
 
@@ -114,11 +114,6 @@ class _Recurrent:
 
     def restore(self, width: int) -> None:
         self._entry.cache = self._before
-
-
-def _parts(held: Any) -> list[mx.array]:
-    """The arrays of keys or values: one, or three when quantised."""
-    return list(held) if isinstance(held, tuple | list) else [held]
 
 
 def _head(array: mx.array, start: int, count: int, index: mx.array | None) -> mx.array:

@@ -19,9 +19,9 @@ import mlx.core as mx
 import numpy as np
 
 from core.kv.cached_sequence import CachedSequence
-from core.kv.entries import kind_of, leaves
+from core.kv.entries import keeps_all, kind_of, leaves
 from core.models.rope import Rotation, rotations
-from core.prefill.read import Positions, read_kept
+from core.prefill.read import Positions, read_kept, read_skipped
 
 # Ids that every tokenizer has.
 _IDS = 200
@@ -51,6 +51,53 @@ def why_no_gaps(model: Any, new_cache: Callable[[], list[Any]], prompt_tokens: i
     return "it goes by a token's place in the chunk, not by its position"
 
 
+def why_no_insertion(model: Any, new_cache: Callable[[], list[Any]], prompt_tokens: int) -> str:
+    """Why `model` cannot take in skipped tokens later, in words; empty if it can.
+
+    Asked of models that can read a prompt of that length with gaps. Two pairs are read with a gap between
+    them and a third is inserted, against reading it where it stands. Costs up to twelve forwards of a few
+    tokens.
+    """
+    if not keeps_all(new_cache()):
+        return "its cache forgets what is far behind, so nothing can be put there later"
+    found = rotations(model)
+    try:
+        for seed in range(_TRIALS):
+            if _inserts(model, new_cache, max(prompt_tokens, 16 * _PAIRS), found, random.Random(seed)):
+                return ""
+    except Exception as error:  # whatever a model's code raises: passages are quoted, and we say why
+        return f"a trial failed ({type(error).__name__}: {error})"
+    return "its answer depends on when a passage is read"
+
+
+def _inserts(
+    model: Any,
+    new_cache: Callable[[], list[Any]],
+    length: int,
+    found: Sequence[Rotation],
+    rng: random.Random,
+) -> bool:
+    prompt = [rng.randrange(_IDS) for _ in range(length)]
+    first, later, last = (np.array([at, at + 1], np.int32) for at in (0, length // 2, length - 3))
+    last_logits = mx.array(0.0)
+
+    def noted(ids: mx.array, cache: list[Any]) -> None:
+        nonlocal last_logits
+        last_logits = model(ids, cache=cache)[0, -2:]
+
+    def read(kept: Positions, sequence: CachedSequence) -> None:
+        for _ in read_kept(noted, sequence, prompt[: int(kept[-1]) + 2], kept, found, chunk_tokens=2):
+            pass
+
+    inserted, in_place = CachedSequence(new_cache), CachedSequence(new_cache)
+    read(np.append(first, last), inserted)
+    for _ in read_skipped(noted, inserted, later, found, chunk_tokens=2):
+        pass
+    got = last_logits
+    read(np.append(first, later), in_place)
+    return _close(got, last_logits)
+
+
 def _agrees(
     model: Any,
     new_cache: Callable[[], list[Any]],
@@ -64,9 +111,13 @@ def _agrees(
     together, apart = (
         _logits(model, CachedSequence(new_cache), prompt, kept, found, chunk) for chunk in (2 * _PAIRS, 2)
     )
-    tolerance = _TOLERANCE_FLOAT32 if together.dtype == mx.float32 else _TOLERANCE_16_BIT
-    together, apart = together.astype(mx.float32), apart.astype(mx.float32)
-    error, scale = float(mx.abs(together - apart).max()), float(mx.abs(apart).max())
+    return _close(together, apart)
+
+
+def _close(got: mx.array, wanted: mx.array) -> bool:
+    tolerance = _TOLERANCE_FLOAT32 if got.dtype == mx.float32 else _TOLERANCE_16_BIT
+    got, wanted = got.astype(mx.float32), wanted.astype(mx.float32)
+    error, scale = float(mx.abs(got - wanted).max()), float(mx.abs(wanted).max())
     # Not-a-number agrees with nothing.
     return math.isfinite(scale) and error <= tolerance * scale
 

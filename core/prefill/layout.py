@@ -42,13 +42,20 @@ class Layout(Struct, frozen=True):
         """With so many tokens of a begun answer behind it. They are always read."""
         if not tokens:
             return self
-        none = np.zeros(tokens, dtype=np.int32)
+        return self.quoting(len(self.protected), tokens)
+
+    def quoting(self, at: int, tokens: int) -> Layout:
+        """With so many tokens of no text of its own before the token `at`. They are always read."""
+
+        def widened(array: np.ndarray[Any, Any], value: int) -> np.ndarray[Any, Any]:
+            return np.insert(array, at, np.full(tokens, value, dtype=array.dtype))
+
         return Layout(
-            np.append(self.protected, np.ones(tokens, dtype=np.bool_)),
-            np.append(self.question, np.zeros(tokens, dtype=np.bool_)),
-            np.append(self.source, none - 1),
-            np.append(self.first_char, none),
-            np.append(self.last_char, none),
+            widened(self.protected, True),
+            widened(self.question, False),
+            widened(self.source, -1),
+            widened(self.first_char, 0),
+            widened(self.last_char, 0),
             self.goes_on,
         )
 

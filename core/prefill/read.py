@@ -6,8 +6,8 @@ the sequence then holds exactly the chunks that were read.
 
 A chunk with gaps stands at its true positions by two hooks that are taken off again: rotary
 modules turn each row to its own position, and windows count positions, not columns. Attention
-over the whole past needs no mask of its own, since columns are in order of position; recurrent
-state simply advances on what is read. That a model goes by position and nothing else is for
+over the whole past needs no mask of its own, since columns are in order of position, unless
+skipped tokens are inserted between others; recurrent state simply advances on what is read. That a model goes by position and nothing else is for
 `core.prefill.gap_probe` to find out. Worker's main thread.
 """
 
@@ -99,6 +99,38 @@ def read_kept(
         yield estimate.progress(sequence.columns.count)
 
 
+def read_skipped(
+    model: Callable[..., Any],
+    sequence: CachedSequence,
+    skipped: Positions,
+    found: Sequence[Rotation],
+    *,
+    chunk_tokens: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Iterator[ReadProgress]:
+    """Insert tokens that `sequence` skipped, at the positions `skipped` (ascending int32).
+
+    Each sees what is before it and has been read by then. Only where `sequence.keeps_all`, and where
+    `core.prefill.gap_probe.why_no_insertion` says nothing against it.
+    """
+    estimate = _Estimate(sequence.columns.count + len(skipped), sequence.columns.count, clock)
+    yield estimate.progress(sequence.columns.count)
+    for chunk in _chunks(skipped, chunk_tokens):
+        steps = Steps(chunk - sequence.columns.next)  # entries say that the next token stands at the end
+        try:
+            with standing(found, steps), masked(_masks(sequence, chunk)):
+                model(mx.array([sequence.tokens[i] for i in chunk])[None], cache=sequence.cache)
+                if found and not steps.rotated:
+                    raise InternalError("The model has rotary modules and called none of them.")
+            sequence.settle()
+        except BaseException:
+            sequence.truncate(len(sequence.tokens))  # some layers hold the chunk, and others do not
+            raise
+        sequence.insert(chunk)
+        mx.clear_cache()
+        yield estimate.progress(sequence.columns.count)
+
+
 def _chunks(kept: Positions, chunk_tokens: int) -> list[Positions]:
     """No chunk of one: a window takes single tokens in another way."""
     chunks = np.split(kept, range(chunk_tokens, len(kept), chunk_tokens))
@@ -119,12 +151,12 @@ def _by_position(entry: Any, sequence: CachedSequence, chunk: Positions) -> Call
 
     def make_mask(width: int, window_size: int | None = None, return_array: bool = False) -> Any:
         is_window = kind_of(entry) == "window"
-        if window_size is None and not is_window:
+        if window_size is None and not is_window and chunk[0] >= sequence.columns.next:
             return own(width, window_size=None, return_array=return_array)
         past = window_columns(entry) if is_window else columns_of(entry)
         held = sequence.columns.count
         columns = np.append(sequence.columns.places(held - past, held), chunk)
-        return window_mask(chunk, columns, window_size or entry.max_size)
+        return window_mask(chunk, columns, window_size or (entry.max_size if is_window else None))
 
     return make_mask
 

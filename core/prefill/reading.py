@@ -1,9 +1,12 @@
 """Reading: one prompt on its way into a sequence: plan → score → choose → read, or all of it.
 
-`plan` first, then `events` once. Whatever goes wrong with skipping, everything is read instead
-and `outcome` says why; only requests that cannot be met and exhausted memory are raised. A
-sparse prefill that does not come to its end (cancel, error) leaves the sequence as it was after
-`plan`: nothing half-written. Worker's main thread.
+`plan` first, then `events` once. What earlier turns skipped and this question makes relevant comes first:
+it is inserted where it stands or, where a model cannot take that, quoted before the question.
+
+Whatever goes wrong with skipping, everything is read instead and `outcome` says why; only requests that
+cannot be met and exhausted memory are raised. A sparse prefill that does not come to its end (cancel, error)
+leaves the sequence as it was after `plan`, but for what was inserted: nothing half-written. Worker's main
+thread.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.events import Change, PrefillPhase, PrefillProgress, ReadingMap
+from core.events import Change, Passage, PrefillPhase, PrefillProgress, ReadingMap
 from core.kv.cached_sequence import CachedSequence
 from core.kv.entries import largest_window
 from core.models.loader import LoadedModel
@@ -25,8 +28,9 @@ from core.models.rope import rotations
 from core.models.runtime import memory
 from core.prefill.layout import Layout
 from core.prefill.plan import NOTHING_STANDS_OUT, Decision, decide, refused, unclear, why_whole
-from core.prefill.read import ReadProgress, read_kept, read_prompt
+from core.prefill.read import Positions, ReadProgress, read_kept, read_prompt, read_skipped
 from core.prefill.reading_map import passages
+from core.prefill.reading_on import SkippedText, excerpt, skipped_text
 from core.prefill.scorers.lexical import clearness, rarest_shared_word
 from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.score_propagation import carried_tokens
@@ -37,6 +41,8 @@ from core.settings.prefill import Prefill
 # Finds more than early layers and as much as both together, at a hundredth of their time
 # (notes/retrieval.md).
 _BEST = "lexical"
+# Where nothing ranks passages.
+_PIECE_TOKENS = 32
 
 
 class PromptText(Struct, frozen=True):
@@ -50,22 +56,33 @@ class PromptText(Struct, frozen=True):
     layout: Callable[[], Layout]
     continued_tokens: int = 0
 
+    def quoting(self, at: int, quoted: list[int]) -> PromptText:
+        """With `quoted` before the token `at`. It is always read."""
+        return replace(
+            self,
+            ids=[*self.ids[:at], *quoted, *self.ids[at:]],
+            layout=lambda: self.layout().quoting(at, len(quoted)),
+        )
+
 
 class ReadingInputs(Struct, frozen=True):
     """What a reading may need of others.
 
-    `why_no_gaps(tokens)`: why the target cannot read a prompt of that length with gaps.
+    `why_no_gaps(tokens)`: why the target cannot read a prompt of that length with gaps;
+    `why_no_insertion(tokens)`: why what was skipped of one cannot be inserted later.
     `draft()`: a draft model of the family; raises `DraftModelError` if there is none.
     `dense_s(tokens, context_tokens)`: how long reading all of so many tokens behind so many others takes
     here, None if nobody knows; `timed(tokens, context_tokens, seconds)` is told what a chunk took.
-    `clock`: seconds.
+    `clock`: seconds. `room_tokens`: what a prompt may become longer by when passages are quoted in it.
     """
 
     why_no_gaps: Callable[[int], str]
     draft: Callable[[], ScoringDraft]
+    why_no_insertion: Callable[[int], str] = lambda tokens: ""
     dense_s: Callable[[int, int], float | None] = lambda tokens, context_tokens: None
     timed: Callable[[int, int, float], None] = lambda tokens, context_tokens, seconds: None
     clock: Callable[[], float] = time.perf_counter
+    room_tokens: int = 1 << 30
 
 
 class Outcome(Struct, frozen=True):
@@ -79,6 +96,7 @@ class Outcome(Struct, frozen=True):
     scored_tokens: int = 0
     kept_tokens: int = 0
     score_s: float = 0.0
+    read_on_tokens: int = 0
     changes: tuple[Change, ...] = ()
 
 
@@ -102,7 +120,24 @@ class Reading:
         self._inputs = inputs
         self._draft: ScoringDraft | None = None
         self._from = 0
+        self._skipped: SkippedText | None = None
+        self._inserted: Positions = np.empty(0, np.int32)
+        self._ranked: list[Positions] = []
         self.outcome = Outcome()
+
+    @property
+    def ids(self) -> list[int]:
+        """The prompt, after `plan` with what is quoted in it."""
+        return self._text.ids
+
+    @property
+    def unread(self) -> list[Positions]:
+        """What is still skipped, in passages, those likeliest to be asked for first."""
+        gaps = self._sequence.columns.gaps()
+        ranked = [still for at in self._ranked if len(still := at[np.isin(at, gaps)])]
+        known = np.concatenate([gaps[:0], *ranked])
+        others = np.setdiff1d(gaps, known)
+        return [*ranked, *np.split(others, range(_PIECE_TOKENS, len(others), _PIECE_TOKENS))]
 
     def plan(self) -> None:
         """Reuse what can be, and decide. Raises `RequestError` kinds."""
@@ -117,17 +152,20 @@ class Reading:
                 False, why_not, refused(settings, f"{self._loaded.info.name} cannot skip: {why_not}")
             )
         scorer = self._choose() if decision.sparse else ""
-        skipped = self._sequence.skipped
         self.outcome = Outcome(
             decision.sparse,
-            f"{decision.reason}; {skipped:,} earlier ones stay skipped" if skipped else decision.reason,
+            decision.reason,
             scorer,
             self._sequence.columns.count,
             changes=(decision.change,) if decision.change else (),
         )
+        if self._sequence.skipped:
+            self._plan_reading_on()
 
     def events(self) -> Generator[PrefillProgress | ReadingMap, None, None]:
         """Read. Progress before the first piece of work and after each; close it to cancel."""
+        if len(self._inserted):
+            yield from self._insert()
         if self.outcome.sparse:
             try:
                 if (yield from self._sparse()):
@@ -138,6 +176,87 @@ class Reading:
                 reason = f"skipping failed ({type(error).__name__}: {error}), so all of it was read"
                 self._fall_back(reason, refused(self._settings, reason))
         yield from self._whole()
+
+    def _plan_reading_on(self) -> None:
+        """Whether and how what earlier turns skipped is read now."""
+        settings, layout = self._settings, self._text.layout()
+        asks = np.flatnonzero(layout.question)
+        # The same question again, or one that looks for nothing in the text: what was read for it is there.
+        if not len(asks) or asks[0] < self._from or layout.goes_on or settings.read_on == "off":
+            return self._stays_skipped()
+        why_quoted = "" if settings.read_on == "quote" else self._inputs.why_no_insertion(len(self._text.ids))
+        quotes = settings.read_on == "quote" or bool(why_quoted)
+        room_tokens = self._inputs.room_tokens if quotes else len(self._text.ids)
+        self._skipped = text = skipped_text(
+            self._loaded, self._text.ids, self._sequence.columns, layout, settings, room_tokens
+        )
+        if text is None:
+            return None
+        self._ranked = text.ranked
+        if not len(text.chosen):
+            return self._stays_skipped()
+        if quotes:
+            self._text = self._text.quoting(
+                int(asks[0]), excerpt(self._text.ids, text.chosen, self._loaded.tokenizer)
+            )
+        else:
+            self._inserted = text.chosen
+        count = len(text.chosen)
+        how = f"{count:,} of them are {'quoted before the question' if quotes else 'read now'}"
+        changes = self.outcome.changes
+        if why_quoted:
+            name = self._loaded.info.name
+            changes += (Change("prefill.read_on", settings.read_on, "quote", f"{name}: {why_quoted}"),)
+        self.outcome = replace(self.outcome, changes=changes, read_on_tokens=count)
+        self._stays_skipped(how)
+        return None
+
+    def _stays_skipped(self, but: str = "") -> None:
+        """Say so of what earlier turns skipped."""
+        words = f"{self._sequence.skipped:,} earlier ones were skipped"
+        reason = f"{self.outcome.reason}; {words}{', ' if but else ''}{but}"
+        self.outcome = replace(self.outcome, reason=reason)
+
+    def _insert(self) -> Iterator[PrefillProgress | ReadingMap]:
+        """Read what was skipped and matters now. Whatever goes wrong with it, it stays skipped."""
+        text = self._skipped
+        assert text is not None
+        yield self._map(self._earlier(), len(self._inserted), "lexical")
+        model, chunk = self._loaded.model, self._settings.chunk_tokens
+        steps = read_skipped(
+            model,
+            self._sequence,
+            self._inserted,
+            rotations(model),
+            chunk_tokens=chunk,
+            clock=self._inputs.clock,
+        )
+        try:
+            yield from self._followed(
+                steps, following_tokens=0 if self.outcome.sparse else len(self._text.ids) - 1 - self._from
+            )
+        except Exception as error:
+            if memory.is_exhausted(error):
+                raise
+            reason = f"reading on failed ({type(error).__name__}: {error}), so it stays skipped"
+            change = Change("prefill.read_on", self._settings.read_on, "off", reason)
+            self._inserted = self._inserted[:0]
+            self.outcome = replace(
+                self.outcome,
+                reason=f"{self.outcome.reason}; {reason}",
+                read_on_tokens=0,
+                changes=(*self.outcome.changes, change),
+            )
+
+    def _earlier(self) -> tuple[Passage, ...]:
+        """What earlier turns skipped in part, for the map; empty if nothing more of it is read."""
+        text = self._skipped
+        if text is None or not len(self._inserted):
+            return ()
+        found = passages(text.selection, self._text.layout())
+        return tuple(
+            replace(passage, earlier=passage.kept and not now) for passage, now in zip(found, text.now)
+        )
 
     def _dense_s(self) -> float | None:
         """How long reading all that is new would take, if that is known."""
@@ -227,7 +346,7 @@ class Reading:
         if not SCORERS[self.outcome.scorer].propagates:
             scores = carried_tokens(scores, settings.passage_tokens)
         protected = layout.protected | layout.question
-        return select(
+        chosen = select(
             scores,
             protected[start:],
             start=start,
@@ -236,25 +355,30 @@ class Reading:
             window_tokens=largest_window(self._sequence.cache),
             latest=LATEST if layout.goes_on else 0.0,
         )
+        self._ranked += chosen.skipped
+        return chosen
 
     def _read(self, chosen: Selection, layout: Layout) -> Iterator[PrefillProgress | ReadingMap]:
         kept = chosen.positions
         self.outcome = replace(self.outcome, kept_tokens=len(kept) + 1)
-        yield ReadingMap(
-            self._request,
-            self.outcome.scorer,
-            len(self._text.ids),
-            len(kept) + 1,
-            passages(chosen, layout),
-            self._dense_s(),
-        )
+        new = passages(chosen, layout)
+        earlier = self._earlier()
+        if earlier:
+            earlier += (Passage(earlier[-1].end, self._from, True, 0.0, earlier=True),)
+        yield self._map((*earlier, *new), len(kept) + 1, self.outcome.scorer)
         model, ids, chunk = self._loaded.model, self._text.ids, self._settings.chunk_tokens
         steps = read_kept(
             model, self._sequence, ids, kept, rotations(model), chunk_tokens=chunk, clock=self._inputs.clock
         )
         yield from self._followed(steps)
 
-    def _followed(self, steps: Iterator[ReadProgress]) -> Iterator[PrefillProgress]:
+    def _map(self, of: tuple[Passage, ...], read_tokens: int, scorer: str) -> ReadingMap:
+        return ReadingMap(self._request, scorer, len(self._text.ids), read_tokens, of, self._dense_s())
+
+    def _followed(
+        self, steps: Iterator[ReadProgress], following_tokens: int = 0
+    ) -> Iterator[PrefillProgress]:
+        """The steps as progress, with so many tokens to be read behind them."""
         clock, started = self._inputs.clock, 0.0
         before: int | None = None  # the first step says where the reading begins
         for step in steps:
@@ -262,7 +386,7 @@ class Reading:
                 self._inputs.timed(step.done_tokens - before, before, clock() - started)
             read = step.done_tokens - self.outcome.reused_tokens
             self.outcome = replace(self.outcome, read_tokens=read)
-            yield self._progress(step, "reading")
+            yield self._progress(_followed_by(step, following_tokens), "reading")
             before, started = step.done_tokens, clock()
 
     def _progress(self, step: ReadProgress, phase: PrefillPhase) -> PrefillProgress:
@@ -285,10 +409,21 @@ class Reading:
             self._sequence.clear()
 
     def _fall_back(self, reason: str, change: Change | None) -> None:
-        self.outcome = Outcome(
+        before = self.outcome
+        self.outcome = replace(
+            before,
+            sparse=False,
             reason=reason,
-            reused_tokens=self._sequence.columns.count,
-            scored_tokens=self.outcome.scored_tokens,
-            score_s=self.outcome.score_s,
-            changes=(*self.outcome.changes, *([change] if change else [])),
+            scorer="",
+            read_tokens=before.read_on_tokens if len(self._inserted) else 0,
+            kept_tokens=0,
+            changes=(*before.changes, *([change] if change else [])),
         )
+
+
+def _followed_by(step: ReadProgress, tokens: int) -> ReadProgress:
+    """`step` with so many more to read behind it, at the same pace."""
+    left, ahead = step.seconds_left, step.total_tokens - step.done_tokens
+    if left is not None and tokens:
+        left = left * (ahead + tokens) / ahead if ahead else None
+    return ReadProgress(step.done_tokens, step.total_tokens + tokens, left)

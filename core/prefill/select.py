@@ -42,6 +42,13 @@ class Selection(Struct, frozen=True):
         ]
         return np.concatenate(chosen)[:-1]
 
+    @property
+    def skipped(self) -> list[np.ndarray[Any, Any]]:
+        """int32, ascending each: the positions of the passages that are not read, the best first."""
+        left = np.flatnonzero(~self.kept)
+        best = left[np.argsort(-self.scores[left], kind="stable")]
+        return [np.arange(self.starts[at], self.ends[at], dtype=np.int32) for at in best]
+
 
 def select(
     scores: np.ndarray[Any, Any],

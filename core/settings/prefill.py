@@ -7,6 +7,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, Struct
 
 PrefillMode = Literal["auto", "on", "off"]
+ReadOnChoice = Literal["auto", "insert", "quote", "off"]
 ScorerChoice = Literal["auto", "lexical", "early-layers", "fusion", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
@@ -149,6 +150,27 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"unit": "MiB"},
         ),
     ] = 2048
+    read_on: Annotated[
+        ReadOnChoice,
+        Meta(
+            title="Later questions",
+            description="What becomes of skipped passages that a later question makes relevant.",
+            extra={
+                "labels": {
+                    "auto": "Best for this model",
+                    "insert": "Insert",
+                    "quote": "Quote",
+                    "off": "Leave out",
+                },
+                "notes": {
+                    "auto": "Inserted where the model can, quoted where it cannot.",
+                    "insert": "Read at their own positions; what was read behind them stays as it is.",
+                    "quote": "Repeated before the question.",
+                    "off": "Nothing more is read of a text that was read sparsely.",
+                },
+            },
+        ),
+    ] = "auto"
     finish_reading: Annotated[
         bool,
         Meta(

@@ -64,11 +64,19 @@ def logits(model: Any, sequence: CachedSequence, tokens: Sequence[int]) -> mx.ar
     return mx.concatenate(out)
 
 
-def masked_forward(model: Any, tokens: Sequence[int], dropped: Sequence[int]) -> mx.array:
-    """One dense forward over everything, in which nobody but themselves sees `dropped` positions."""
+def masked_forward(
+    model: Any, tokens: Sequence[int], dropped: Sequence[int], turns: Sequence[int] | None = None
+) -> mx.array:
+    """One dense forward over everything, in which nobody but themselves sees `dropped` positions.
+
+    Nor what was read in a later one of `turns`, one a token, than themselves.
+    """
     size = len(tokens)
     sees = np.tri(size, dtype=np.bool_)
     sees[:, list(dropped)] = False
+    if turns is not None:
+        read_in = np.array(turns)
+        sees &= read_in[None] <= read_in[:, None]
     np.fill_diagonal(sees, True)
     behind = np.arange(size)[:, None] - np.arange(size)[None]
     cache = make_prompt_cache(model)
