@@ -277,6 +277,7 @@ class Generation:
             read_tokens=reading.read_tokens + self._first_read,
             skipped_tokens=self._sequence.skipped,
             scored_tokens=reading.scored_tokens,
+            read_on_tokens=reading.read_on_tokens,
             kept_tokens=reading.kept_tokens,
             tokens=tally.tokens,
             accepted=tally.accepted,

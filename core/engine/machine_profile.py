@@ -1,8 +1,9 @@
 """MachineProfile: what is tried out and timed about the loaded model on this machine, each thing once.
 
 How logits depend on a block's width, what T(w) is, how long reading takes, whether trees are exact, whether
-drafts and reuse are, whether gaps are and insertions into them. Some of it is kept on disk (`core.decoding.probes.width_cost`,
-`core.decoding.probes.verdict`, `core.prefill.pace`); the rest lasts as long as the model. Nothing is tried
+drafts and reuse are, whether gaps are and insertions into them. Some of it is kept on disk
+(`core.decoding.probes.width_cost`, `core.decoding.probes.verdict`, `core.prefill.pace`); the rest lasts as
+long as the model. Nothing is tried
 for trees, T(w) or the pace but by `some`, `try_out` and `costs_anew`, so no answer waits for it. Belongs to
 the engine's thread.
 """

@@ -41,6 +41,7 @@ class Stats(Struct, frozen=True):
     through the model now, `reused_tokens` what the cache already held, `skipped_tokens` what
     the model has not read, now or in an earlier turn: prompt = reused + read + skipped.
     `table` is set where a shared table was asked.
+    `read_on_tokens` of what earlier turns skipped were read now: inserted, or quoted before the question.
     Of this answer's sparse prefill: `scored_tokens` were scored in `score_s` (part of
     `prefill_s`), `kept_tokens` of them were chosen to be read; all 0 where all was read.
     """
@@ -49,6 +50,7 @@ class Stats(Struct, frozen=True):
     reused_tokens: int = 0
     read_tokens: int = 0
     skipped_tokens: int = 0
+    read_on_tokens: int = 0
     scored_tokens: int = 0
     kept_tokens: int = 0
     tokens: int = 0

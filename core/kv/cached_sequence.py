@@ -104,9 +104,9 @@ class CachedSequence:
         self._stand()
 
     def insert(self, positions: np.ndarray[Any, Any]) -> None:
-        """A forward pass has put the skipped tokens at `positions`, ascending, behind all others in the cache.
+        """A forward pass has put the skipped tokens at `positions` behind all others in the cache.
 
-        They are moved to where they belong. Only where `keeps_all`.
+        `positions` (int32) ascend. They are moved to where they belong. Only where `keeps_all`.
         """
         order = self.columns.insert(positions)
         first = int(np.argmax(order != np.arange(len(order))))

@@ -7,8 +7,8 @@ the sequence then holds exactly the chunks that were read.
 A chunk with gaps stands at its true positions by two hooks that are taken off again: rotary
 modules turn each row to its own position, and windows count positions, not columns. Attention
 over the whole past needs no mask of its own, since columns are in order of position, unless
-skipped tokens are inserted between others; recurrent state simply advances on what is read. That a model goes by position and nothing else is for
-`core.prefill.gap_probe` to find out. Worker's main thread.
+skipped tokens are inserted between others; recurrent state simply advances on what is read. That a model
+goes by position and nothing else is for `core.prefill.gap_probe` to find out. Worker's main thread.
 """
 
 from __future__ import annotations

@@ -376,7 +376,8 @@ def write_report(results: PrefillResults) -> str:
     lines += [
         f"{results.model}, {results.document}, {results.cells[0].prompt_tokens:,} prompt tokens, read in"
         f" chunks of {results.chunk_tokens}; a warm-up and {pairs} rounds of mlx-lm's dense prefill"
-        " (`stream_generate` with its own default chunk, 2,048) and each configuration, all cold. Medians; ratios are of one round.",
+        " (`stream_generate` with its own default chunk, 2,048) and each configuration, all cold."
+        " Medians; ratios are of one round.",
         "",
         results.environment.line,
         "",

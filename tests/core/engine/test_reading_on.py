@@ -1,0 +1,259 @@
+"""A second question about what the first one skipped: inserted or quoted, drafted, cancelled, failing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+import core.prefill.reading as reading_module
+from core.drafting.registry import DRAFTERS
+from core.engine.engine import Engine, never
+from core.events import Attachment, Event, Finished, Generate, Message, PrefillProgress, ReadingMap, Token
+from core.settings import Settings
+from tests.core.engine.test_sparse_architectures import engine as any_engine
+from tests.core.engine.test_sparse_architectures import tokenizer
+from tests.core.engine.test_sparse_session import DRAFTING, endless, settings
+from tests.core.prefill.gaps import masked_forward
+from tests.core.toy import write_toy_model
+
+__all__ = ["any_engine", "tokenizer"]
+
+CONTEXT_TOKENS = 4096
+ANIMALS = ["zebra", "walrus", "badger", "lynx", "ibex", "heron", "otter", "quokka", "vole", "yak"]
+DOCUMENT = "\n".join(
+    f"The {name} of valley {at} sleeps under tree {at * 7} and eats {'roots and leaves, ' * 4}then rests."
+    for at, name in enumerate(ANIMALS)
+)
+FIRST, SECOND, THIRD = "Where sleeps the walrus?", "What eats the otter?", "And the ibex, where?"
+PLAIN = {"prefill.keep_pct": 25, "sampling.max_tokens": 12}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "reading-toy"
+    write_toy_model(path, max_position_embeddings=CONTEXT_TOKENS)
+    return path
+
+
+@pytest.fixture
+def engine(folder: Path) -> Iterator[Engine]:
+    engine = endless(folder)
+    yield engine
+    engine.unload()
+
+
+class Chat:
+    """A chat about `DOCUMENT`, whose answers go back into it as they were written."""
+
+    def __init__(self, engine: Engine, **values: object) -> None:
+        self.engine = engine
+        self.values = {**PLAIN, **values}
+        self.messages: tuple[Message, ...] = ()
+
+    def ask(
+        self, words: str, cancelled: Any = never, **values: object
+    ) -> tuple[list[int], Finished, list[Event]]:
+        attached = () if self.messages else (Attachment("valley.txt", DOCUMENT),)
+        asked = (*self.messages, Message("user", words, attached))
+        mode = {"prefill.mode": "auto" if self.messages else "on"}
+        chosen: Settings = settings(**{**mode, **self.values, **values})
+        events = list(self.engine.generate(Generate("r", asked, chosen), cancelled))
+        finished = events[-1]
+        assert isinstance(finished, Finished)
+        tokens = [event for event in events if isinstance(event, Token)]
+        answer = self.engine.loaded.tokenizer.decode([event.id for event in tokens])
+        self.messages = (*asked, Message("assistant", answer))
+        return [event.id for event in tokens], finished, events
+
+
+def maps(events: list[Event]) -> list[ReadingMap]:
+    return [event for event in events if isinstance(event, ReadingMap)]
+
+
+def held(engine: Engine) -> set[int]:
+    columns = engine.sequence.columns
+    return set(columns.places(0, columns.count).tolist())
+
+
+def stands(engine: Engine, words: str) -> range:
+    """Where `words` stand, the first time."""
+    ids = engine.loaded.tokenizer.encode(words, add_special_tokens=False)
+    tokens = engine.sequence.tokens
+    at = next(i for i in range(len(tokens)) if tokens[i : i + len(ids)] == ids)
+    return range(at, at + len(ids))
+
+
+def test_what_the_second_question_is_about_is_inserted(engine: Engine) -> None:
+    chat = Chat(engine)
+    _, first, events = chat.ask(FIRST)
+    skipped = first.stats.skipped_tokens
+    assert skipped > 300
+    otter = stands(engine, "The otter of valley 6")
+    assert not set(otter) & held(engine)
+    before = held(engine)
+    length = len(engine.sequence.tokens)
+
+    got, finished, events = chat.ask(SECOND)
+    assert set(otter) <= held(engine)
+    inserted = sorted(at for at in held(engine) - before if at < length)
+    stats = finished.stats
+    assert stats.read_on_tokens == len(inserted) == skipped - stats.skipped_tokens
+    assert stats.prompt_tokens == stats.reused_tokens + stats.read_tokens + stats.skipped_tokens
+    assert f"{len(inserted)} of them are read now" in finished.effective.reading_reason
+    assert finished.effective.changes == ()
+    (found,) = maps(events)
+    assert found.read_tokens == len(inserted)
+    now = [p for p in found.passages if p.kept and not p.earlier]
+    assert set(inserted) == {at for p in now for at in range(p.start, p.end)} - before
+    assert [p for p in found.passages if p.earlier]
+    assert [p for p in found.passages if not p.kept]
+
+    # The answer is that of a dense forward in which nobody sees what was read in a later turn.
+    tokens = engine.sequence.tokens
+    prompt = tokens[: stats.prompt_tokens]
+    turns = np.full(len(prompt), -1)
+    turns[list(at for at in before if at < length)] = 0
+    turns[[*inserted, *range(length, len(prompt))]] = 1
+    out = list(prompt)
+    for _ in range(2):
+        dropped = np.flatnonzero(turns < 0).tolist()
+        logits = masked_forward(engine.loaded.model, out, dropped, turns.tolist())
+        out.append(int(mx.argmax(logits[-1]).item()))
+        turns = np.append(turns, 1)
+    assert out[len(prompt) :] == got[:2]
+
+
+@pytest.mark.parametrize("drafter", DRAFTING)
+def test_drafted_turns_equal_plain_ones(engine: Engine, folder: Path, drafter: str) -> None:
+    answers = []
+    for name in ("off", drafter):
+        engine.forget()
+        chat = Chat(engine, **{"sampling.max_tokens": 40})
+        chat.values["drafting.drafter"] = name
+        chat.values["draft_model.model"] = str(folder)
+        turns = [chat.ask(words) for words in (FIRST, SECOND, THIRD)]
+        answers.append([tokens for tokens, _, _ in turns])
+        assert [finished.stats.read_on_tokens > 0 for _, finished, _ in turns] == [False, True, True]
+    assert answers[0] == answers[1]
+    assert DRAFTERS[drafter].drafts
+
+
+def test_the_next_turn_reuses_what_was_inserted(engine: Engine) -> None:
+    chat = Chat(engine)
+    chat.ask(FIRST)
+    _, second, _ = chat.ask(SECOND)
+    _, again, _ = chat.ask(SECOND)
+    assert again.stats.reused_tokens >= second.stats.reused_tokens + second.stats.read_tokens
+    assert again.stats.read_on_tokens <= second.stats.read_on_tokens
+
+
+def test_regenerating_reads_nothing_twice(engine: Engine) -> None:
+    chat = Chat(engine)
+    chat.ask(FIRST)
+    got, second, _ = chat.ask(SECOND)
+    chat.messages = chat.messages[:-2]
+    same, finished, events = chat.ask(SECOND)
+    assert same == got
+    assert (finished.stats.read_on_tokens, finished.stats.read_tokens) == (0, 1)
+    assert finished.stats.skipped_tokens == second.stats.skipped_tokens
+    assert not maps(events)
+
+
+def test_what_is_quoted_stands_before_the_question(engine: Engine) -> None:
+    chat = Chat(engine, **{"prefill.read_on": "quote"})
+    _, first, _ = chat.ask(FIRST)
+    _, finished, _ = chat.ask(SECOND)
+    stats = finished.stats
+    text = engine.loaded.tokenizer.decode(engine.sequence.tokens)
+    assert text.count("The otter of valley 6") == 2
+    assert text.rindex("The otter of valley 6") < text.rindex(SECOND)
+    assert stats.read_on_tokens > 0
+    assert stats.skipped_tokens == first.stats.skipped_tokens
+    assert "quoted before the question" in finished.effective.reading_reason
+    assert finished.effective.changes == ()
+    # The quotation is not part of the chat: the next turn does without it, or has its own.
+    _, third, _ = chat.ask(THIRD)
+    text = engine.loaded.tokenizer.decode(engine.sequence.tokens)
+    assert text.count("The otter of valley 6") == 1
+    assert third.stats.reused_tokens >= first.stats.reused_tokens + first.stats.read_tokens
+
+
+def test_off_leaves_it_skipped(engine: Engine) -> None:
+    chat = Chat(engine, **{"prefill.read_on": "off"})
+    _, first, _ = chat.ask(FIRST)
+    _, finished, events = chat.ask(SECOND)
+    assert (finished.stats.read_on_tokens, maps(events)) == (0, [])
+    assert finished.stats.skipped_tokens == first.stats.skipped_tokens
+
+
+def test_a_question_about_nothing_in_it_reads_nothing_on(engine: Engine) -> None:
+    chat = Chat(engine)
+    chat.ask(FIRST)
+    _, finished, events = chat.ask("Hm?")
+    assert (finished.stats.read_on_tokens, maps(events)) == (0, [])
+
+
+@pytest.mark.parametrize("looks", range(1, 6))
+def test_a_cancel_in_the_middle_leaves_what_is_whole(engine: Engine, looks: int) -> None:
+    chat = Chat(engine)
+    chat.ask(FIRST)
+    asked, messages = 0, chat.messages
+
+    def cancelled() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > looks
+
+    _, finished, _ = chat.ask(SECOND, cancelled, **{"prefill.chunk_tokens": 32})
+    assert finished.reason == "cancelled"
+    assert engine.sequence.columns.count == len(held(engine))
+    chat.messages = messages
+    _, finished, _ = chat.ask(SECOND)
+    assert finished.reason == "length"
+    assert set(stands(engine, "The otter of valley 6")) <= held(engine)
+
+
+def test_a_failure_leaves_it_skipped_and_says_so(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = Chat(engine)
+    _, first, _ = chat.ask(FIRST)
+
+    def broken(*_: object, **__: object) -> Any:
+        raise ValueError("no luck")
+        yield
+
+    monkeypatch.setattr(reading_module, "read_skipped", broken)
+    _, finished, _ = chat.ask(SECOND)
+    assert finished.stats.read_on_tokens == 0
+    assert finished.stats.skipped_tokens == first.stats.skipped_tokens
+    (change,) = finished.effective.changes
+    assert (change.setting, change.asked, change.used) == ("prefill.read_on", "auto", "off")
+    assert "no luck" in change.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        *(("gemma3_text", "quote"), ("gpt_oss", "quote"), ("qwen3_5", "quote"), ("nemotron_h", "quote")),
+        *(("deepseek_v3", "insert"), ("mistral3", "insert")),
+    ],
+)
+def test_models_whose_cache_cannot_take_it_get_a_quotation(any_engine: Engine, name: str, way: str) -> None:
+    chat = Chat(any_engine)
+    _, first, _ = chat.ask(FIRST)
+    assert first.stats.skipped_tokens > 0
+    _, finished, events = chat.ask(SECOND)
+    assert finished.stats.read_on_tokens > 0
+    changes = [(c.setting, c.used) for c in finished.effective.changes]
+    assert changes == ([("prefill.read_on", "quote")] if way == "quote" else [])
+    one = Chat(any_engine)
+    any_engine.forget()
+    expected = [one.ask(words)[0] for words in (FIRST, SECOND)]
+    any_engine.forget()
+    drafted = Chat(any_engine, **{"drafting.drafter": "cacheback"})
+    assert [drafted.ask(words)[0] for words in (FIRST, SECOND)] == expected
+    assert [e for e in events if isinstance(e, PrefillProgress)]
