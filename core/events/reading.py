@@ -38,8 +38,8 @@ class PrefillProgress(Wire, frozen=True):
     Before a sparse prefill comes the phase `scoring`: `scored_tokens` of `total_tokens` new ones
     were looked at, none is read (`done_tokens` is 0). In the phase `reading` after it
     `total_tokens` counts what will be in the cache, and `kept_tokens` (0 where all is read) how
-    much of that was chosen to be read. `seconds_left` is until the end of the phase, `time_s` since
-    the request was taken up.
+    much of that was chosen to be read, with what is inserted of earlier turns' skipped text.
+    `seconds_left` is until the end of the phase, `time_s` since the request was taken up.
     """
 
     request: str

@@ -365,7 +365,7 @@ class Reading:
         earlier = self._earlier()
         if earlier:
             earlier += (Passage(earlier[-1].end, self._from, True, 0.0, earlier=True),)
-        yield self._map((*earlier, *new), len(kept) + 1, self.outcome.scorer)
+        yield self._map((*earlier, *new), len(self._inserted) + len(kept) + 1, self.outcome.scorer)
         model, ids, chunk = self._loaded.model, self._text.ids, self._settings.chunk_tokens
         steps = read_kept(
             model, self._sequence, ids, kept, rotations(model), chunk_tokens=chunk, clock=self._inputs.clock
@@ -399,8 +399,13 @@ class Reading:
             step.seconds_left,
             phase,
             outcome.scored_tokens,
-            outcome.kept_tokens,
+            self._chosen_tokens(),
         )
+
+    def _chosen_tokens(self) -> int:
+        """How many tokens of all that could be read now will be; 0 where that is all of them."""
+        new = self.outcome.kept_tokens if self.outcome.sparse else len(self._text.ids) - self._from
+        return len(self._inserted) + new if self.outcome.sparse or len(self._inserted) else 0
 
     def _take_back(self) -> None:
         if self._from:

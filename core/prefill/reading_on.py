@@ -77,9 +77,9 @@ def skipped_text(
     now[relevant] = True
 
     def skipped_of(at: int) -> Positions:
-        return (start + firsts[at] + np.flatnonzero(skipped[firsts[at] : lasts[at]])).astype(np.int32)
+        return np.asarray(start + firsts[at] + np.flatnonzero(skipped[firsts[at] : lasts[at]]), np.int32)
 
-    chosen = [skipped_of(at) for at in np.flatnonzero(now)]
+    chosen = [skipped_of(int(at)) for at in np.flatnonzero(now)]
     shown = (means / (means.max() or 1.0)).clip(0.0, 1.0).astype(np.float32)
     return SkippedText(
         Selection(firsts + start, lasts + start, (left < lasts - firsts) | now, shown),
@@ -104,7 +104,7 @@ def _scored(
     asking = end + np.flatnonzero(layout.question[end:])
     at = np.append(np.arange(start, end), asking)
     asks = np.append(np.zeros(end - start, dtype=np.bool_), np.ones(len(asking), dtype=np.bool_))
-    pieces = loaded.tokenizer.convert_ids_to_tokens([ids[i] for i in at])
+    pieces = loaded.tokenizer.convert_ids_to_tokens([ids[i] for i in at.tolist()])
     rarest = rarest_shared_word(pieces, asks, passage, loaded.word_rank)
     stands_out = not unclear(clearness(pieces, asks, passage), rarest)
     return lexical_scores(pieces, asks, passage)[: end - start], stands_out

@@ -1,8 +1,8 @@
 """Painting the reading map: a strip of cells, lying or standing, in the map's colours.
 
 One pixel a cell, scaled to the place given: however many passages there are, painting costs the
-same. Blue is what is read, paler what waits for it, grey what is skipped, darker where it came
-close to being read.
+same. Blue is what is read, paler what waits for it, blue-grey what an earlier turn read, grey what is
+skipped, darker where it came close to being read.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ def cell_color(theme: Theme, cell: MapCell) -> QColor:
     if cell.state == "kept":
         return theme.color("accent_mid")
     empty = theme.color("map_empty")
+    if cell.state == "earlier":
+        return blend(theme.color("accent_mid"), theme.color("text2"), 0.5)
     if cell.state == "empty":
         return empty
     share = _LEAST + (_MOST - _LEAST) * max(0.0, min(1.0, cell.score))

@@ -15,7 +15,14 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.reading import strings
 from app.chat.reading.map_paint import cell_color
-from app.chat.reading.reading_facts import ReadingFacts, everything_words, facts_of, read_now, reading_rate
+from app.chat.reading.reading_facts import (
+    ReadingFacts,
+    everything_words,
+    facts_of,
+    read_now,
+    reading_rate,
+    reads_on,
+)
 from app.chat.reading.reading_map import MapCell
 from app.chat.reading.reading_map_strip import Label, ReadingMapStrip
 from app.controls.buttons.button import Button
@@ -190,9 +197,11 @@ class ReadingCard(QWidget):
     def _paint_legend(self, painter: QPainter) -> None:
         color, font = self._theme.color, ui_font(11)
         x = float(_PAD_X_PX)
+        earlier = [(strings.KEY_EARLIER, MapCell("earlier"))]
         for words, cell in (
             (strings.KEY_READ, MapCell("read")),
             (strings.KEY_KEPT, MapCell("kept")),
+            *(earlier if self._reading and reads_on(self._reading) else []),
             (strings.KEY_SKIPPED, MapCell("skipped", 0.5)),
         ):
             draw_box(painter, QRectF(x, _LEGEND_PX + 2.5, 10, 10), 2, cell_color(self._theme, cell))

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from app.chat.reading import strings
-from app.chat.reading.reading_map import kept_passages
+from app.chat.reading.reading_map import chosen_passages
 from core.events import PrefillProgress, ReadingMap, Stats
 from core.settings.declaration import find
 
@@ -111,8 +111,14 @@ def facts_of(
         words = strings.READING_DONE.format(done=done, unread=unread)
         return ReadingFacts(_title(progress), left, words, done / unread)
     words = strings.READING_KEPT.format(done=done, kept=unread)
-    title = strings.READING_SOME_OF.format(read=reading.read_tokens, total=reading.prompt_tokens)
+    some = strings.READING_ON if reads_on(reading) else strings.READING_SOME_OF
+    title = some.format(read=reading.read_tokens, total=reading.prompt_tokens)
     return ReadingFacts(title, left, words, done / unread, _phases(reading, scored_s, rate))
+
+
+def reads_on(reading: ReadingMap) -> bool:
+    """Whether it reads what an earlier turn skipped."""
+    return any(passage.earlier for passage in reading.passages)
 
 
 def _title(progress: PrefillProgress) -> str:
@@ -128,7 +134,7 @@ def _phases(reading: ReadingMap, scored_s: float | None, rate: float | None) -> 
     if scored_s is not None:
         scored += strings.SCORED_IN.format(seconds=scored_s)
     percent = round(100 * reading.read_tokens / max(1, _map_tokens(reading)))
-    chosen = strings.CHOSEN_NOTE.format(passages=kept_passages(reading.passages), percent=percent)
+    chosen = strings.CHOSEN_NOTE.format(passages=chosen_passages(reading.passages), percent=percent)
     speed = strings.READING_SPEED.format(rate=rate) if rate else ""
     return (
         ReadingPhase(strings.SCORED, scored, "done"),

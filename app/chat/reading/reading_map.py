@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -24,7 +24,9 @@ _NAMED = re.compile(
     r"(?:section|chapter|part|article|annex|appendix|kapitel|teil|abschnitt) +[0-9IVXLA-Z]+\b", re.I
 )
 
-CellState = Literal["empty", "skipped", "kept", "read"]
+# From the weakest: what shares a column shows the strongest.
+CellState = Literal["empty", "skipped", "earlier", "kept", "read"]
+_STRENGTH: tuple[CellState, ...] = get_args(CellState)
 
 
 class MapCell(Struct, frozen=True):
@@ -51,6 +53,11 @@ def covered(reading: ReadingMap) -> tuple[int, int]:
 def kept_passages(passages: Sequence[Passage]) -> int:
     """How many are read."""
     return sum(passage.kept for passage in passages)
+
+
+def chosen_passages(passages: Sequence[Passage]) -> int:
+    """How many are read in this turn."""
+    return sum(passage.kept and not passage.earlier for passage in passages)
 
 
 def skipped_tokens(passages: Sequence[Passage]) -> int:
@@ -90,12 +97,12 @@ def document_cells(
 
 
 def states_of(passages: Sequence[Passage], read_tokens: int | None = None) -> list[CellState]:
-    """What has become of each passage after so many kept tokens; None: all of them are read."""
+    """What has become of each passage after so many kept tokens of this turn; None: all of them are read."""
     unread = sum(p.end - p.start for p in passages if p.kept) if read_tokens is None else read_tokens
     states: list[CellState] = []
     for passage in passages:
-        if not passage.kept:
-            states.append("skipped")
+        if not passage.kept or passage.earlier:
+            states.append("earlier" if passage.kept else "skipped")
             continue
         states.append("read" if unread > 0 else "kept")
         unread -= passage.end - passage.start
@@ -106,7 +113,7 @@ def playhead(reading: ReadingMap, read_tokens: int) -> float:
     """Where on the strip (0 to 1) the reading is after so many kept tokens."""
     start, end = covered(reading)
     for passage in reading.passages:
-        if passage.kept:
+        if passage.kept and not passage.earlier:
             length = passage.end - passage.start
             if read_tokens < length:
                 return (passage.start + max(0, read_tokens) - start) / max(1, end - start)
@@ -216,5 +223,4 @@ def _row(found: Sequence[tuple[int, int, MapCell]], length: int, width: int) -> 
 
 def _stronger(one: MapCell, other: MapCell) -> MapCell:
     """Of what shares a column: read before waiting, either before skipped, and the better score."""
-    order = ("empty", "skipped", "kept", "read")
-    return max(one, other, key=lambda cell: (order.index(cell.state), cell.score))
+    return max(one, other, key=lambda cell: (_STRENGTH.index(cell.state), cell.score))

@@ -117,7 +117,7 @@ def test_what_the_second_question_is_about_is_inserted(engine: Engine) -> None:
     tokens = engine.sequence.tokens
     prompt = tokens[: stats.prompt_tokens]
     turns = np.full(len(prompt), -1)
-    turns[list(at for at in before if at < length)] = 0
+    turns[[at for at in before if at < length]] = 0
     turns[[*inserted, *range(length, len(prompt))]] = 1
     out = list(prompt)
     for _ in range(2):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from app.chat.reading import strings
 from app.chat.reading.reading_facts import (
     duration,
     everything_words,
@@ -76,6 +78,16 @@ def test_sparse_reading() -> None:
         "300 tok/s",
     ]
     assert [phase.state for phase in facts.phases] == ["done", "done", "active"]
+
+
+def test_reading_on_counts_what_is_read_now() -> None:
+    later = tuple(replace(p, kept=p.kept or n % 4 == 1, earlier=p.kept) for n, p in enumerate(PASSAGES))
+    reading = ReadingMap("r", "lexical", 4000, 800, later)
+    progress = PrefillProgress("r", 1000, 1640, 800, 2.0, "reading", 0, 840)
+    facts = facts_of(progress, reading, None, None)
+    assert facts.title == strings.READING_ON.format(read=800, total=4000)
+    assert facts.done == strings.READING_KEPT.format(done=200, kept=840)
+    assert facts.phases[1].note == strings.CHOSEN_NOTE.format(passages=25, percent=25)
 
 
 def test_title_and_bar_count_the_same() -> None:

@@ -10,12 +10,16 @@ from app.chat.reading.reading_map import (
     MapCell,
     Stretch,
     cells,
+    chosen_passages,
     covered,
     heading_level,
+    kept_passages,
     passage_at,
     place_of_character,
     playhead,
     sections,
+    skipped_tokens,
+    states_of,
     stretches,
 )
 from core.events import Passage, ReadingMap
@@ -24,7 +28,11 @@ from core.events import Passage, ReadingMap
 def passages(kept: str, start: int = 0, source: int = 0) -> tuple[Passage, ...]:
     """A passage of ten tokens and forty characters for each letter; `K` is kept."""
     return tuple(
-        Passage(start + 10 * n, start + 10 * n + 10, letter == "K", 0.5, source, 40 * n, 40 * n + 40)
+        Passage(
+            *(start + 10 * n, start + 10 * n + 10, letter in "KE", 0.5),
+            *(source, 40 * n, 40 * n + 40),
+            earlier=letter == "E",
+        )
         for n, letter in enumerate(kept)
     )
 
@@ -63,6 +71,15 @@ def test_a_column_shows_the_best_score_that_is_in_it() -> None:
 def test_the_playhead_goes_from_kept_to_kept() -> None:
     reading = map_of("-K--K-")
     assert [round(playhead(reading, read), 3) for read in (0, 5, 10, 15, 20)] == [0.167, 0.25, 0.667, 0.75, 1]
+
+
+def test_what_was_read_earlier_is_neither_read_nor_waiting_now() -> None:
+    found = map_of("KESEK")
+    assert states_of(found.passages) == ["read", "earlier", "skipped", "earlier", "read"]
+    assert states_of(found.passages, 10) == ["read", "earlier", "skipped", "earlier", "kept"]
+    assert (kept_passages(found.passages), chosen_passages(found.passages)) == (4, 2)
+    assert playhead(found, 10) == pytest.approx(0.8)
+    assert skipped_tokens(found.passages) == 10
 
 
 def test_what_was_remembered_is_not_on_the_map() -> None:
