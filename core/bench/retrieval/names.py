@@ -1,4 +1,4 @@
-"""What `bench retrieval` measures, by name; without what measures it, so that a command line may know."""
+"""What `bench retrieval` and `bench likelihood` measure, by name; a command line need not load the rest."""
 
 from __future__ import annotations
 
@@ -8,3 +8,5 @@ from core.settings.prefill import SCORERS
 BASELINES = ("random", "head-and-tail")
 # A draft model's scores are `bench quality`'s: they need one.
 MEASURED = (*BASELINES, *(name for name in SCORERS if name != "draft-model"))
+# Where kept passages stand, and what a second question is worth.
+LIKELIHOOD_PARTS = ("positions", "turns")

@@ -7,6 +7,7 @@ import argparse
 from core.cli.bench import (
     decode,
     fit,
+    likelihood,
     neighbours,
     parity,
     prefill,
@@ -41,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     retrieval.add_arguments(
         add_command(benches, "retrieval", "how often a scorer keeps the passage a question is about")
+    )
+    likelihood.add_arguments(
+        add_command(benches, "likelihood", "how likely right answers are: positions, second turns")
     )
     tables.add_arguments(add_command(benches, "tables", "what tables give, how large, how safe, how quick"))
     sweep.add_arguments(add_command(benches, "sweep", "every drafter on every class: what the Lab shows"))
