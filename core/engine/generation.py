@@ -34,6 +34,7 @@ from core.events import (
     FinishReason,
     Gauges,
     Origin,
+    Passage,
     PrefillProgress,
     Stats,
     TableUse,
@@ -45,9 +46,11 @@ from core.models.runtime import memory
 from core.models.runtime.blas_threads import BlasThreads
 from core.prefill.read import Positions, read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
+from core.prefill.sources import sources
 from core.settings import Settings, assign
 
 _GAUGE_EVERY_S = 0.25
+_LEAST_SOURCED_TOKENS = 4
 
 
 class AnswerPlan(Struct, frozen=True):
@@ -133,7 +136,14 @@ class Generation:
             raise
         finally:
             self._drop_unshown()
-        yield Finished(self._request, reason, self._stats(), self._effective())
+        yield Finished(self._request, reason, self._stats(), self._effective(), self._sources())
+
+    def _sources(self) -> tuple[Passage, ...]:
+        """None while an answer is at its first words: they could be from anywhere."""
+        if len(self._shown) < _LEAST_SOURCED_TOKENS:
+            return ()
+        reading = self._reading
+        return sources(self._loaded, reading.ids, reading.layout, reading.seen, self._shown)
 
     @property
     def unread(self) -> list[Positions]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from core.events.reading import ReadingWay
+from core.events.reading import Passage, ReadingWay
 from core.events.tables import TableUse
 from core.events.wire import Wire
 from core.settings import Settings
@@ -154,12 +154,16 @@ class Gauges(Wire, frozen=True):
 
 
 class Finished(Wire, frozen=True):
-    """The end of an answer, whatever ended it."""
+    """The end of an answer, whatever ended it.
+
+    `sources`: the passages of attachments that it stands on, the best first.
+    """
 
     request: str
     reason: FinishReason
     stats: Stats
     effective: Effective
+    sources: tuple[Passage, ...] = ()
 
 
 AnswerEvent = Token | Gauges | Finished

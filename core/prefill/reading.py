@@ -122,6 +122,7 @@ class Reading:
         self._from = 0
         self._skipped: SkippedText | None = None
         self._inserted: Positions = np.empty(0, np.int32)
+        self._quoted: Positions = np.empty(0, np.int32)
         self._ranked: list[Positions] = []
         self.outcome = Outcome()
 
@@ -129,6 +130,17 @@ class Reading:
     def ids(self) -> list[int]:
         """The prompt, after `plan` with what is quoted in it."""
         return self._text.ids
+
+    @property
+    def layout(self) -> Layout:
+        """Of `ids`."""
+        return self._text.layout()
+
+    @property
+    def seen(self) -> Positions:
+        """int32: where what the model has had before it stands, be it quoted elsewhere."""
+        columns = self._sequence.columns
+        return np.union1d(columns.places(0, columns.count), self._quoted)
 
     @property
     def unread(self) -> list[Positions]:
@@ -196,6 +208,7 @@ class Reading:
         if not len(text.chosen):
             return self._stays_skipped()
         if quotes:
+            self._quoted = text.chosen
             self._text = self._text.quoting(
                 int(asks[0]), excerpt(self._text.ids, text.chosen, self._loaded.tokenizer)
             )

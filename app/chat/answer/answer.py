@@ -70,6 +70,7 @@ class AnswerView(QWidget):
         self.footer.more_requested.connect(self.more_requested)
         self.footer.branch_requested.connect(self.branch_requested)
         self.footer.copy_requested.connect(self._copy)
+        self.footer.place_chosen.connect(self.place_chosen)
 
     # ---- getting ready
 
@@ -156,7 +157,7 @@ class AnswerView(QWidget):
                 if self._reply.imported
                 else stats_line.cut_off_parts(self.body.table)
             )
-        self.footer.finish(parts, notes)
+        self.footer.finish(parts, notes, finished.sources if finished else ())
         if finished and finished.effective.reading == "sparse":
             stats = finished.stats
             self.footer.offer_everything(everything_words(stats.prompt_tokens, measured_rate(stats)))

@@ -14,6 +14,8 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.answer import action_button, strings
 from app.chat.answer.action_button import ActionButton
+from app.chat.answer.sources_row import HEIGHT_PX as SOURCES_HEIGHT_PX
+from app.chat.answer.sources_row import SourcesRow
 from app.chat.answer.stats_label import StatsLabel
 from app.chat.answer.stats_line import StatsPart
 from app.chat.reading import strings as reading_strings
@@ -22,7 +24,7 @@ from app.chat.tokens.token_strip import TokenStrip
 from app.controls.buttons.button import Button
 from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
-from core.events import Token
+from core.events import Passage, Token
 
 _STRIP_BOTTOM_PX = token_strip.REACH_PX + token_strip.HEIGHT_PX
 _STATS_GAP_PX = 7
@@ -42,12 +44,14 @@ class AnswerFooter(QWidget):
     everything_requested = Signal()
     more_requested = Signal()
     branch_requested = Signal()
+    place_chosen = Signal(object)  # events.Passage
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self.strip = TokenStrip(theme, self)
         self.stats = StatsLabel(theme, self)
+        self.sources = SourcesRow(theme, self)
         self._notes: list[TextLabel] = []
         self._copy = ActionButton(theme, "copy", strings.COPY_ANSWER, self)
         self._again = ActionButton(theme, "redo", strings.REGENERATE, self)
@@ -65,6 +69,7 @@ class AnswerFooter(QWidget):
         self._copy.clicked.connect(self._copy.show_done)
         self._again.clicked.connect(self.regenerate_requested)
         self._branch.clicked.connect(self.branch_requested)
+        self.sources.place_chosen.connect(self.place_chosen)
         for button in self.buttons:
             button.hide()
 
@@ -86,9 +91,12 @@ class AnswerFooter(QWidget):
         """Other figures; the caller asks for the height again."""
         self.stats.set_parts(parts)
 
-    def finish(self, parts: Sequence[StatsPart], notes: Sequence[str]) -> None:
-        """The last figures, sentences to put under them, and the actions."""
+    def finish(
+        self, parts: Sequence[StatsPart], notes: Sequence[str], sources: tuple[Passage, ...] = ()
+    ) -> None:
+        """The last figures, sentences to put under them, what the answer stands on, and the actions."""
         self.stats.set_parts(parts)
+        self.sources.show_sources(sources)
         for text in notes:
             note = TextLabel(self._theme, text, 11, 16, "text2", wrap=True, tabular=True, parent=self)
             note.show()
@@ -143,6 +151,10 @@ class AnswerFooter(QWidget):
             height = note.heightForWidth(column)
             note.setGeometry(left, y, column, height)
             y += height
+        if not self.sources.isHidden():
+            y += _NOTE_GAP_PX
+            self.sources.setGeometry(left, y, self.sources.width(), SOURCES_HEIGHT_PX)
+            y += SOURCES_HEIGHT_PX
         if self._finished:
             y += _ACTIONS_GAP_PX
             for place, button in enumerate(self.buttons):

@@ -14,6 +14,7 @@ from core.cli.bench import (
     quality,
     replay,
     retrieval,
+    sources,
     sweep,
     tables,
     ttft,
@@ -45,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     likelihood.add_arguments(
         add_command(benches, "likelihood", "how likely right answers are: positions, second turns")
+    )
+    sources.add_arguments(
+        add_command(benches, "sources", "whether an answer's sources are where it was quoted from")
     )
     tables.add_arguments(add_command(benches, "tables", "what tables give, how large, how safe, how quick"))
     sweep.add_arguments(add_command(benches, "sweep", "every drafter on every class: what the Lab shows"))

@@ -55,14 +55,20 @@ def score_by_words(inputs: ScorerInputs) -> Scoring:
 def lexical_scores(pieces: Sequence[str], question: Array, passage_tokens: int) -> Array:
     """float32, one a token. `pieces` are the tokens' strings, `question` (bool) says which ask."""
     count = -(-len(pieces) // passage_tokens)
+    scores = carried(matching(pieces, question, passage_tokens))
+    even = _ANCHOR * _spread(count) + _RECENT * np.arange(count) / count
+    scores += even * (float(scores.max()) or 1.0)
+    return np.repeat(scores.astype(np.float32), passage_tokens)[: len(pieces)]
+
+
+def matching(pieces: Sequence[str], question: Array, passage_tokens: int) -> Array:
+    """float64, one a passage: how much of the question's words and runs each holds, with a neighbour."""
+    count = -(-len(pieces) // passage_tokens)
     codes, owners = _characters(pieces)
     words, runs = _words(codes), _runs(codes)
     scores = _WORDS_WEIGH * _best_is_one(_relevance(words, owners, question, passage_tokens, count))
     scores += _best_is_one(_relevance(runs, owners, question, passage_tokens, count))
-    scores = carried(scores)
-    even = _ANCHOR * _spread(count) + _RECENT * np.arange(count) / count
-    scores += even * (float(scores.max()) or 1.0)
-    return np.repeat(scores.astype(np.float32), passage_tokens)[: len(pieces)]
+    return np.asarray(scores)
 
 
 def clearness(pieces: Sequence[str], question: Array, passage_tokens: int) -> float:

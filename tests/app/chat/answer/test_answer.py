@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QMenu, QToolTip
@@ -9,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer.answer import AnswerView
 from app.chat.transcript.transcript import Transcript
-from core.events import Change, PrefillProgress, Stats
+from core.events import Change, Passage, PrefillProgress, Stats
 from tests.app.chat.watching import colour, colours, enlarged, picture, stream
 from tests.app.chat.written import FERRY, finished, tokens_of
 
@@ -46,6 +47,25 @@ def test_the_footer_has_figures_changes_and_actions(transcript: Transcript, qtbo
     with qtbot.waitSignal(transcript.regenerate_requested) as heard:
         qtbot.mouseClick(again, Qt.MouseButton.LeftButton)
     assert heard.args == ["t"]
+
+
+def test_sources_lead_to_their_places(transcript: Transcript, qtbot: QtBot) -> None:
+    answer = stream(transcript, FERRY)
+    places = tuple(Passage(at, at + 32, True, 1.0, 0, 4 * at, 4 * at + 128) for at in (320, 64))
+    before = answer.height_for(600)
+    transcript.finish_answer("t", replace(finished(), sources=places))
+    assert not answer.footer.sources.isHidden()
+    assert answer.height_for(600) > before
+    for button, place in zip(answer.footer.sources.buttons, places, strict=True):
+        with qtbot.waitSignal(transcript.place_chosen) as heard:
+            qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        assert heard.args == [place]
+
+
+def test_an_answer_without_sources_has_no_row_for_them(transcript: Transcript) -> None:
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer("t", finished())
+    assert answer.footer.sources.isHidden()
 
 
 def test_a_cut_off_answer_keeps_what_was_written(transcript: Transcript) -> None:

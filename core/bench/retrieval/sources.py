@@ -1,0 +1,139 @@
+"""`draftlight bench sources`: whether an answer's sources are the passages that it was quoted from.
+
+On the documents and questions of `bench retrieval`, with the quotation for an answer and the document wholly
+read: is at least half of the quotation inside the first source, or the first two? And how often does the
+same quotation get sources in another document, which holds nothing of it? No forward pass, so quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+
+from core.bench.environment import Environment
+from core.bench.results_folder import write_results
+from core.bench.retrieval.questions import Document, Question, documents, questions
+from core.errors import RequestError
+from core.events import Attachment, Message, Passage
+
+if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
+    from core.models.loader import LoadedModel
+
+
+class Sourced(Struct, frozen=True):
+    """One quotation: whether its first source has it, the first two, and whether another text claimed it."""
+
+    document: str
+    number: int
+    kind: str
+    held_out: bool
+    first: bool
+    first_two: bool
+    claimed_by_another: bool
+
+
+class SourcesResults(Struct, frozen=True):
+    """All of one run of the bench."""
+
+    bench: str
+    environment: Environment
+    model: str
+    missing: tuple[str, ...]
+    sourced: tuple[Sourced, ...]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure and write `results.json` and `report.md`."""
+    from core.models.runtime.runtime import prepare
+
+    blas = prepare()
+    from core.bench.environment import describe
+    from core.models.loader import load
+
+    texts = {document: document.text() for document in documents()}
+    here = [(document, text) for document, text in texts.items() if text is not None]
+    if len(here) < 2:
+        raise RequestError(
+            "The documents are not here: the packages are of other versions.", "Run `make setup`."
+        )
+    loaded = load(options.model)
+    sourced = []
+    for place, (document, text) in enumerate(here):
+        another = here[(place + 1) % len(here)]
+        asked = [question for question in questions() if question.document == document.name]
+        for number, question in enumerate(asked):
+            sourced.append(_sourced(loaded, document, text, number, question, another))
+    missing = tuple(document.name for document, text in texts.items() if text is None)
+    environment = describe(blas, loaded.info.dtype)
+    results = SourcesResults("sources", environment, loaded.info.name, missing, tuple(sourced))
+    report = write_report(results)
+    write_results(options.out, results, report)
+    print(report)
+    return 0
+
+
+def _sourced(
+    loaded: LoadedModel,
+    document: Document,
+    text: str,
+    number: int,
+    question: Question,
+    another: tuple[Document, str],
+) -> Sourced:
+    first, last = question.gold[0]
+    answer = loaded.tokenizer.encode(text[first:last].strip(), add_special_tokens=False)
+    found = _sources(loaded, document, text, question, answer)
+    return Sourced(
+        *(document.name, number, question.kind, document.held_out),
+        *(_has(found[:1], first, last), _has(found[:2], first, last)),
+        bool(_sources(loaded, *another, question, answer)),
+    )
+
+
+def _sources(
+    loaded: LoadedModel, document: Document, text: str, question: Question, answer: Sequence[int]
+) -> tuple[Passage, ...]:
+    from core.models.prompt import offsets, render
+    from core.prefill.layout import layout
+    from core.prefill.sources import sources
+
+    prompt = render(
+        loaded.tokenizer, (Message("user", question.question, (Attachment(document.name, text),)),)
+    )
+    parts = layout(prompt, offsets(loaded.tokenizer, prompt))
+    return sources(loaded, prompt.ids, parts, np.arange(len(prompt.ids), dtype=np.int32), answer)
+
+
+def _has(found: Sequence[Passage], first: int, last: int) -> bool:
+    inside = sum(max(0, min(one.last_char, last) - max(one.first_char, first)) for one in found)
+    return 2 * inside >= last - first
+
+
+def write_report(results: SourcesResults) -> str:
+    """Shares by side and by kind of question."""
+    lines = ["# bench sources", "", results.environment.line, ""]
+    if results.missing:
+        lines += [f"Left out, for their packages hold other texts: {', '.join(results.missing)}.", ""]
+    lines += [
+        "Of quotations: half of it or more is in the first source, in the first two; and how many had"
+        " sources in another document.",
+        "",
+        "| quotations of | number | first | first two | in another |",
+        "|---|---|---|---|---|",
+    ]
+    sides = {"documents shaped on": False, "documents held out": True}
+    groups = [(name, [s for s in results.sourced if s.held_out == side]) for name, side in sides.items()]
+    kinds = list(dict.fromkeys(one.kind for one in results.sourced))
+    groups += [(f"asked: {kind}", [s for s in results.sourced if s.kind == kind]) for kind in kinds]
+    for name, some in groups:
+        if some:
+            lines.append(
+                f"| {name} | {len(some)} | {sum(s.first for s in some) / len(some):.0%}"
+                f" | {sum(s.first_two for s in some) / len(some):.0%}"
+                f" | {sum(s.claimed_by_another for s in some) / len(some):.0%} |"
+            )
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""Which passages an answer stands on."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from mlx_lm.utils import load_tokenizer
+
+from core.events import Attachment, Message, Passage
+from core.models.prompt import Prompt, offsets, render
+from core.prefill.layout import Layout, layout
+from core.prefill.sources import sources
+
+NAMES = ["zebra", "walrus", "badger", "lynx", "ibex", "heron", "otter", "quokka", "vole", "yak"]
+LINES = [
+    f"The {name} of valley {at} sleeps under tree {at * 7} and eats roots and leaves, then rests till dusk.\n"
+    for at, name in enumerate(NAMES * 3)
+]
+OTHERS = "In the harbour lie eleven boats. Nobody knows who painted them green, or when.\n"
+
+
+@pytest.fixture(scope="module")
+def loaded(toy_folder: Path) -> Any:
+    return SimpleNamespace(tokenizer=load_tokenizer(toy_folder))
+
+
+@pytest.fixture
+def prompt(loaded: Any) -> Prompt:
+    attached = (Attachment("valley.txt", "".join(LINES)), Attachment("harbour.txt", OTHERS))
+    return render(loaded.tokenizer, (Message("user", "Who sleeps where?", attached),))
+
+
+@pytest.fixture
+def parts(loaded: Any, prompt: Prompt) -> Layout:
+    return layout(prompt, offsets(loaded.tokenizer, prompt))
+
+
+def found(loaded: Any, prompt: Prompt, parts: Layout, answer: str, unseen: range = range(0)) -> Any:
+    seen = np.setdiff1d(np.arange(len(prompt.ids), dtype=np.int32), unseen)
+    ids = loaded.tokenizer.encode(answer, add_special_tokens=False)
+    return sources(loaded, prompt.ids, parts, seen, ids)
+
+
+def inside(source: Passage, text: str, words: str) -> bool:
+    at = text.index(words)
+    return source.first_char < at + len(words) and source.last_char > at
+
+
+def test_a_quotation_is_found_where_it_stands(loaded: Any, prompt: Prompt, parts: Layout) -> None:
+    first, *_ = found(loaded, prompt, parts, LINES[16].strip())
+    assert first.source == 0
+    assert inside(first, "".join(LINES), LINES[16].strip()[:60])
+    first, *_ = found(loaded, prompt, parts, "Eleven boats lie in the harbour, painted green.")
+    assert first.source == 1
+    assert first.last_char <= len(OTHERS)
+
+
+def test_there_are_few_and_they_do_not_overlap(loaded: Any, prompt: Prompt, parts: Layout) -> None:
+    several = found(loaded, prompt, parts, LINES[3] + LINES[17] + LINES[28] + LINES[9])
+    assert 1 < len(several) <= 3
+    assert [p.score for p in several] == sorted((p.score for p in several), reverse=True)
+    places = sorted((p.start, p.end) for p in several)
+    assert all(one[1] <= other[0] for one, other in pairwise(places))
+
+
+def test_what_was_not_read_is_no_source(loaded: Any, prompt: Prompt, parts: Layout) -> None:
+    answer = LINES[16].strip()
+    first, *_ = found(loaded, prompt, parts, answer)
+    unseen = range(first.start - 32, first.end + 32)
+    for other in found(loaded, prompt, parts, answer, unseen):
+        assert other.end <= unseen.start or other.start >= unseen.stop
+
+
+def test_an_answer_about_something_else_has_none(loaded: Any, prompt: Prompt, parts: Layout) -> None:
+    assert found(loaded, prompt, parts, "Good morning!") == ()
+    assert found(loaded, prompt, parts, "") == ()
+    plain = render(loaded.tokenizer, (Message("user", LINES[3]),))
+    bare = layout(plain, offsets(loaded.tokenizer, plain))
+    assert found(loaded, plain, bare, LINES[3]) == ()
