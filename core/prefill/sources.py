@@ -61,9 +61,8 @@ def sources(
             first, last = min(first, side), max(last, side)
         taken[max(0, first - 1) : last + 2] = True  # what touches it adds nothing
         own = places[first * _PASSAGE_TOKENS : (last + 1) * _PASSAGE_TOKENS]
-        found.append(
-            _passage(layout, own[layout.source[own] == layout.source[places[starts[at]]]], scores[at])
-        )
+        most = np.bincount(layout.source[own]).argmax()  # a passage can reach over the end of a document
+        found.append(_passage(layout, own[layout.source[own] == most], scores[at]))
     return tuple(found)
 
 
