@@ -350,7 +350,7 @@ class Engine:
     ) -> Generator[None, None, None]:
         """Reading what was skipped while nothing is asked."""
         here = self._here
-        if here.profile.why_no_insertion(len(sequence.tokens)):
+        if sequence.closed_up or here.profile.why_no_insertion(len(sequence.tokens)):
             return read_rest(here.model.model, here.prefix_cache, sequence, chunk_tokens=chunk_tokens)
         return insert_rest(here.model.model, sequence, ranked, chunk_tokens=chunk_tokens)
 

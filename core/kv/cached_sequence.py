@@ -7,6 +7,9 @@ a sequence with such gaps never serves a request that wants everything read beyo
 Skipped ones can be inserted later: they saw what was before them by then, and what was already
 read behind them is not read again.
 
+A sequence that is closed up reads over its gaps as if nothing had been there: rotary positions are columns,
+and its cache is what reading the kept tokens alone would leave. Nothing can be inserted into it.
+
 Everything that puts tokens into the cache or takes them out goes through here or through a
 `VerifyBlock` whose outcome is recorded here. Owned by the worker's main thread.
 """
@@ -38,6 +41,7 @@ class CachedSequence:
         self.cache = new_cache()
         self.tokens: list[int] = []
         self.columns = Columns()
+        self.closed_up = False
         self._marks: list[Mark] = []
         self.why_no_rollback = why_no_rollback(self.cache)
         self.keeps_all = keeps_all(self.cache)
@@ -93,11 +97,19 @@ class CachedSequence:
             self.append(prompt[int(run[0]) : int(run[-1]) + 1])
         self._stand()
 
+    def close_up(self, closed: bool) -> None:
+        """Whether gaps to come count for nothing in positions. Only while there are none."""
+        if self.columns.whole is not None and closed != self.closed_up:
+            raise InternalError("A sequence with gaps was to change its positions.")
+        self.closed_up = closed
+        if closed:
+            self.cache = [_stock(entry) for entry in self.cache]
+
     def skip(self, tokens: Sequence[int]) -> None:
         """The context goes on with `tokens`, and they are not read."""
         if not tokens:
             return
-        if self.columns.whole is None:
+        if self.columns.whole is None and not self.closed_up:
             self.cache = [self._positioned(entry) for entry in self.cache]
         self.tokens.extend(tokens)
         self.columns.jump(len(self.tokens))
@@ -153,7 +165,8 @@ class CachedSequence:
         for new, entry in zip(leaves(other.cache), leaves(self.cache), strict=True):
             if kind_of(entry) == "appending":
                 _copy_head(new, entry, other.columns.count)
-        if other.columns.whole is not None:
+        other.closed_up = self.closed_up
+        if other.columns.whole is not None and not other.closed_up:
             other.cache = [other._positioned(entry) for entry in other.cache]
         return other
 
@@ -166,10 +179,13 @@ class CachedSequence:
         self.cache = self._new_cache()
         self.tokens = []
         self.columns = Columns()
+        self.closed_up = False
         self._marks = []
         mx.clear_cache()
 
     def _stand(self) -> None:
+        if self.closed_up:
+            return
         for entry in leaves(self.cache):
             if kind_of(entry) == "window":
                 _stand(entry, len(self.tokens))
@@ -178,6 +194,12 @@ class CachedSequence:
         if isinstance(entry, CacheList):
             return CacheList(*(self._positioned(child) for child in entry.caches))
         return Positioned(entry, self.columns) if kind_of(entry) == "appending" else entry
+
+
+def _stock(entry: Any) -> Any:
+    if isinstance(entry, CacheList):
+        return CacheList(*(_stock(child) for child in entry.caches))
+    return entry.entry if isinstance(entry, Positioned) else entry
 
 
 def _stand(window: Any, position: int) -> None:

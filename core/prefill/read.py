@@ -81,18 +81,24 @@ def read_kept(
 ) -> Iterator[ReadProgress]:
     """Like `read_prompt`, but only the positions `kept` are read; the others are known and skipped.
 
+    Where the sequence is closed up, what is kept is read as a text of its own.
+
     `kept` (ascending int32) begins at or after the sequence's end and has the next-to-last position
     of `prompt` as its last. `found` is what `rotations(model)` gave.
     """
     estimate = _Estimate(sequence.columns.count + len(kept), sequence.columns.count, clock)
     yield estimate.progress(sequence.columns.count)
     for chunk in _chunks(kept, chunk_tokens):
-        sequence.skip(prompt[len(sequence.tokens) : int(chunk[0])])
-        steps = Steps(chunk - chunk[0])
-        with standing(found, steps), masked(_masks(sequence, chunk)):
-            model(mx.array([prompt[i] for i in chunk])[None], cache=sequence.cache)
-            if found and not steps.rotated:
-                raise InternalError("The model has rotary modules and called none of them.")
+        ids = mx.array([prompt[i] for i in chunk])[None]
+        if sequence.closed_up:
+            model(ids, cache=sequence.cache)
+        else:
+            sequence.skip(prompt[len(sequence.tokens) : int(chunk[0])])
+            steps = Steps(chunk - chunk[0])
+            with standing(found, steps), masked(_masks(sequence, chunk)):
+                model(ids, cache=sequence.cache)
+                if found and not steps.rotated:
+                    raise InternalError("The model has rotary modules and called none of them.")
         sequence.settle()
         sequence.append_at(prompt, chunk)
         mx.clear_cache()

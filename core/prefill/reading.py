@@ -155,11 +155,16 @@ class Reading:
         """Reuse what can be, and decide. Raises `RequestError` kinds."""
         settings, ids = self._settings, self._text.ids
         whole = why_whole(settings, self._text.asked)
-        self._from = self._sequence.reuse(ids, whole=bool(whole))
+        closed_up = settings.positions != "true"
+        # What was read with gaps goes on as it began, or is read anew.
+        anew = self._sequence.closed_up != closed_up and self._sequence.columns.whole is not None
+        self._from = self._sequence.reuse(ids, whole=bool(whole) or anew)
+        if self._sequence.columns.whole is None:
+            self._sequence.close_up(closed_up)
         decision = decide(settings, whole, len(ids) - self._from, self._dense_s())
         if decision.sparse and settings.mode == "auto" and self._is_unclear():
             decision = Decision(False, NOTHING_STANDS_OUT, refused(settings, NOTHING_STANDS_OUT))
-        if decision.sparse and (why_not := self._inputs.why_no_gaps(len(ids))):
+        if decision.sparse and not closed_up and (why_not := self._inputs.why_no_gaps(len(ids))):
             decision = Decision(
                 False, why_not, refused(settings, f"{self._loaded.info.name} cannot skip: {why_not}")
             )
@@ -196,7 +201,7 @@ class Reading:
         # The same question again, or one that looks for nothing in the text: what was read for it is there.
         if not len(asks) or asks[0] < self._from or layout.goes_on or settings.read_on == "off":
             return self._stays_skipped()
-        why_quoted = "" if settings.read_on == "quote" else self._inputs.why_no_insertion(len(self._text.ids))
+        why_quoted = "" if settings.read_on == "quote" else self._why_no_insertion()
         quotes = settings.read_on == "quote" or bool(why_quoted)
         room_tokens = self._inputs.room_tokens if quotes else len(self._text.ids)
         self._skipped = text = skipped_text(
@@ -217,12 +222,18 @@ class Reading:
         count = len(text.chosen)
         how = f"{count:,} of them are {'quoted before the question' if quotes else 'read now'}"
         changes = self.outcome.changes
-        if why_quoted:
-            name = self._loaded.info.name
-            changes += (Change("prefill.read_on", settings.read_on, "quote", f"{name}: {why_quoted}"),)
+        # Closed up and quoted belong together: what is chosen automatically was not refused.
+        if why_quoted and not (settings.read_on == "auto" and self._sequence.closed_up):
+            changes += (Change("prefill.read_on", settings.read_on, "quote", why_quoted),)
         self.outcome = replace(self.outcome, changes=changes, read_on_tokens=count)
         self._stays_skipped(how)
         return None
+
+    def _why_no_insertion(self) -> str:
+        if self._sequence.closed_up:
+            return "between passages that are closed up there is no place"
+        why_not = self._inputs.why_no_insertion(len(self._text.ids))
+        return f"{self._loaded.info.name}: {why_not}" if why_not else ""
 
     def _stays_skipped(self, but: str = "") -> None:
         """Say so of what earlier turns skipped."""

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 PrefillMode = Literal["auto", "on", "off"]
 ReadOnChoice = Literal["auto", "insert", "quote", "off"]
+PositionsChoice = Literal["auto", "closed-up", "true"]
 ScorerChoice = Literal["auto", "lexical", "early-layers", "fusion", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
@@ -150,6 +151,21 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"unit": "MiB"},
         ),
     ] = 2048
+    positions: Annotated[
+        PositionsChoice,
+        Meta(
+            title="Positions",
+            description="Where the model takes passages to stand that it reads with gaps between them.",
+            extra={
+                "labels": {"auto": "Best measured", "closed-up": "Closed up", "true": "True"},
+                "notes": {
+                    "auto": "Closed up: right answers were likelier so wherever it was measured.",
+                    "closed-up": "As if nothing lay between them. Works with every model.",
+                    "true": "Where they stand in the text, as in the SpecPrefill paper.",
+                },
+            },
+        ),
+    ] = "auto"
     read_on: Annotated[
         ReadOnChoice,
         Meta(
@@ -163,7 +179,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
                     "off": "Leave out",
                 },
                 "notes": {
-                    "auto": "Inserted where the model can, quoted where it cannot.",
+                    "auto": "Quoted where passages are closed up, inserted at true positions.",
                     "insert": "Read at their own positions; what was read behind them stays as it is.",
                     "quote": "Repeated before the question.",
                     "off": "Nothing more is read of a text that was read sparsely.",

@@ -72,6 +72,7 @@ def settings(folder: Path | None = None, **values: object) -> Settings:
     chosen = {
         "prefill.mode": "on",
         "prefill.scorer": "lexical",
+        "prefill.positions": "true",
         "prefill.keep_pct": 10,
         "prefill.chunk_tokens": 128,
         "drafting.drafter": "off",
