@@ -54,6 +54,11 @@ def never() -> bool:
     return False
 
 
+# How many times longer than the context a text may be of which the passages that fit are read: it is
+# tokenised and scored whole, at about a second for a million characters.
+_MOST_CONTEXTS = 64
+
+
 class Engine:
     """Load once, generate often. Every method belongs to the thread that made the engine.
 
@@ -235,7 +240,8 @@ class Engine:
         tokenizer = self.loaded.tokenizer
         model_tokens = self.loaded.info.context_tokens
         context_tokens = settings.prefill.context_of(model_tokens)
-        check_fits(tokenizer, request.messages, context_tokens - 1, context_tokens < model_tokens)
+        most_tokens = context_tokens * (_MOST_CONTEXTS if settings.prefill.reads_beyond else 1)
+        check_fits(tokenizer, request.messages, most_tokens - 1, context_tokens < model_tokens)
         prompt = render(tokenizer, request.messages, settings.chat.system_prompt)
 
         continuation = request.continuation
@@ -292,11 +298,16 @@ class Engine:
         context_tokens = settings.prefill.context_of(model_tokens)
         if not prompt:
             raise EmptyPromptError("There is nothing to answer: the prompt is empty.", "Type a question.")
-        if len(prompt) >= context_tokens:
-            chosen = context_tokens < model_tokens
-            raise PromptTooLongError(len(prompt), context_tokens - 1, chosen)
+        # Of a text that is longer than the context passages that leave room for an answer are read.
+        most_tokens = context_tokens - min(settings.sampling.max_tokens, context_tokens // 4)
+        beyond = settings.prefill.reads_beyond and bool(text.asked) and len(prompt) >= context_tokens
+        if len(prompt) >= context_tokens and not beyond:
+            raise PromptTooLongError(len(prompt), context_tokens - 1, context_tokens < model_tokens)
+        held_tokens = most_tokens if beyond else len(prompt)
         try:
-            plan = self._plan(len(prompt), settings, isolated)
+            settings, refused = _drafted_without_model(settings) if beyond else (settings, ())
+            plan = self._plan(held_tokens, settings, isolated)
+            plan = replace(plan, changes=(*refused, *plan.changes))
             whole = bool(why_whole(settings.prefill, text.asked))
             sequence = (
                 CachedSequence(here.model.new_cache)
@@ -311,7 +322,8 @@ class Engine:
                 here.profile.dense_s,
                 here.profile.timed,
                 self._clock,
-                (context_tokens - len(prompt)) // 2,
+                (context_tokens - held_tokens) // 2,
+                most_tokens if beyond else None,
             )
             if isolated:
                 here.drafts.forget()
@@ -427,3 +439,12 @@ class Engine:
         """The draft model that scores passages."""
         reference = plan.settings.draft_model.model
         return self._here.drafts.scoring(reference, drafts=plan.proposer is not None)
+
+
+def _drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:
+    """A draft model would have to read all of what is longer than the context."""
+    if not drafter_spec(settings.drafting.drafter).needs_proposer:
+        return settings, ()
+    reason = "the text is longer than the context of a draft model"
+    change = Change("drafting.drafter", settings.drafting.drafter, "auto", reason)
+    return assign(settings, "drafting.drafter", "auto"), (change,)

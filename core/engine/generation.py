@@ -123,7 +123,8 @@ class Generation:
         self._reading.plan()
         self._prompt = self._reading.ids
         plan, context_tokens = self._plan, self._context_tokens
-        settings, changes = within_context(plan.settings, len(self._prompt), context_tokens)
+        held_tokens = min(len(self._prompt), self._reading.most_tokens)
+        settings, changes = within_context(plan.settings, held_tokens, context_tokens)
         self._plan = replace(plan, settings=settings, changes=(*plan.changes, *changes))
         try:
             cancelled = yield from self._read_prompt()
@@ -137,6 +138,11 @@ class Generation:
         finally:
             self._drop_unshown()
         yield Finished(self._request, reason, self._stats(), self._effective(), self._sources())
+
+    def _context_used_tokens(self) -> int:
+        """What is skipped takes a place in the context only where positions are true."""
+        skipped = self._sequence.skipped if self._sequence.closed_up else 0
+        return len(self._prompt) + len(self._shown) - skipped
 
     def _sources(self) -> tuple[Passage, ...]:
         """None while an answer is at its first words: they could be from anywhere."""
@@ -274,7 +280,7 @@ class Generation:
             tally.positions,
             drafter.occupancy(),
             memory.used_bytes(),
-            len(self._prompt) + len(self._shown),
+            self._context_used_tokens(),
             self._context_tokens,
             self._table(),
         )
@@ -309,7 +315,7 @@ class Generation:
             occupancy=self._plan.drafter.occupancy(),
             draft_us_median=tally.draft_us_median,
             draft_us_p99=tally.draft_us_p99,
-            context_used_tokens=len(self._prompt) + len(self._shown),
+            context_used_tokens=self._context_used_tokens(),
             context_tokens=self._context_tokens,
             memory_bytes=memory.used_bytes(),
             memory_peak_bytes=int(mx.get_peak_memory()),

@@ -46,6 +46,13 @@ def why_whole(settings: Prefill, question: str) -> str:
     return ""
 
 
+def beyond(settings: Prefill, whole: str, prompt_tokens: int) -> Decision:
+    """A prompt longer than the context: passages that fit are read, whatever was wanted of all of it."""
+    reason = f"{prompt_tokens:,} tokens are more than the context takes, so the passages that fit are read"
+    change = Change("prefill.keep_pct", "100", f"{settings.keep_pct:g}", reason) if whole else None
+    return Decision(True, reason, change)
+
+
 def decide(settings: Prefill, whole: str, new_tokens: int, dense_s: float | None = None) -> Decision:
     """`whole` is what `why_whole` said, `new_tokens` what the cache does not hold yet.
 

@@ -20,6 +20,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.errors import PromptTooLongError
 from core.events import Change, Passage, PrefillPhase, PrefillProgress, ReadingMap
 from core.kv.cached_sequence import CachedSequence
 from core.kv.entries import largest_window
@@ -27,7 +28,7 @@ from core.models.loader import LoadedModel
 from core.models.rope import rotations
 from core.models.runtime import memory
 from core.prefill.layout import Layout
-from core.prefill.plan import NOTHING_STANDS_OUT, Decision, decide, refused, unclear, why_whole
+from core.prefill.plan import NOTHING_STANDS_OUT, Decision, beyond, decide, refused, unclear, why_whole
 from core.prefill.read import Positions, ReadProgress, read_kept, read_prompt, read_skipped
 from core.prefill.reading_map import passages
 from core.prefill.reading_on import SkippedText, excerpt, skipped_text
@@ -35,12 +36,14 @@ from core.prefill.scorers.lexical import clearness, rarest_shared_word
 from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.score_propagation import carried_tokens
 from core.prefill.scorers.scorer import ScorerInputs, ScoringDraft
-from core.prefill.select import LATEST, Selection, select
+from core.prefill.select import LATEST, Selection, must_keep, select
 from core.settings.prefill import Prefill
 
 # Finds more than early layers and as much as both together, at a hundredth of their time
 # (notes/retrieval.md).
 _BEST = "lexical"
+# Of the context that a text longer than it may fill: the rest is for what is asked later.
+_FILLS = 0.75
 # Where nothing ranks passages.
 _PIECE_TOKENS = 32
 
@@ -74,6 +77,7 @@ class ReadingInputs(Struct, frozen=True):
     `dense_s(tokens, context_tokens)`: how long reading all of so many tokens behind so many others takes
     here, None if nobody knows; `timed(tokens, context_tokens, seconds)` is told what a chunk took.
     `clock`: seconds. `room_tokens`: what a prompt may become longer by when passages are quoted in it.
+    `most_tokens`: how much of the prompt may be held if not all of it can be.
     """
 
     why_no_gaps: Callable[[int], str]
@@ -83,6 +87,7 @@ class ReadingInputs(Struct, frozen=True):
     timed: Callable[[int, int, float], None] = lambda tokens, context_tokens, seconds: None
     clock: Callable[[], float] = time.perf_counter
     room_tokens: int = 1 << 30
+    most_tokens: int | None = None
 
 
 class Outcome(Struct, frozen=True):
@@ -132,6 +137,12 @@ class Reading:
         return self._text.ids
 
     @property
+    def most_tokens(self) -> int:
+        """How much of the prompt is held at most."""
+        most = self._inputs.most_tokens
+        return len(self._text.ids) if most is None else most
+
+    @property
     def layout(self) -> Layout:
         """Of `ids`."""
         return self._text.layout()
@@ -162,19 +173,26 @@ class Reading:
         if self._sequence.columns.whole is None:
             self._sequence.close_up(closed_up)
         decision = decide(settings, whole, len(ids) - self._from, self._dense_s())
-        if decision.sparse and settings.mode == "auto" and self._is_unclear():
+        if self._is_beyond():
+            decision = beyond(settings, whole, len(ids))
+        elif decision.sparse and settings.mode == "auto" and self._is_unclear():
             decision = Decision(False, NOTHING_STANDS_OUT, refused(settings, NOTHING_STANDS_OUT))
         if decision.sparse and not closed_up and (why_not := self._inputs.why_no_gaps(len(ids))):
             decision = Decision(
                 False, why_not, refused(settings, f"{self._loaded.info.name} cannot skip: {why_not}")
             )
+        changes: tuple[Change, ...] = (decision.change,) if decision.change else ()
         scorer = self._choose() if decision.sparse else ""
+        if scorer not in ("", _BEST) and self._inputs.most_tokens is not None:
+            reason = "a scorer that reads cannot read more than the context"
+            changes += (Change("prefill.scorer", scorer, _BEST, reason),)
+            scorer = _BEST
         self.outcome = Outcome(
             decision.sparse,
             decision.reason,
             scorer,
             self._sequence.columns.count,
-            changes=(decision.change,) if decision.change else (),
+            changes=changes,
         )
         if self._sequence.skipped:
             self._plan_reading_on()
@@ -188,11 +206,25 @@ class Reading:
                 if (yield from self._sparse()):
                     return
             except Exception as error:
-                if memory.is_exhausted(error):
+                if memory.is_exhausted(error) or self._inputs.most_tokens is not None:
                     raise
                 reason = f"skipping failed ({type(error).__name__}: {error}), so all of it was read"
                 self._fall_back(reason, refused(self._settings, reason))
         yield from self._whole()
+
+    def _is_beyond(self) -> bool:
+        """Whether what is held and what is new is more than may be held.
+
+        Then what was read for other questions makes room: passages are chosen anew.
+        """
+        most = self._inputs.most_tokens
+        if most is None or self._sequence.columns.count + len(self._text.ids) - self._from <= most:
+            return False
+        if self._from:
+            self._sequence.clear()
+            self._sequence.close_up(True)
+            self._from = 0
+        return True
 
     def _plan_reading_on(self) -> None:
         """Whether and how what earlier turns skipped is read now."""
@@ -204,6 +236,9 @@ class Reading:
         why_quoted = "" if settings.read_on == "quote" else self._why_no_insertion()
         quotes = settings.read_on == "quote" or bool(why_quoted)
         room_tokens = self._inputs.room_tokens if quotes else len(self._text.ids)
+        if (most := self._inputs.most_tokens) is not None:
+            held_tokens = self._sequence.columns.count + len(self._text.ids) - self._from
+            room_tokens = min(room_tokens, most - held_tokens)
         self._skipped = text = skipped_text(
             self._loaded, self._text.ids, self._sequence.columns, layout, settings, room_tokens
         )
@@ -370,17 +405,36 @@ class Reading:
         if not SCORERS[self.outcome.scorer].propagates:
             scores = carried_tokens(scores, settings.passage_tokens)
         protected = layout.protected | layout.question
+        window_tokens = largest_window(self._sequence.cache)
         chosen = select(
             scores,
             protected[start:],
             start=start,
-            keep_pct=settings.keep_pct,
+            keep_pct=self._keep_pct(protected[start:], window_tokens),
             passage_tokens=settings.passage_tokens,
-            window_tokens=largest_window(self._sequence.cache),
+            window_tokens=window_tokens,
             latest=LATEST if layout.goes_on else 0.0,
         )
         self._ranked += chosen.skipped
         return chosen
+
+    def _keep_pct(self, protected: np.ndarray[Any, Any], window_tokens: int) -> float:
+        """As set, or less if no more than that can be held beside what is always read."""
+        settings, most = self._settings, self._inputs.most_tokens
+        if most is None or self._sequence.columns.count + len(protected) <= most:
+            return settings.keep_pct
+        passage = settings.passage_tokens
+        always = int(must_keep(protected, passage, window_tokens).sum()) * passage
+        held = self._sequence.columns.count + always + passage
+        fits = 100 * (_FILLS * most - held) / len(protected)
+        if fits <= 0:
+            raise PromptTooLongError(len(self._text.ids), most)
+        if fits < settings.keep_pct:
+            others = tuple(c for c in self.outcome.changes if c.setting != "prefill.keep_pct")
+            asked = "100" if len(others) < len(self.outcome.changes) else f"{settings.keep_pct:g}"
+            words = (asked, f"{fits:.1f}", "more of the text does not fit the context")
+            self.outcome = replace(self.outcome, changes=(*others, Change("prefill.keep_pct", *words)))
+        return min(fits, settings.keep_pct)
 
     def _read(self, chosen: Selection, layout: Layout) -> Iterator[PrefillProgress | ReadingMap]:
         kept = chosen.positions

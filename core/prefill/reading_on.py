@@ -71,7 +71,7 @@ def skipped_text(
     left = np.add.reduceat(skipped.astype(np.int32), firsts)
     best = np.argsort(-means, kind="stable")
     wanted = math.ceil(settings.keep_pct / 100 * len(skipped) / passage)
-    most = min(math.ceil(_BOUND * wanted), room_tokens // (passage + _AROUND_QUOTE_TOKENS))
+    most = min(math.ceil(_BOUND * wanted), max(0, room_tokens) // (passage + _AROUND_QUOTE_TOKENS))
     relevant = [at for at in best[:wanted] if left[at]][: most if stands_out else 0]
     now = np.zeros(len(firsts), dtype=np.bool_)
     now[relevant] = True

@@ -201,6 +201,11 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             return True
         return new_tokens < _UNKNOWN_PACE_TOKENS if dense_s is None else dense_s <= self.patience_s
 
+    @property
+    def reads_beyond(self) -> bool:
+        """Whether of a text longer than the context the passages that fit are read."""
+        return self.mode != "off" and self.positions != "true" and self.keep_pct < 100
+
     def context_of(self, model_tokens: int) -> int:
         """The context's length, in tokens, with a model that takes `model_tokens`."""
         return min(self.context_tokens or model_tokens, model_tokens)

@@ -125,7 +125,9 @@ class ContextMeter(QObject):
 
     def _show(self) -> None:
         typed, *attached = (self._counts.of(text) for text in self._texts())
-        written = Written(self._used_tokens, typed, tuple(attached), self.limit_tokens)
+        # Of a text that is too long the passages that fit are read, so that nothing is too long for that.
+        limit_tokens = 0 if self._prefill.reads_beyond else self.limit_tokens
+        written = Written(self._used_tokens, typed, tuple(attached), limit_tokens)
         dense_s = None if self._token_s is None else self._token_s * written.new_tokens
         skipped = self._skipped_tokens + will_skip(written.new_tokens, dense_s, self._prefill)
         self._composer.pill.show_context(self._used_tokens + written.new_tokens, self.limit_tokens, skipped)

@@ -13,7 +13,18 @@ import pytest
 import core.prefill.reading as reading_module
 from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine, never
-from core.events import Attachment, Event, Finished, Generate, Message, PrefillProgress, ReadingMap, Token
+from core.errors import PromptTooLongError
+from core.events import (
+    Attachment,
+    Event,
+    Finished,
+    Generate,
+    Message,
+    PrefillProgress,
+    ReadingMap,
+    Stats,
+    Token,
+)
 from core.settings import Settings
 from tests.core.engine.test_sparse_architectures import engine as any_engine
 from tests.core.engine.test_sparse_architectures import tokenizer
@@ -233,6 +244,135 @@ def test_a_failure_leaves_it_skipped_and_says_so(engine: Engine, monkeypatch: py
     (change,) = finished.effective.changes
     assert (change.setting, change.asked, change.used) == ("prefill.read_on", "auto", "off")
     assert "no luck" in change.reason
+
+
+def plain(engine: Engine, ids: list[int], count: int) -> list[int]:
+    """Greedy, by stock forwards over a text of its own."""
+    tokens = list(ids)
+    for _ in range(count):
+        tokens.append(int(mx.argmax(engine.loaded.model(mx.array(tokens)[None])[0, -1]).item()))
+    return tokens[len(ids) :]
+
+
+def kept_ids(engine: Engine, stats: Stats) -> list[int]:
+    """What of the prompt the model has had."""
+    tokens = engine.sequence.tokens
+    return [tokens[at] for at in sorted(held(engine)) if at < stats.prompt_tokens]
+
+
+@pytest.mark.parametrize("drafter", DRAFTING)
+def test_closed_up_is_a_reading_of_the_kept_tokens_alone(engine: Engine, folder: Path, drafter: str) -> None:
+    answers = []
+    for name in ("off", drafter):
+        engine.forget()
+        chat = Chat(engine, **{"prefill.positions": "closed-up", "sampling.max_tokens": 40})
+        chat.values |= {"drafting.drafter": name, "draft_model.model": str(folder)}
+        first, finished, _ = chat.ask(FIRST)
+        assert finished.stats.skipped_tokens > 300
+        assert {change.setting for change in finished.effective.changes} <= {"cacheback.mode"}
+        assert finished.stats.context_used_tokens == len(kept_ids(engine, finished.stats)) + len(first)
+        assert first[:2] == plain(engine, kept_ids(engine, finished.stats), 2)
+        second, finished, _ = chat.ask(SECOND)
+        assert "quoted before the question" in finished.effective.reading_reason
+        assert {change.setting for change in finished.effective.changes} <= {"cacheback.mode"}
+        assert second[:2] == plain(engine, kept_ids(engine, finished.stats), 2)
+        answers.append((first, second))
+    assert answers[0] == answers[1]
+
+
+def test_other_positions_read_the_document_anew(engine: Engine) -> None:
+    chat = Chat(engine, **{"prefill.positions": "closed-up"})
+    chat.ask(FIRST)
+    _, finished, _ = chat.ask(SECOND, **{"prefill.positions": "true", "prefill.mode": "on"})
+    assert finished.effective.reading == "sparse"
+    assert finished.stats.reused_tokens <= 64
+    _, finished, _ = chat.ask(THIRD, **{"prefill.positions": "closed-up", "prefill.mode": "on"})
+    assert finished.stats.reused_tokens <= 64
+    whole, finished, _ = chat.ask(THIRD, **{"prefill.mode": "off"})
+    assert finished.stats.skipped_tokens == 0
+    assert whole[:2] == plain(engine, kept_ids(engine, finished.stats), 2)
+
+
+def test_insertion_that_was_asked_for_and_cannot_be_is_told(engine: Engine) -> None:
+    chat = Chat(engine, **{"prefill.positions": "closed-up", "prefill.read_on": "insert"})
+    chat.ask(FIRST)
+    _, finished, _ = chat.ask(SECOND)
+    (change,) = finished.effective.changes
+    assert (change.setting, change.asked, change.used) == ("prefill.read_on", "insert", "quote")
+
+
+# ---- more than the context
+
+LONG = "\n".join(
+    f"{DOCUMENT}\nThe {word} of page {at} is {word * 2}." for at, word in enumerate("abcdefgh" * 3)
+)
+BEYOND = {"prefill.positions": "auto", "prefill.mode": "auto"}
+
+
+def long_chat(engine: Engine, words: str, **values: object) -> tuple[Finished, list[Event]]:
+    messages = (Message("user", words, (Attachment("long.txt", LONG),)),)
+    events = list(engine.generate(Generate("r", messages, settings(**{**PLAIN, **BEYOND, **values}))))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    return finished, events
+
+
+@pytest.mark.parametrize("drafter", ["off", "auto", "draft-model"])
+def test_of_a_text_longer_than_the_context_what_fits_is_read(
+    engine: Engine, folder: Path, drafter: str
+) -> None:
+    assert len(LONG) > 2 * CONTEXT_TOKENS
+    values = {"drafting.drafter": drafter, "draft_model.model": str(folder), "prefill.keep_pct": 30}
+    finished, events = long_chat(engine, "What is the heron of page 3?", **values)
+    stats = finished.stats
+    assert stats.prompt_tokens > 2 * CONTEXT_TOKENS
+    assert stats.context_used_tokens <= CONTEXT_TOKENS
+    assert stats.reused_tokens + stats.read_tokens > CONTEXT_TOKENS // 2
+    assert "more than the context" in finished.effective.reading_reason
+    changes = {change.setting: change.used for change in finished.effective.changes}
+    assert changes.pop("prefill.keep_pct")
+    assert changes == ({"drafting.drafter": "auto"} if drafter == "draft-model" else {})
+    tokens = [event.id for event in events if isinstance(event, Token)]
+    assert tokens[:2] == plain(engine, kept_ids(engine, stats), 2)
+
+
+@pytest.mark.parametrize("words", ["How many lines are there?", "Sum this up."])
+def test_also_for_what_needs_everything_and_it_says_so(engine: Engine, words: str) -> None:
+    finished, _ = long_chat(engine, words, **{"prefill.keep_pct": 5})
+    assert finished.effective.reading == "sparse"
+    assert "more than the context" in finished.effective.reading_reason
+    asks_for_all = words.startswith("How many")
+    assert [c.setting for c in finished.effective.changes] == ["prefill.keep_pct"] * asks_for_all
+
+
+@pytest.mark.parametrize(
+    "refusing", [{"prefill.positions": "true"}, {"prefill.mode": "off"}, {"prefill.keep_pct": 100}]
+)
+def test_where_that_is_not_wanted_it_is_refused(engine: Engine, refusing: dict[str, object]) -> None:
+    with pytest.raises(PromptTooLongError):
+        long_chat(engine, "What is the heron of page 3?", **refusing)
+
+
+def test_a_chat_goes_on_beyond_the_context_until_it_must_choose_anew(engine: Engine) -> None:
+    messages: tuple[Message, ...] = ()
+    reused = []
+    for turn in range(7):
+        attached = () if messages else (Attachment("long.txt", LONG),)
+        asked = (
+            *messages,
+            Message("user", f"Where sleeps the {ANIMALS[turn]}? " + "Tell me. " * 12, attached),
+        )
+        chosen = settings(**{**PLAIN, **BEYOND, "prefill.keep_pct": 15, "sampling.max_tokens": 60})
+        events = list(engine.generate(Generate("r", asked, chosen)))
+        finished = events[-1]
+        assert isinstance(finished, Finished)
+        assert finished.stats.context_used_tokens <= CONTEXT_TOKENS
+        assert finished.effective.reading == "sparse"
+        reused.append(finished.stats.reused_tokens)
+        tokens = [event.id for event in events if isinstance(event, Token)]
+        messages = (*asked, Message("assistant", engine.loaded.tokenizer.decode(tokens)))
+    assert reused[1] > 1000, reused
+    assert 0 in reused[1:]
 
 
 @pytest.mark.parametrize(
