@@ -44,7 +44,7 @@ def sources(
     starts = np.arange(0, len(places), _PASSAGE_TOKENS)
     scores = matching(pieces, asks, _PASSAGE_TOKENS)[: len(starts)]
     was_seen = np.zeros(len(ids), dtype=np.bool_)
-    was_seen[seen] = True
+    was_seen[seen[seen < len(ids)]] = True  # by now the answer is in the cache, too
     scores = scores * (np.add.reduceat(was_seen[places].astype(np.int32), starts) > 0)
     best, found, taken = float(scores.max(initial=0.0)), list[Passage](), np.zeros(len(starts), np.bool_)
     for at in np.argsort(-scores, kind="stable").tolist():

@@ -41,7 +41,8 @@ def parts(loaded: Any, prompt: Prompt) -> Layout:
 
 
 def found(loaded: Any, prompt: Prompt, parts: Layout, answer: str, unseen: range = range(0)) -> Any:
-    seen = np.setdiff1d(np.arange(len(prompt.ids), dtype=np.int32), unseen)
+    answered = len(prompt.ids) + 20  # the answer is in the cache by then
+    seen = np.setdiff1d(np.arange(answered, dtype=np.int32), unseen)
     ids = loaded.tokenizer.encode(answer, add_special_tokens=False)
     return sources(loaded, prompt.ids, parts, seen, ids)
 
