@@ -60,6 +60,8 @@ class ReadingMap(Wire, frozen=True):
     `prompt_tokens`, and what earlier turns skipped if this one reads on in it; `read_tokens` of them will be
     read. `scorer` is a value of `prefill.scorer`.
     `dense_s`: how long reading all that is new would take; None if that is not known.
+    `held_tokens`: what the prompt will take of the context, in which skipped tokens may have no place;
+    `all_fits`: whether all of the prompt could be read.
     """
 
     request: str
@@ -68,6 +70,8 @@ class ReadingMap(Wire, frozen=True):
     read_tokens: int
     passages: tuple[Passage, ...]
     dense_s: float | None = None
+    held_tokens: int = 0
+    all_fits: bool = True
 
 
 ReadingEvent = PrefillProgress | ReadingMap

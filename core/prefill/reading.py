@@ -451,7 +451,14 @@ class Reading:
         yield from self._followed(steps)
 
     def _map(self, of: tuple[Passage, ...], read_tokens: int, scorer: str) -> ReadingMap:
-        return ReadingMap(self._request, scorer, len(self._text.ids), read_tokens, of, self._dense_s())
+        prompt_tokens, held = len(self._text.ids), self._sequence
+        # What is quoted is new, like the question; what is inserted comes on top.
+        skipped = held.skipped + sum(p.end - p.start for p in of if not p.kept and p.start >= self._from)
+        return ReadingMap(
+            *(self._request, scorer, prompt_tokens, read_tokens, of, self._dense_s()),
+            prompt_tokens - skipped if held.closed_up else prompt_tokens,
+            self._inputs.most_tokens is None,
+        )
 
     def _followed(
         self, steps: Iterator[ReadProgress], following_tokens: int = 0

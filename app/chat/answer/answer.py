@@ -18,7 +18,7 @@ from app.chat.answer.answer_body import AnswerBody
 from app.chat.answer.answer_footer import AnswerFooter
 from app.chat.answer.entry import Reply
 from app.chat.reading.reading_card import ReadingCard
-from app.chat.reading.reading_facts import everything_words, is_worth_showing, measured_rate
+from app.chat.reading.reading_facts import everything_words, fits, is_worth_showing, measured_rate
 from app.chat.tokens import token_strip
 from app.chat.tokens.token_facts import TokenFacts, facts_of
 from app.richtext.canvas.accessible_text import announce
@@ -158,7 +158,7 @@ class AnswerView(QWidget):
                 else stats_line.cut_off_parts(self.body.table)
             )
         self.footer.finish(parts, notes, finished.sources if finished else ())
-        if finished and finished.effective.reading == "sparse":
+        if finished and finished.effective.reading == "sparse" and fits(finished.stats):
             stats = finished.stats
             self.footer.offer_everything(everything_words(stats.prompt_tokens, measured_rate(stats)))
         self.footer.show()

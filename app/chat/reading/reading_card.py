@@ -150,6 +150,8 @@ class ReadingCard(QWidget):
         self._facts = facts_of(self._progress, self._reading, self._scored_s, self._rate)
         for part in self._sparse_parts:
             part.setVisible(self.is_sparse)
+        if self._reading and not self._reading.all_fits:
+            self.everything_button.hide()
         self.setAccessibleName(self._facts.title)
         phases = ", ".join(f"{p.title}: {p.note}" for p in self._facts.phases if p.note)
         self.setAccessibleDescription(" ".join(part for part in (self._facts.left, phases) if part))
@@ -214,7 +216,8 @@ class ReadingCard(QWidget):
         draw_text(painter, hint, strings.MAP_HINT, font, color("text2"), _RIGHT)
 
     def _paint_estimate(self, painter: QPainter) -> None:
-        left = self.everything_button.geometry().right() + 9
+        button = self.everything_button
+        left = _PAD_X_PX if button.isHidden() else button.geometry().right() + 9
         room = self.cancel_button.x() - 9 - left
         box = QRectF(left, _BUTTONS_PX, room, 28)
         draw_text(
@@ -224,6 +227,8 @@ class ReadingCard(QWidget):
     def _estimate(self) -> str:
         if self._progress is None:
             return ""
+        if self._reading and not self._reading.all_fits:
+            return strings.MORE_THAN_FITS
         tokens = self._reading.prompt_tokens if self._reading else self._progress.total_tokens
         # What the worker expected of all of it, from the first moment; this reading's own speed after that.
         expected = self._reading.dense_s if self._reading else None

@@ -67,6 +67,16 @@ def duration(seconds: float) -> str:
     return strings.DURATION_H.format(hours=whole // 3600, minutes=whole % 3600 // 60)
 
 
+def skipped_places(stats: Stats) -> int:
+    """How much of an answer's context was never read and has its place in it all the same."""
+    return stats.skipped_tokens if stats.context_used_tokens >= stats.prompt_tokens else 0
+
+
+def fits(stats: Stats) -> bool:
+    """Whether all of an answer's prompt could be read."""
+    return not stats.context_tokens or stats.prompt_tokens < stats.context_tokens
+
+
 def reading_rate(progress: PrefillProgress) -> float | None:
     """Tokens a second, from what is left and how long that will take. None before that is known."""
     unread = progress.total_tokens - progress.reused_tokens - read_now(progress)

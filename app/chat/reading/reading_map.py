@@ -65,6 +65,12 @@ def skipped_tokens(passages: Sequence[Passage]) -> int:
     return sum(passage.end - passage.start for passage in passages if not passage.kept)
 
 
+def skipped_places(reading: ReadingMap) -> int:
+    """How much is not read and has its place in the context all the same: none where it is closed up."""
+    closed_up = reading.held_tokens not in (0, reading.prompt_tokens)
+    return 0 if closed_up else skipped_tokens(reading.passages)
+
+
 def of_source(reading: ReadingMap, source: int) -> tuple[Passage, ...]:
     """The passages of one attachment."""
     return tuple(passage for passage in reading.passages if passage.source == source)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.reading.reading_map import skipped_tokens
+from app.chat.reading import reading_map
+from app.chat.reading.reading_facts import skipped_places
 from app.controllers.chat import strings
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
@@ -135,9 +136,10 @@ class AnswerController(QObject):
         self._views.strip.show_prefill(progress)
         self._views.transcript.show_progress(self._running.turn_id, progress)
         reading = self._chats.open.turn(self._running.turn_id).answer.reading
-        # Skipped tokens keep their places in the context.
+        # Skipped tokens keep their places in the context, unless passages are closed up.
         if reading:
-            self._meter.show_used(reading.prompt_tokens, skipped_tokens(reading.passages))
+            held_tokens = reading.held_tokens or reading.prompt_tokens
+            self._meter.show_used(held_tokens, reading_map.skipped_places(reading))
         else:
             self._meter.show_used(progress.total_tokens)
         self.reading_heard.emit(progress)
@@ -169,7 +171,7 @@ class AnswerController(QObject):
         self._chats.keep(self._chats.get(self._running.chat_id).with_context(used_tokens))
         if self._is_shown():
             reading = self._chats.open.turn(self._running.turn_id).answer.reading
-            self._meter.show_used(used_tokens, skipped_tokens(reading.passages) if reading else 0)
+            self._meter.show_used(used_tokens, reading_map.skipped_places(reading) if reading else 0)
 
     # ---- its end
 
@@ -193,7 +195,7 @@ class AnswerController(QObject):
         self._chats.keep(chat)
         if shown:
             whole = chat.turn(ended.turn_id).answer.finished or finished
-            self._meter.show_used(whole.stats.context_used_tokens, whole.stats.skipped_tokens)
+            self._meter.show_used(whole.stats.context_used_tokens, skipped_places(whole.stats))
             self._views.transcript.finish_answer(ended.turn_id, whole)
             self._views.strip.show_stats(whole.stats)
             self._page.show_readings()

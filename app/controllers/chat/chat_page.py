@@ -9,6 +9,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.composer import strings as composer_strings
+from app.chat.reading.reading_facts import skipped_places
 from app.chat.reading.reading_map import of_source
 from app.controllers.chat import strings
 from app.controllers.chat.context_meter import ContextMeter
@@ -68,7 +69,7 @@ class ChatPage(QObject):
             self._views.strip.show_stats(last.finished.stats)
         self.show_kind()
         self.show_names()
-        skipped_tokens = last.finished.stats.skipped_tokens if last and last.finished else 0
+        skipped_tokens = skipped_places(last.finished.stats) if last and last.finished else 0
         self._meter.show_used(chat.context_used_tokens, skipped_tokens)
         self.chat_shown.emit()
 

@@ -7,7 +7,8 @@ Scores and selection are the same; only the positions differ.
 
 turns: a second question, whose answer the first reading skipped. Nothing more is read (`off`), what is newly
 relevant is inserted where it stands (`insert`) or quoted before the question (`quote`); against a sparse
-reading of the whole conversation from nothing (`fresh`). The first answer is its quotation.
+reading of the whole conversation from nothing (`fresh`). The first answer is its quotation. Passages stand at
+true positions or are closed up, by choice; insertion is for true ones only.
 
 Likelihoods are of the quotation's tokens, mean negative log-likelihood in nats. Half of the documents are
 held out: what is chosen is chosen by the others.
@@ -111,14 +112,15 @@ def run(options: argparse.Namespace) -> int:
             "None of the documents is here: the packages are of other versions.", "Run `make setup`."
         )
     loaded = load(options.model)
-    prefill = assign_all(Settings(), [("prefill.mode", "on"), ("prefill.keep_pct", options.keep)]).prefill
+    chosen = [("prefill.mode", "on"), ("prefill.keep_pct", options.keep)]
+    prefill = assign_all(Settings(), [*chosen, ("prefill.positions", options.positions)]).prefill
     environment = describe(blas, loaded.info.dtype)
     pieces: list[BenchPiece[Asked]] = []
     if POSITIONS in options.parts:
         pieces += _even([_positions(loaded, source, prefill) for source in every], options.questions)
     if TURNS in options.parts:
         pieces += _even([_turns(loaded, source, prefill) for source in every], options.conversations)
-    held = conditions(environment, loaded.info.name, f"keep {options.keep:g} %")
+    held = conditions(environment, loaded.info.name, f"keep {options.keep:g} %", options.positions)
     journal = Journal(options.out / "asked.jsonl", held, Asked)
     progress = measure(journal, pieces, _told, quiet=options.quiet)
     asked_of_run = tuple(of_run(journal, pieces))
@@ -194,6 +196,7 @@ def _read_in_places(
     from core.prefill.read import read_prompt
 
     text, answer = _prompt(loaded, source, question), _answer(loaded, source, question)
+    settings = assign_all(Settings(prefill=settings), [("prefill.positions", "true")]).prefill
     sequence, _ = _read(loaded, CachedSequence(loaded.new_cache), text, settings)
     kept = sequence.columns.places(0, sequence.columns.count)
     yield Way("true", _nll(loaded, sequence, text.ids[-1], answer), len(kept) + 1)
@@ -213,6 +216,8 @@ def _read_in_turns(
     answer = _answer(loaded, source, second)
     text = _prompt(loaded, source, second, first)
     for name in WAYS[TURNS]:
+        if name == "insert" and before.closed_up:
+            continue
         fresh = name == "fresh"
         chosen = (
             settings if fresh else assign_all(Settings(prefill=settings), [("prefill.read_on", name)]).prefill
@@ -343,8 +348,8 @@ def _table(part: str, some: Sequence[Asked]) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     last = [asked.ways[-1] for asked in some]
-    for place, name in enumerate(WAYS[part]):
-        ways = [asked.ways[place] for asked in some]
+    for name in dict.fromkeys(way.name for asked in some for way in asked.ways):
+        ways = [way for asked in some for way in asked.ways if way.name == name]
         differences = [way.nll - other.nll for way, other in zip(ways, last)]
         better = sum(difference < 0 for difference in differences)
         tokens, others = (sum(way.read_tokens for way in of) for of in (ways, last))

@@ -20,6 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"comma-separated names (default {','.join(LIKELIHOOD_PARTS)})",
     )
     parser.add_argument("--keep", type=number(1, 100), default=20.0, help="percentage kept (default 20)")
+    parser.add_argument(
+        "--positions",
+        choices=("true", "closed-up"),
+        default="true",
+        help="of turns (default true, where passages can be inserted)",
+    )
     parser.add_argument("--questions", type=whole(), default=112, help="of positions (default 112)")
     parser.add_argument("--conversations", type=whole(), default=40, help="of turns (default 40)")
     add_out(parser, "goes on where it stopped")

@@ -62,6 +62,16 @@ def test_sources_lead_to_their_places(transcript: Transcript, qtbot: QtBot) -> N
         assert heard.args == [place]
 
 
+def test_reading_everything_is_offered_only_where_everything_fits(transcript: Transcript) -> None:
+    for number, (prompt_tokens, offered) in enumerate([(4000, True), (8192, False), (40_000, False)]):
+        answer = stream(transcript, FERRY, f"{number}")
+        stats = Stats(prompt_tokens=prompt_tokens, read_tokens=900, context_tokens=8192, prefill_s=3.0)
+        whole = finished(stats)
+        sparse = replace(whole, effective=replace(whole.effective, reading="sparse"))
+        transcript.finish_answer(f"{number}", sparse)
+        assert answer.footer.everything_button.isHidden() == (not offered)
+
+
 def test_an_answer_without_sources_has_no_row_for_them(transcript: Transcript) -> None:
     answer = stream(transcript, FERRY)
     transcript.finish_answer("t", finished())

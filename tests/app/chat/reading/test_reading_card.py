@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
+from app.chat.reading import strings
 from app.chat.reading.reading_card import ReadingCard
 from app.theme.theme import Theme
 from core.events import Passage, PrefillProgress, ReadingMap
@@ -88,3 +89,12 @@ def test_nothing_can_be_chosen_before_there_is_a_map(qtbot: QtBot, card: Reading
     card.place_chosen.connect(heard.append)
     qtbot.mouseClick(card.strip, Qt.MouseButton.LeftButton)
     assert heard == []
+
+
+def test_what_does_not_fit_is_not_offered(card: ReadingCard) -> None:
+    card.show_progress(SCORING)
+    card.show_map(replace(MAP, all_fits=False, held_tokens=800))
+    card.show_progress(READING)
+    assert card.everything_button.isHidden()
+    assert not card.cancel_button.isHidden()
+    assert card.everything_button.accessibleDescription() == strings.MORE_THAN_FITS

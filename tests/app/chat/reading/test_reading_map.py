@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from app.chat.reading.reading_map import (
     MapCell,
@@ -18,6 +19,7 @@ from app.chat.reading.reading_map import (
     place_of_character,
     playhead,
     sections,
+    skipped_places,
     skipped_tokens,
     states_of,
     stretches,
@@ -80,6 +82,13 @@ def test_what_was_read_earlier_is_neither_read_nor_waiting_now() -> None:
     assert (kept_passages(found.passages), chosen_passages(found.passages)) == (4, 2)
     assert playhead(found, 10) == pytest.approx(0.8)
     assert skipped_tokens(found.passages) == 10
+
+
+def test_only_true_positions_keep_places_for_what_is_skipped() -> None:
+    found = map_of("KSSK")
+    assert skipped_places(found) == 20  # of a chat that an earlier version stored
+    assert skipped_places(replace(found, held_tokens=40)) == 20
+    assert skipped_places(replace(found, held_tokens=20)) == 0
 
 
 def test_what_was_remembered_is_not_on_the_map() -> None:
