@@ -324,6 +324,7 @@ class Engine:
                 self._clock,
                 (context_tokens - held_tokens) // 2,
                 most_tokens if beyond else None,
+                context_tokens - 1,
             )
             if isolated:
                 here.drafts.forget()

@@ -77,7 +77,8 @@ class ReadingInputs(Struct, frozen=True):
     `dense_s(tokens, context_tokens)`: how long reading all of so many tokens behind so many others takes
     here, None if nobody knows; `timed(tokens, context_tokens, seconds)` is told what a chunk took.
     `clock`: seconds. `room_tokens`: what a prompt may become longer by when passages are quoted in it.
-    `most_tokens`: how much of the prompt may be held if not all of it can be.
+    `most_tokens`: how much of the prompt may be held if not all of it can be, for it has more than
+    `limit_tokens`.
     """
 
     why_no_gaps: Callable[[int], str]
@@ -88,6 +89,7 @@ class ReadingInputs(Struct, frozen=True):
     clock: Callable[[], float] = time.perf_counter
     room_tokens: int = 1 << 30
     most_tokens: int | None = None
+    limit_tokens: int = 0
 
 
 class Outcome(Struct, frozen=True):
@@ -428,7 +430,7 @@ class Reading:
         held = self._sequence.columns.count + always + passage
         fits = 100 * (_FILLS * most - held) / len(protected)
         if fits <= 0:
-            raise PromptTooLongError(len(self._text.ids), most)
+            raise PromptTooLongError(len(self._text.ids), self._inputs.limit_tokens)
         if fits < settings.keep_pct:
             others = tuple(c for c in self.outcome.changes if c.setting != "prefill.keep_pct")
             asked = "100" if len(others) < len(self.outcome.changes) else f"{settings.keep_pct:g}"

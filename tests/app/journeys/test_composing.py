@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
+from core.settings import Settings, assign
 from tests.app.stage import click, last, play, ready, until
 
 
@@ -43,6 +44,8 @@ def test_what_cannot_fit_is_cut_or_taken_along(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         composer = window.views.composer
         await ready(window)
+        # Else passages that fit would be read of it.
+        window.views.inspector.set_settings(assign(Settings(), "prefill.mode", "off"))
         ask(window, "write 4")
         await ready(window)
         composer.attach(Attachment("big.txt", "word " * 9_000))

@@ -69,6 +69,7 @@ def test_stop_and_a_prompt_that_is_too_long(qapp: QApplication) -> None:
         assert stopped.finished.stats.tokens == len(stopped.tokens)
         window.controller.chat.start()
         long = "q z " * info.context_tokens
+        window.views.inspector.set_settings(assign(Settings(), "prefill.mode", "off"))
         ask(window, long)
         await ready(window, 120)
         assert window.controller.chats.open.turns == ()
