@@ -45,7 +45,10 @@ def test_what_cannot_fit_is_cut_or_taken_along(qapp: QApplication) -> None:
         composer = window.views.composer
         await ready(window)
         # Else passages that fit would be read of it.
-        window.views.inspector.set_settings(assign(Settings(), "prefill.mode", "off"))
+        off = assign(Settings(), "prefill.mode", "off")
+        window.views.inspector.set_settings(off)
+        window.views.inspector.defaults_changed.emit(off)
+        window.views.inspector.settings_changed.emit(off)
         ask(window, "write 4")
         await ready(window)
         composer.attach(Attachment("big.txt", "word " * 9_000))
