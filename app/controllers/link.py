@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from app.session.turn.intents import SpawnFailed
 from core.errors import WorkerError
 from core.events import Command
-from core.events.heard import Heard
+from core.events.heard import Heard, WorkerExited
 from core.worker.client import WorkerClient
 
 # A worker that is replaced because it hangs will not answer a polite request.
@@ -113,8 +113,11 @@ class WorkerLink:
         writer = asyncio.ensure_future(_write(client, outbox))
         try:
             async for heard in client.events():
-                if self._client is client:
-                    self._tell(heard)
+                if self._client is not client:
+                    continue
+                if isinstance(heard, WorkerExited):
+                    self._client = self._outbox = None  # who hears of the end finds no process
+                self._tell(heard)
         finally:
             writer.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -14,9 +14,12 @@ from bundle.config import write_config
 from bundle.project import PACKAGING, ROOT, read_project, source_date
 
 
-def test_the_changelog_begins_with_this_version() -> None:
-    versions = re.findall(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
-    assert versions[0] == read_project().version
+def test_the_changelog_begins_with_this_version_or_what_comes_after_it() -> None:
+    headings = re.findall(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    if headings[0] == "Unreleased":
+        del headings[0]
+    assert headings[0] == read_project().version
+    assert "Unreleased" not in headings
 
 
 def test_the_version_stands_in_one_place_only() -> None:
