@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from core.bench.documents import KINDS
 from core.bench.environment import describe
 from core.bench.journal import Journal
-from core.bench.quality.reader_names import hindsight
+from core.bench.quality.reader_names import at_true_positions, hindsight
 from core.bench.quality.results import QualityResults
 from core.bench.quality.tasks import TASKS, task
 from core.bench.quality.trial import Trial
@@ -108,7 +108,7 @@ def _check(options: argparse.Namespace, loaded: LoadedModel) -> None:
 def _conditions(options: argparse.Namespace, loaded: LoadedModel, draft: str) -> str:
     return (
         f"{loaded.info.name}, keep {options.keep:g} % beside what must be (its end where it goes on),"
-        f" carried, context {options.context}, document {options.document_context} + {options.continuation},"
+        f" carried, closed up unless “-true”, context {options.context}, document {options.document_context} + {options.continuation},"
         f" {options.score_layers or 'default'} score layers, draft {draft or 'none'}"
     )
 
@@ -124,7 +124,7 @@ def _readers(options: argparse.Namespace, loaded: LoadedModel, scratch: Path) ->
         values.append(("prefill.score_layers", options.score_layers))
     settings = assign_all(Settings(), values).prefill
     names = list(options.readers)
-    if "draft-model" not in names:
+    if not any(at_true_positions(name)[0] == "draft-model" for name in names):
         return readers(names, loaded, settings, None), ""
     if options.draft_model:
         draft = load(options.draft_model)

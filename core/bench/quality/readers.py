@@ -6,7 +6,7 @@ it is shown the next N tokens of the text that follows, and keeps what all of th
 for while they are read behind the whole prompt. These go through the product's own selection and
 reading with scores that know nothing or too much; the product itself has no such scorers. Scorers
 run as in an answer, through `core.prefill.reading`; one that did not skip is an error here, never a
-quiet dense run.
+quiet dense run. What is kept is read closed up, or at true positions where the name ends in “-true”.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.bench.quality.reader_names import DENSE, SCORELESS, hindsight
+from core.bench.quality.reader_names import DENSE, SCORELESS, at_true_positions, hindsight
 from core.bench.quality.session import Session
 from core.errors import RequestError
 from core.kv.cached_sequence import CachedSequence
@@ -123,6 +123,7 @@ class _Chosen(Reader):
 
     def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
         known = self._layout(prompt)
+        sequence.close_up(self._settings.positions != "true")
         chosen = select(
             self._scores(prompt.ids, ahead),
             known.protected | known.question,
@@ -141,9 +142,10 @@ class _Scoreless(_Chosen):
 
     def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
         tokens = len(ids)
-        if self.name == "head-and-tail":
+        way, _ = at_true_positions(self.name)
+        if way == "head-and-tail":
             return np.asarray(np.abs(np.arange(tokens, dtype=np.float32) - tokens / 2))
-        if self.name == "end":
+        if way == "end":
             return np.arange(tokens, dtype=np.float32)
         passage = self._settings.passage_tokens
         drawn = np.random.default_rng(list(ids)).random(-(-tokens // passage), dtype=np.float32)
@@ -168,16 +170,19 @@ def readers(
         raise RequestError(f"{loaded.info.name} cannot skip: {why_not}.", "Choose another model.")
     made: list[Reader] = [_Dense(DENSE, loaded, settings)]
     for name in names:
-        if name in SCORELESS:
-            made.append(_Scoreless(name, loaded, settings))
+        way, true = at_true_positions(name)
+        own = replace(settings, positions="true" if true else "closed-up")
+        if way in SCORELESS:
+            made.append(_Scoreless(name, loaded, own))
         elif hindsight(name):
-            made.append(_Hindsight(name, loaded, settings))
-        elif name in SCORERS:
-            own = replace(settings, mode="on", scorer=name)
-            made.append(_Scored(name, loaded, own, draft if name == "draft-model" else None))
+            made.append(_Hindsight(name, loaded, own))
+        elif way in SCORERS:
+            own = replace(own, mode="on", scorer=way)
+            made.append(_Scored(name, loaded, own, draft if way == "draft-model" else None))
         else:
             raise RequestError(
                 f"There is no reader called “{name}”.",
-                f"Choose from {', '.join((*SCORERS, *SCORELESS))} and hindsight-N, N tokens.",
+                f"Choose from {', '.join((*SCORERS, *SCORELESS))} and hindsight-N, N tokens, each also with"
+                " “-true” for true positions.",
             )
     return made

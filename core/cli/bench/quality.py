@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from core.bench.quality.reader_names import DENSE, SCORELESS, hindsight
+from core.bench.quality.reader_names import DENSE, SCORELESS, at_true_positions, hindsight
 from core.cli.bench.prefill import kinds
 from core.cli.bench.shared import add_draft_model, add_out
 from core.cli.console.arguments import listed, names, number, whole
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=listed(_reader),
         default=(*SCORERS, *SCORELESS),
         help="scorers, and the baselines random, head-and-tail and end (default all these); hindsight-N is"
-        " shown the N tokens that follow",
+        " shown the N tokens that follow; “-true” behind a name reads at true positions",
     )
     some = ("all", "none")
     parser.add_argument(
@@ -63,9 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _reader(text: str) -> str:
     known = (*SCORERS, *SCORELESS, DENSE)
-    if text not in known and not hindsight(text):
+    if at_true_positions(text)[0] not in known and not hindsight(text):
         raise argparse.ArgumentTypeError(
-            f"there is no reader called “{text}”; there are {', '.join(known)}, hindsight-N"
+            f"there is no reader called “{text}”; there are {', '.join(known)}, hindsight-N,"
+            " each also with “-true” for true positions"
         )
     return text
 

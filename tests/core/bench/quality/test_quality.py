@@ -25,6 +25,7 @@ from core.settings.prefill import SCORERS
 from tests.core.toy import write_toy_model
 
 CONTEXT = 4096
+READERS = (*SCORERS, *SCORELESS)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,10 @@ def message() -> Message:
 
 def every(loaded: LoadedModel, keep: float = 20.0) -> dict[str, Reader]:
     settings = assign_all(Settings(), [("prefill.keep_pct", keep), ("prefill.score_layers", 1)]).prefill
-    return {reader.name: reader for reader in readers((*SCORERS, *SCORELESS), loaded, settings, loaded)}
+    return {
+        reader.name: reader
+        for reader in readers([*READERS, *(f"{name}-true" for name in READERS)], loaded, settings, loaded)
+    }
 
 
 def test_dense_predicts_what_one_forward_predicts(loaded: LoadedModel) -> None:
@@ -63,7 +67,7 @@ def test_dense_predicts_what_one_forward_predicts(loaded: LoadedModel) -> None:
     assert session.answer(8) == first
 
 
-@pytest.mark.parametrize("name", [*SCORERS, *SCORELESS])
+@pytest.mark.parametrize("name", [*READERS, *(f"{name}-true" for name in READERS)])
 def test_a_sparse_reader_reads_its_share(loaded: LoadedModel, name: str) -> None:
     prompt = render(loaded.tokenizer, (message(),))
     session = every(loaded)[name].read(prompt)
