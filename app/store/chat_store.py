@@ -19,7 +19,7 @@ from app.store import packing, schema, search
 from app.store.checksum import ChecksumError, Value, checksum
 from app.store.recovery.chat_count import ChatCount
 from app.store.recovery.faults import NewerStoreError
-from app.store.rows import WRITE_HEAD, Rows, head_values
+from app.store.rows import WRITE_HEAD, Rows, head_values, version_values
 from core.events.text import well_formed, well_formed_record
 
 
@@ -180,6 +180,8 @@ class ChatStore:
         row = self._row_id(chat.id, place)
         if known is None or known.answer is not turn.answer:
             self._write_answer(row, turn.answer, known.answer if known and known.id == turn.id else None)
+        if known is None or known.others is not turn.others or known.place != turn.place:
+            self._write_others(row, turn)
         # An answer's words are indexed once, when it is over: in mid-answer they change all the time.
         if (
             new_question
@@ -187,6 +189,16 @@ class ChatStore:
             or (known is not None and known.answer is not turn.answer and turn.answer.over)
         ):
             self._write_words(row, chat, place, turn)
+
+    def _write_others(self, row: int, turn: Turn) -> None:
+        """All versions that are not shown: they change when another one is, and that is rare."""
+        self._connection.execute("DELETE FROM versions WHERE turn = ?", (row,))
+        self._connection.execute("UPDATE turns SET versions = ? WHERE id = ?", (len(turn.others) + 1, row))
+        for place, version in enumerate(turn.versions):
+            if place != turn.place:
+                self._connection.execute(
+                    "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", version_values(row, place, version)
+                )
 
     def _write_answer(self, row: int, answer: Answer, before: Answer | None) -> None:
         """Whole; or, while it is being written, only the tokens that are new since `before`."""
@@ -222,7 +234,7 @@ class ChatStore:
         chosen = "SELECT id FROM turns WHERE chat = ? AND place >= ?"
         table = schema.words_table(self.full_text)
         self._connection.execute(f"DELETE FROM {table} WHERE rowid IN ({chosen})", (chat_id, from_place))
-        for owned in ("answers", "parts"):
+        for owned in ("answers", "parts", "versions"):
             self._connection.execute(f"DELETE FROM {owned} WHERE turn IN ({chosen})", (chat_id, from_place))
         self._connection.execute("DELETE FROM turns WHERE chat = ? AND place >= ?", (chat_id, from_place))
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.session.chats.archive import Summary
-from app.session.chats.conversation import NOTHING_WRITTEN, Answer, Conversation, Turn
+from app.session.chats.conversation import NOTHING_WRITTEN, Answer, Conversation, Turn, Version
 from app.store import packing, schema
 from app.store.checksum import ChecksumError, Value, check, checksum
 from core.events import Token
@@ -69,6 +69,7 @@ class Rows:
         checked = schema.version_of(connection) >= schema.CHECKED_VERSION
         self._sum = "sum" if checked else "NULL"
         self._has_parts = checked
+        self._has_versions = schema.version_of(connection) >= schema.VERSIONS_VERSION
 
     def heads(self) -> Iterator[ChatHead]:
         """All chats, in no order."""
@@ -125,6 +126,27 @@ class Rows:
             count += len(pieces[-1])
         return tuple(token for piece in pieces for token in piece)
 
+    def other_places(self, row: int) -> list[int]:
+        """The places of a turn's versions that are not shown."""
+        if not self._has_versions:
+            return []
+        (count,) = self._connection.execute("SELECT versions FROM turns WHERE id = ?", (row,)).fetchone()
+        found = self._connection.execute("SELECT place FROM versions WHERE turn = ? ORDER BY place", (row,))
+        places = [_number(place) for (place,) in found]
+        if len(places) != count - 1 or any(not 0 <= place < count for place in places):
+            self._doubt(ChecksumError("a version of an answer is missing"))
+        return places
+
+    def version(self, row: int, place: int) -> Version:
+        """One of them."""
+        name, asked, question, state, tokens, found = self._connection.execute(
+            "SELECT name, asked, question, state, tokens, sum FROM versions WHERE turn = ? AND place = ?",
+            (row, place),
+        ).fetchone()
+        self._check(found, row, place, name, asked, question, state, tokens)
+        answer = replace(packing.unpack_answer(state), tokens=packing.unpack_tokens(tokens))
+        return Version(_text(name), packing.unpack_message(question), answer, _time(asked))
+
     def _answer(self, row: int, column: str) -> tuple[Any, ...] | None:
         found: tuple[Any, ...] | None = self._connection.execute(
             f"SELECT {column}, state, tokens, {self._sum} FROM answers WHERE turn = ?", (row,)
@@ -177,8 +199,34 @@ class Rows:
             if state is None:
                 raise ChecksumError("an answer of a chat is missing")
             answer = replace(state, tokens=self.tokens(each.row))
-            turns.append(replace(self.question(each.row), answer=answer))
+            turns.append(self._with_others(each.row, replace(self.question(each.row), answer=answer)))
         return replace(head.chat, turns=tuple(turns))
+
+
+    def _with_others(self, row: int, turn: Turn) -> Turn:
+        places = self.other_places(row)
+        others = tuple(self.version(row, place) for place in places)
+        return with_others(turn, places, others) if others else turn
+
+
+def with_others(turn: Turn, places: list[int], others: tuple[Version, ...]) -> Turn:
+    """`turn` with `others`, which have those places; its own is the first that none of them has."""
+    own = next(place for place in range(len(others) + 1) if place not in places)
+    return replace(turn, others=others, place=own)
+
+
+def version_values(row: int, place: int, version: Version) -> tuple[Value, ...]:
+    """A row of `versions`."""
+    values: tuple[Value, ...] = (
+        row,
+        place,
+        version.id,
+        version.asked.isoformat() if version.asked else None,
+        packing.pack_message(version.user),
+        packing.pack_answer(version.answer),
+        packing.pack_tokens(version.answer.tokens),
+    )
+    return (*values, checksum(*values))
 
 
 def head_values(chat: Conversation) -> tuple[Value, ...]:

@@ -4,6 +4,7 @@
     turns    one row a question, in places 0, 1, …
     answers  one row an answer beside its turn: state, and the tokens as one blob
     parts    tokens that an answer got since its row was written, while it is being written
+    versions one row a version of a turn that is not shown: the question and its answer, whole
     words    what is searched, one row a turn (rowid = turns.id): FTS5 where SQLite has it
 
 `user_version` is the version. A newer one is refused: this Draftlight would write what that
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from app.store.recovery.faults import ForeignStoreError, NewerStoreError
 
-VERSION = 2
+VERSION = 3
 # Another window may write for this long before we give up for now; writers try again later.
 BUSY_MS = 2_000
 
@@ -66,6 +67,21 @@ CREATE TABLE parts (
     PRIMARY KEY (turn, place)
 );
 """
+# From version 2 to 3. `turns.versions` counts the shown one, too: the place that no row has is its.
+_VERSIONS = """
+ALTER TABLE turns ADD COLUMN versions INTEGER NOT NULL DEFAULT 1;
+CREATE TABLE versions (
+    turn INTEGER NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    asked TEXT,
+    question BLOB NOT NULL,
+    state BLOB NOT NULL,
+    tokens BLOB NOT NULL,
+    sum INTEGER NOT NULL,
+    PRIMARY KEY (turn, place)
+);
+"""
 _COLUMNS = "title, question, names, answer"
 _FULL_TEXT = (
     f"CREATE VIRTUAL TABLE words USING fts5({_COLUMNS},"
@@ -77,9 +93,12 @@ _PLAIN = f"CREATE TABLE words_plain (rowid INTEGER PRIMARY KEY, {_COLUMNS})"
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     0: lambda connection: _run(connection, _TABLES),
     1: lambda connection: _run(connection, _CHECKED),
+    2: lambda connection: _run(connection, _VERSIONS),
 }
 # The first version whose rows have checksums and whose answers have parts.
 CHECKED_VERSION = 2
+# The first version that keeps all versions of a turn.
+VERSIONS_VERSION = 3
 
 
 # Of these a damaged database of ours still has more than one; that of another program hardly.

@@ -55,13 +55,50 @@ class Answer(Struct, frozen=True):
         return self.over and self.finished is not None and can_go_on(self.finished, model)
 
 
-class Turn(Struct, frozen=True):
-    """One question and its answer. `asked` is None where nobody noted the time."""
+class Version(Struct, frozen=True):
+    """A question as it was asked once, and the answer that it got. `asked` is None where nobody noted it."""
 
     id: str
     user: Message
     answer: Answer = Answer()
     asked: datetime | None = None
+
+
+class Turn(Struct, frozen=True):
+    """One question and its answer, in the version that is shown and that the model goes by.
+
+    `others` are all other versions, as they were asked; the shown one has the place `place` among them.
+    """
+
+    id: str
+    user: Message
+    answer: Answer = Answer()
+    asked: datetime | None = None
+    others: tuple[Version, ...] = ()
+    place: int = 0
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """All of them, as they were asked."""
+        shown = Version(self.id, self.user, self.answer, self.asked)
+        return (*self.others[: self.place], shown, *self.others[self.place :])
+
+    def showing(self, place: int) -> Turn:
+        """With another version shown. Raises `IndexError` if there is none at `place`."""
+        return _turn(self.versions, range(len(self.others) + 1)[place])
+
+    def asked_again(self, turn_id: str, user: Message, asked: datetime | None) -> Turn:
+        """With one version more, not answered yet. One that never got a word to the same question goes."""
+        before = self.versions
+        if not self.answer.tokens and user == self.user:
+            before = self.others
+        return _turn((*before, Version(turn_id, user, asked=asked)), len(before))
+
+
+def _turn(versions: Sequence[Version], place: int) -> Turn:
+    shown = versions[place]
+    others = (*versions[:place], *versions[place + 1 :])
+    return Turn(shown.id, shown.user, shown.answer, shown.asked, others, place)
 
 
 NOTHING_WRITTEN = Message("user", "")
@@ -92,7 +129,7 @@ class Conversation(Struct, frozen=True):
     @property
     def changed(self) -> datetime:
         """When something was asked last."""
-        return (self.turns[-1].asked if self.turns else None) or self.created
+        return (self.turns[-1].versions[-1].asked if self.turns else None) or self.created
 
     @property
     def is_blank(self) -> bool:
@@ -114,11 +151,20 @@ class Conversation(Struct, frozen=True):
     def ask_again(
         self, turn_id: str, user: Message | None = None, asked: datetime | None = None
     ) -> Conversation:
-        """With the last question asked anew as `turn_id`, in other words if `user` is given.
+        """With the last question asked anew as `turn_id`, in other words if `user` is given: a new version."""
+        last = self.turns[-1]
+        again = last.asked_again(turn_id, user or last.user, asked)
+        return self.with_turns((*self.turns[:-1], again))
 
-        Its old answer goes.
-        """
-        return self.with_turns(self.turns[:-1]).ask(turn_id, user or self.turns[-1].user, asked)
+    def show_version(self, turn_id: str, place: int) -> Conversation:
+        """With the version at `place` of a turn shown instead. Raises `KeyError` or `IndexError`."""
+        index = self._index(turn_id)
+        turn = self.turns[index].showing(place)
+        chat = self.with_turns((*self.turns[:index], turn, *self.turns[index + 1 :]))
+        finished = turn.answer.finished
+        if finished is None or index + 1 < len(self.turns):
+            return chat
+        return chat.with_context(finished.stats.context_used_tokens)
 
     def read(self, turn_id: str, reading: ReadingMap) -> Conversation:
         """With what is read for an answer."""

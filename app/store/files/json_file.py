@@ -1,7 +1,8 @@
 """Chats as a JSON file: everything there is, to be taken in again exactly.
 
 `{"draftlight_chats": 1, "chats": [{"chat": …, "turns": [{"text": …, "tokens": […], …}]}]}`.
-`text` is the answer in one piece, for other programs; reading goes by the tokens.
+`text` is the answer in one piece, for other programs; reading goes by the tokens. `others` are the
+versions of a turn that are not shown, `place` is the shown one's among them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.session.chats.conversation import Answer, Conversation, Turn
+from app.session.chats.conversation import Answer, Conversation, Turn, Version
 from app.store import strings
 from app.store.packing import (
     TokenColumns,
@@ -33,7 +34,7 @@ from core.events.text import well_formed_record
 FORMAT = 1
 
 
-class FileTurn(Struct, frozen=True):
+class FileVersion(Struct, frozen=True):
     """One question and its answer, the tokens apart."""
 
     id: str
@@ -42,6 +43,13 @@ class FileTurn(Struct, frozen=True):
     tokens: TokenColumns
     text: str = ""
     asked: datetime | None = None
+
+
+class FileTurn(FileVersion, frozen=True):
+    """The version that is shown, and the others."""
+
+    others: tuple[FileVersion, ...] = ()
+    place: int = 0
 
 
 class FileChat(Struct, frozen=True):
@@ -102,31 +110,36 @@ def _check_savable(chat: Conversation) -> None:
         pack_overrides(chat.overrides)
         pack_message(chat.draft)
         for turn in chat.turns:
-            pack_message(turn.user)
-            pack_answer(turn.answer)
-            pack_tokens(turn.answer.tokens)
+            for version in turn.versions:
+                pack_message(version.user)
+                pack_answer(version.answer)
+                pack_tokens(version.answer.tokens)
     except (OverflowError, ValueError, TypeError, RecursionError, OSError):
         raise TransferError(strings.CANNOT_BE_SAVED, strings.CANNOT_BE_SAVED_HINT) from None
 
 
 def _packed(chat: Conversation) -> FileChat:
     turns = tuple(
-        FileTurn(
-            turn.id,
-            turn.user,
-            replace(turn.answer, tokens=()),
-            columns_of(turn.answer.tokens),
-            turn.answer.text,
-            turn.asked,
-        )
+        FileTurn(*_fields(turn), tuple(FileVersion(*_fields(each)) for each in turn.others), turn.place)
         for turn in chat.turns
     )
     return FileChat(replace(chat, turns=()), turns)
 
 
+def _fields(of: Turn | Version) -> tuple[str, Message, Answer, TokenColumns, str, datetime | None]:
+    columns = columns_of(of.answer.tokens)
+    return of.id, of.user, replace(of.answer, tokens=()), columns, of.answer.text, of.asked
+
+
 def _unpacked(file: FileChat) -> Conversation:
-    turns = tuple(
-        Turn(turn.id, turn.question, replace(turn.answer, tokens=tokens_of(turn.tokens)), turn.asked)
-        for turn in file.turns
-    )
-    return replace(file.chat, turns=turns)
+    turns = []
+    for turn in file.turns:
+        if not 0 <= turn.place <= len(turn.others):
+            raise ValueError(f"a turn of {len(turn.others) + 1} versions shows version {turn.place + 1}")
+        others = tuple(Version(each.id, each.question, _answer(each), each.asked) for each in turn.others)
+        turns.append(Turn(turn.id, turn.question, _answer(turn), turn.asked, others, turn.place))
+    return replace(file.chat, turns=tuple(turns))
+
+
+def _answer(file: FileVersion) -> Answer:
+    return replace(file.answer, tokens=tokens_of(file.tokens))

@@ -18,9 +18,9 @@ import msgspec
 from msgspec.structs import replace
 
 from app.session.chats.archive import Hit, Summary, find_in, summary_of
-from app.session.chats.conversation import Answer, Conversation, Turn
+from app.session.chats.conversation import Answer, Conversation, Turn, Version
 from app.store import schema
-from app.store.rows import ChatPlace, Rows
+from app.store.rows import ChatPlace, Rows, with_others
 from core.events import Token
 
 # Everything that reading a damaged record raises.
@@ -104,7 +104,17 @@ class Salvage:
             state = Answer(status="cut_off")
         tokens = self._try(lambda: rows.tokens(row), nothing)
         self.lost = min(self.lost, before + 1)
-        return replace(turn, answer=replace(state, tokens=tokens))
+        return self._with_others(rows, row, replace(turn, answer=replace(state, tokens=tokens)))
+
+    def _with_others(self, rows: Rows, row: int, turn: Turn) -> Turn:
+        nothing: Version | None = None
+        nowhere: list[int] = []
+        found: dict[int, Version] = {}
+        for place in self._try(lambda: rows.other_places(row), nowhere):
+            version = self._try(lambda place=place: rows.version(row, place), nothing)
+            if version is not None:
+                found[place] = version
+        return with_others(turn, list(found), tuple(found.values())) if found else turn
 
     def _select(self, connection: sqlite3.Connection, query: str) -> list[Any]:
         """The first column of the rows up to where the file is damaged."""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from app.session.chats.conversation import Answer, AnswerStatus, Conversation, Turn
+from app.session.chats.conversation import Answer, AnswerStatus, Conversation, Turn, Version
 from app.session.chats.overrides import Override
 from core.events import Attachment, Change, Effective, Finished, Message, Origin, Stats, Token
 from core.settings import Settings
@@ -54,7 +54,18 @@ statuses: st.SearchStrategy[AnswerStatus] = st.sampled_from(
     ["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported"]
 )
 answers = st.builds(Answer, tokens(), statuses, st.none() | finisheds, texts)
-turns = st.lists(st.builds(Turn, ids, messages, answers, st.none() | times), max_size=4).map(tuple)
+versions = st.builds(Version, ids, messages, answers, st.none() | times)
+
+
+@st.composite
+def turn(draw: st.DrawFn) -> Turn:
+    others = draw(st.lists(versions, max_size=3).map(tuple))
+    shown = draw(versions)
+    place = draw(st.integers(0, len(others)))
+    return Turn(shown.id, shown.user, shown.answer, shown.asked, others, place)
+
+
+turns = st.lists(turn(), max_size=4).map(tuple)
 overrides = st.lists(
     st.builds(Override, ids, st.none() | st.booleans() | small | floats | texts), max_size=3
 ).map(tuple)
