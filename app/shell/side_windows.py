@@ -25,8 +25,12 @@ class SideWindows(QObject):
 
     def add(self, name: str, make: Callable[[], QWidget]) -> None:
         """`name` is the declared action's; `make` gives the window, without a parent."""
-        self._makers[name] = make
+        self.add_unlisted(name, make)
         self._actions.bind({name: lambda: self.show(name)})
+
+    def add_unlisted(self, name: str, make: Callable[[], QWidget]) -> None:
+        """A window that no action opens."""
+        self._makers[name] = make
 
     def show(self, name: str) -> QWidget:
         """The window `name` in front of the others."""

@@ -219,6 +219,19 @@ class MainWindow(QMainWindow):
 
         return self.controller.tables.open(TablesWindow(self._theme))
 
+    def _make_compare(self) -> QWidget:
+        from app.windows.compare.window import CompareWindow
+
+        return CompareWindow(self._theme)
+
+    def _compare(self, turn_id: str) -> None:
+        from app.windows.compare.window import CompareWindow
+
+        turn = self.controller.chats.open.turn(turn_id)
+        window = self.windows.show("compare")
+        assert isinstance(window, CompareWindow)
+        window.show_versions(turn.versions, turn.place)
+
     def _close_front(self) -> None:
         if not self.windows.close_active():
             self.close()
@@ -260,7 +273,6 @@ class MainWindow(QMainWindow):
     def _wire(self) -> None:
         views = self.views
         views.banner.remedy_requested.connect(self._remedy)
-        views.header.tint_changed.connect(views.transcript.set_tint_mode)
         views.header.opened.connect(lambda name: self.menu_actions[name].trigger())
         views.header.inspector_toggled.connect(self.columns.show_inspector)
         views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
@@ -269,6 +281,8 @@ class MainWindow(QMainWindow):
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)
         self.controller.racing.shown_changed.connect(self._show_race)
+        views.transcript.compare_requested.connect(self._compare)
+        self.windows.add_unlisted("compare", self._make_compare)
         self.columns.arranged.connect(self._show_arrangement)
 
     def _remedy(self, name: str) -> None:

@@ -197,7 +197,8 @@ class ChatStore:
         for place, version in enumerate(turn.versions):
             if place != turn.place:
                 self._connection.execute(
-                    "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", version_values(row, place, version)
+                    "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    version_values(row, place, version),
                 )
 
     def _write_answer(self, row: int, answer: Answer, before: Answer | None) -> None:

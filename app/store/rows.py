@@ -202,7 +202,6 @@ class Rows:
             turns.append(self._with_others(each.row, replace(self.question(each.row), answer=answer)))
         return replace(head.chat, turns=tuple(turns))
 
-
     def _with_others(self, row: int, turn: Turn) -> Turn:
         places = self.other_places(row)
         others = tuple(self.version(row, place) for place in places)

@@ -45,6 +45,8 @@ class AnswerView(QWidget):
     stop_requested = Signal()
     place_chosen = Signal(object)  # events.Passage
     branch_requested = Signal()
+    version_requested = Signal(int)  # its place
+    compare_requested = Signal()
 
     def __init__(self, theme: Theme, reply: Reply, parent: QWidget | None = None) -> None:
         """Shows nothing of `reply` until `ready_some` has said that it is ready."""
@@ -71,6 +73,8 @@ class AnswerView(QWidget):
         self.footer.branch_requested.connect(self.branch_requested)
         self.footer.copy_requested.connect(self._copy)
         self.footer.place_chosen.connect(self.place_chosen)
+        self.footer.version_requested.connect(self.version_requested)
+        self.footer.compare_requested.connect(self.compare_requested)
 
     # ---- getting ready
 
@@ -158,6 +162,7 @@ class AnswerView(QWidget):
                 else stats_line.cut_off_parts(self.body.table)
             )
         self.footer.finish(parts, notes, finished.sources if finished else ())
+        self.footer.show_version(self._reply.place, self._reply.versions)
         if finished and finished.effective.reading == "sparse" and fits(finished.stats):
             stats = finished.stats
             self.footer.offer_everything(everything_words(stats.prompt_tokens, measured_rate(stats)))

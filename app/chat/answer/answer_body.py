@@ -105,6 +105,11 @@ class AnswerBody(TextCanvas):
             self._apply(self._text.finish())
         self.setAccessibleDescription(self._text.answer_source)
 
+    @property
+    def mode(self) -> TintMode:
+        """When tints show."""
+        return self._mode
+
     def set_mode(self, mode: TintMode) -> None:
         """When tints show."""
         self._mode = mode

@@ -18,6 +18,7 @@ from app.chat.answer.sources_row import HEIGHT_PX as SOURCES_HEIGHT_PX
 from app.chat.answer.sources_row import SourcesRow
 from app.chat.answer.stats_label import StatsLabel
 from app.chat.answer.stats_line import StatsPart
+from app.chat.answer.version_switch import VersionSwitch
 from app.chat.reading import strings as reading_strings
 from app.chat.tokens import token_strip
 from app.chat.tokens.token_strip import TokenStrip
@@ -45,6 +46,8 @@ class AnswerFooter(QWidget):
     more_requested = Signal()
     branch_requested = Signal()
     place_chosen = Signal(object)  # events.Passage
+    version_requested = Signal(int)  # its place
+    compare_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -55,6 +58,11 @@ class AnswerFooter(QWidget):
         self._notes: list[TextLabel] = []
         self._copy = ActionButton(theme, "copy", strings.COPY_ANSWER, self)
         self._again = ActionButton(theme, "redo", strings.REGENERATE, self)
+        self.versions = VersionSwitch(theme, self)
+        self.compare_button = Button(theme, strings.COMPARE, "link", True, self)
+        self.compare_button.hide()
+        self.versions.version_requested.connect(self.version_requested)
+        self.compare_button.clicked.connect(self.compare_requested)
         self.more_button = Button(theme, strings.CONTINUE, "link", True, self)
         self.everything_button = Button(theme, reading_strings.READ_EVERYTHING, "link", True, self)
         self._estimate = TextLabel(theme, "", 11, 16, "text2", tabular=True, parent=self)
@@ -106,6 +114,11 @@ class AnswerFooter(QWidget):
         for button in self.buttons:
             button.show()
 
+    def show_version(self, place: int, count: int) -> None:
+        """Which version of the answer this is, from 0, of how many."""
+        self.versions.show_version(place, count)
+        self.compare_button.setVisible(count > 1)
+
     def offer_everything(self, estimate: str) -> None:
         """Only a part was read: all of it can be. `estimate` says what that takes."""
         self._estimate.setText(estimate)
@@ -123,6 +136,7 @@ class AnswerFooter(QWidget):
         self._again.setEnabled(possible)
         self.more_button.setEnabled(possible)
         self.everything_button.setEnabled(possible)
+        self.versions.setEnabled(possible)
 
     def set_revealed(self, revealed: bool) -> None:
         """Whether the actions are to be seen."""
@@ -166,6 +180,11 @@ class AnswerFooter(QWidget):
         return y
 
     def _arrange_offers(self, left: int, y: int, width: int) -> None:
+        for offer in (self.versions, self.compare_button):
+            if not offer.isHidden():
+                size = offer.sizeHint()
+                offer.setGeometry(left, y, size.width(), size.height())
+                left += size.width() + _EVERYTHING_GAP_PX
         if not self.more_button.isHidden():
             size = self.more_button.sizeHint()
             self.more_button.setGeometry(left, y, size.width(), size.height())

@@ -70,6 +70,8 @@ class Reply:
     reading: ReadingMap | None = None  # while it is read
     labels: tuple[tuple[float, str], ...] = ()  # along the map: place from 0 to 1, words
     imported: bool = False  # words from elsewhere, without figures
+    place: int = 0  # of this version among all that there are of the answer
+    versions: int = 1
     height_px: int | None = None
     guess_px: int | None = None
     unfolded: set[int] = field(default_factory=set)  # source offsets of the thoughts that are open

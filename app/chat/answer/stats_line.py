@@ -125,11 +125,14 @@ def _drafts(stats: Stats) -> str:
 
 
 def _read(stats: Stats) -> str:
+    if stats.read_tokens >= stats.prompt_tokens:
+        return strings.READ_ALL.format(total=stats.prompt_tokens)
+    told = [strings.READ_SOME.format(read=stats.read_tokens, total=stats.prompt_tokens)]
     if stats.reused_tokens:
-        return strings.READ_REST.format(read=stats.read_tokens, total=stats.prompt_tokens)
-    if stats.read_tokens < stats.prompt_tokens:
-        return strings.READ_SOME.format(read=stats.read_tokens, total=stats.prompt_tokens)
-    return strings.READ_ALL.format(total=stats.prompt_tokens)
+        told.append(strings.CACHED.format(cached=stats.reused_tokens))
+    if stats.skipped_tokens:
+        told.append(strings.SKIPPED.format(skipped=stats.skipped_tokens))
+    return ", ".join(told)
 
 
 def _drafter(effective: Effective) -> StatsPart:

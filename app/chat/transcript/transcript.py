@@ -53,6 +53,8 @@ class Transcript(QScrollArea):
     place_chosen = Signal(object)  # events.Passage, on the map that is read
     branch_requested = Signal(str)  # turn id
     edit_requested = Signal(str)  # turn id
+    version_requested = Signal(str, int)  # turn id, the version's place
+    compare_requested = Signal(str)  # turn id
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -107,12 +109,8 @@ class Transcript(QScrollArea):
         """This conversation instead, at its end. `drafter` stands in where it is not known who drafted."""
         self.clear()
         for turn in turns:
-            self._entries.append(QuestionEntry(turn.id, turn.user))
-            answer = turn.answer
-            reply = Reply(turn.id, drafter, list(answer.tokens), None, answer.finished, answer.note)
-            reply.over, reply.imported = answer.over, answer.status == "imported"
-            reply.reading = None if answer.over else answer.reading
-            self._entries.append(reply)
+            reply = _reply(turn, drafter)
+            self._entries += [QuestionEntry(turn.id, turn.user), reply]
             self._replies[turn.id] = reply
             if not reply.over:
                 self._unfinished.add(reply)
@@ -120,6 +118,29 @@ class Transcript(QScrollArea):
         self._column.place()
         self._supply.fill()
         self.finder.reset()
+
+    def show_version(self, turn_id: str, turn: Turn, drafter: str = "") -> None:
+        """`turn` in the place of `turn_id`, of which it is another version. The keyboard stays there."""
+        old = self._replies[turn_id]
+        place = self._entries.index(old)
+        item = self._items.get(old)
+        had_keyboard = isinstance(item, AnswerView) and item.footer.versions.hasFocus()
+        self._tips.drop()
+        self._selecting.clear()
+        for entry in self._entries[place - 1 : place + 1]:
+            if entry in self._items:
+                self._pool.drop(entry)
+        reply = _reply(turn, drafter)
+        self._entries[place - 1 : place + 1] = [QuestionEntry(turn.id, turn.user), reply]
+        self._replies = {each.turn_id: each for each in self._entries if isinstance(each, Reply)}
+        if self._unended == turn_id:
+            self._unended = ""
+        self._column.place()
+        self._supply.fill()
+        self.finder.reset()
+        if had_keyboard and isinstance(answer := self._pool.ready(reply), AnswerView):
+            self._column.place()
+            answer.footer.versions.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def add_user(self, turn_id: str, message: Message) -> None:
         """A message of the person, at the end. The transcript follows again."""
@@ -274,6 +295,8 @@ class Transcript(QScrollArea):
             item.stop_requested.connect(self.stop_requested)
             item.place_chosen.connect(self.place_chosen)
             item.branch_requested.connect(lambda: self.branch_requested.emit(entry.turn_id))
+            item.version_requested.connect(lambda at: self.version_requested.emit(entry.turn_id, at))
+            item.compare_requested.connect(lambda: self.compare_requested.emit(entry.turn_id))
         item.body.show_selection(self._selecting.part(entry))
         item.body.show_found(*self.finder.marks(entry))
         return item
@@ -426,3 +449,13 @@ class Transcript(QScrollArea):
         palette.setColor(QPalette.ColorRole.Window, self._theme.color("window"))
         self._column.setPalette(palette)
         self.viewport().setPalette(palette)
+
+
+def _reply(turn: Turn, drafter: str) -> Reply:
+    """The answer of `turn` as it is on record."""
+    answer = turn.answer
+    reply = Reply(turn.id, drafter, list(answer.tokens), None, answer.finished, answer.note)
+    reply.over, reply.imported = answer.over, answer.status == "imported"
+    reply.reading = None if answer.over else answer.reading
+    reply.place, reply.versions = turn.place, len(turn.versions)
+    return reply

@@ -13,7 +13,7 @@ from app.controllers.chat.editing import Editing
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
-from app.session.chats.conversation import NOTHING_WRITTEN, Conversation
+from app.session.chats.conversation import NOTHING_WRITTEN, Conversation, Turn
 from app.session.turn.intents import Stop, Submit
 from app.session.turn.link_state import Link, Phase
 from app.session.worker.trouble import Until
@@ -42,6 +42,7 @@ class AskController(QObject):
         self._views = views
         self._chats = chats
         self._chat = chat
+        self._page = page
         self._answering = answering
         self._editing = Editing(views, chats, page, self)
         self._preferences = preferences
@@ -72,7 +73,7 @@ class AskController(QObject):
         self._ask(asked, Running(chat.id, turn_id))
 
     def regenerate(self, turn_id: str = "", settings: Settings | None = None) -> None:
-        """Answer a question of the open chat again: the last one if `turn_id` is empty.
+        """Answer a question of the open chat again, as a new version: the last one if `turn_id` is empty.
 
         An earlier one continues in a new chat, so that what came after it is not lost.
         `settings` are those in force if None.
@@ -95,6 +96,16 @@ class AskController(QObject):
             Running(chat.id, turn_id, chat.turns, answer.tokens[-1]),
             answer.finished.effective.settings,
         )
+
+    def show_version(self, turn_id: str, place: int) -> None:
+        """Show another version of a turn; the model goes by what is shown."""
+        if self.answers_here:
+            return
+        chat = self._chats.open.show_version(turn_id, place)
+        self._chats.keep(chat)
+        self._editing.cancel()
+        self._page.show_version(turn_id, next(turn for turn in chat.turns if turn_id in _ids(turn)))
+        self.offer_to_go_on()
 
     def edit(self, turn_id: str = "") -> None:
         """Put a message of the open chat, the last one if `turn_id` is empty, into the composer."""
@@ -142,6 +153,7 @@ class AskController(QObject):
         if turn_id != chat.turns[-1].id:
             chat = self._chat.branch(turn_id)
         new_id = self._chats.new_turn_id()
+        settings = _with_new_seed(settings or self._views.inspector.settings, new_id)
         asked = chat.ask_again(new_id, message, self._chats.now())
         self._ask(asked, Running(chat.id, new_id, chat.turns), settings)
 
@@ -161,6 +173,7 @@ class AskController(QObject):
         views.transcript.more_requested.connect(self.go_on)
         views.transcript.stop_requested.connect(self.stop)
         views.transcript.edit_requested.connect(self.edit)
+        views.transcript.version_requested.connect(self.show_version)
         self._chat.listing.stop_requested.connect(self.stop)
 
     def _edit_last_by_key(self) -> None:
@@ -170,3 +183,14 @@ class AskController(QObject):
     def _take_example(self, text: str) -> None:
         self._views.composer.set_text(text)
         self._views.composer.edit.setFocus()
+
+
+def _ids(turn: Turn) -> set[str]:
+    return {version.id for version in turn.versions}
+
+
+def _with_new_seed(settings: Settings, turn_id: str) -> Settings:
+    """Another version is another draw, unless the seed was chosen by hand."""
+    if settings.sampling.seed != Settings().sampling.seed:
+        return settings
+    return assign(settings, "sampling.seed", int(turn_id, 16) % 2**31)

@@ -27,7 +27,7 @@ class ChatPage(QObject):
     """Of the chat that `chats` has open."""
 
     chat_shown = Signal()  # another chat, or the same one anew
-    turn_added = Signal()
+    turn_added = Signal()  # or another version of one is shown
     names_changed = Signal()  # titles, or which chats there are
 
     def __init__(
@@ -63,15 +63,29 @@ class ChatPage(QObject):
         chat = self._chats.open
         self.show_transcript()
         self._views.composer.set_message(chat.draft)
+        self._show_figures()
+        self.show_kind()
+        self.show_names()
+        self.chat_shown.emit()
+
+    def show_version(self, shown_before: str, turn: Turn) -> None:
+        """`turn`, which is on record, in the place of its version `shown_before`."""
+        drafter = self._views.inspector.settings.drafting.drafter
+        self._views.transcript.show_version(shown_before, turn, drafter)
+        self.show_readings()
+        self._show_figures()
+        self.show_names()
+        self.turn_added.emit()
+
+    def _show_figures(self) -> None:
+        """Those of the last answer."""
+        chat = self._chats.open
         self._views.strip.reset()
         last = chat.turns[-1].answer if chat.turns else None
         if last and last.finished:
             self._views.strip.show_stats(last.finished.stats)
-        self.show_kind()
-        self.show_names()
         skipped_tokens = skipped_places(last.finished.stats) if last and last.finished else 0
         self._meter.show_used(chat.context_used_tokens, skipped_tokens)
-        self.chat_shown.emit()
 
     def show_transcript(self) -> None:
         """All its turns."""

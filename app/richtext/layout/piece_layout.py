@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
-from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QColor, QPainter, QTextCharFormat, QTextLayout
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QTextCharFormat, QTextLayout
 
 from app.richtext.layout.text_chunk import Chunk, VisualLine, lay_out
 from app.richtext.layout.text_style import TextStyle
@@ -118,9 +118,39 @@ class PieceLayout:
             if line.chunk is not drawn:
                 drawn = line.chunk
                 # Some room around the clip: glyphs may reach out of their line.
-                ranges = _ranges(drawn, colours) if colours else []
-                where = QPointF(left, top + drawn.top)
-                drawn.layout.draw(painter, where, ranges, clip.adjusted(-8, -30, 8, 30))
+                self._draw_chunk(painter, drawn, QPointF(left, top), clip.adjusted(-8, -30, 8, 30), colours)
+
+    def _draw_chunk(
+        self,
+        painter: QPainter,
+        chunk: Chunk,
+        corner: QPointF,
+        clip: QRectF,
+        colours: Sequence[tuple[int, int, QColor]],
+    ) -> None:
+        """Qt leaves out a stretch that begins where another ends: those are drawn by themselves."""
+        where = corner + QPointF(0, chunk.top)
+        here = _stretches_in(chunk, colours)
+        touching = [b for a, b in pairwise(here) if a[1] == b[0]]
+        if not touching:
+            chunk.layout.draw(painter, where, _ranges(chunk, here), clip)
+            return
+        # Of a run of touching stretches every second one.
+        second: list[tuple[int, int, QColor]] = []
+        for before, stretch in pairwise(here):
+            if before[1] == stretch[0] and before not in second:
+                second.append(stretch)
+        places, others = QPainterPath(), QPainterPath()
+        for start, end, _ in second:
+            for rect in self.rects(start, end):
+                places.addRect(rect.translated(corner))
+        others.addRect(clip)
+        first = [stretch for stretch in here if stretch not in second]
+        for stretches, part in ((first, others.subtracted(places)), (second, places)):
+            painter.save()
+            painter.setClipPath(part, Qt.ClipOperation.IntersectClip)
+            chunk.layout.draw(painter, where, _ranges(chunk, stretches), clip)
+            painter.restore()
 
     def _add(self, start: int, text: str) -> None:
         """Lay out one hard line, in parts while it is long."""
@@ -153,13 +183,17 @@ class PieceLayout:
         return self._styles[first:last]
 
 
-def _ranges(chunk: Chunk, colours: Sequence[tuple[int, int, QColor]]) -> list[QTextLayout.FormatRange]:
+def _stretches_in(chunk: Chunk, colours: Sequence[tuple[int, int, QColor]]) -> list[tuple[int, int, QColor]]:
     """The stretches that are in `chunk`; `colours` are in order and do not overlap."""
-    found: list[QTextLayout.FormatRange] = []
     first = bisect_right(colours, chunk.start, key=lambda stretch: stretch[1])
-    for start, end, colour in colours[first:]:
-        if start >= chunk.start + len(chunk.text):
-            break
+    last = bisect_left(colours, chunk.start + len(chunk.text), key=lambda stretch: stretch[0])
+    return list(colours[first:last])
+
+
+def _ranges(chunk: Chunk, stretches: Sequence[tuple[int, int, QColor]]) -> list[QTextLayout.FormatRange]:
+    """As Qt takes them."""
+    found: list[QTextLayout.FormatRange] = []
+    for start, end, colour in stretches:
         place = chunk.range_of(start, end)
         if place:
             item = QTextLayout.FormatRange()

@@ -151,7 +151,7 @@ class Conversation(Struct, frozen=True):
     def ask_again(
         self, turn_id: str, user: Message | None = None, asked: datetime | None = None
     ) -> Conversation:
-        """With the last question asked anew as `turn_id`, in other words if `user` is given: a new version."""
+        """With a new version of the last turn, `turn_id`: asked again, in other words if `user` is given."""
         last = self.turns[-1]
         again = last.asked_again(turn_id, user or last.user, asked)
         return self.with_turns((*self.turns[:-1], again))

@@ -107,13 +107,10 @@ class Salvage:
         return self._with_others(rows, row, replace(turn, answer=replace(state, tokens=tokens)))
 
     def _with_others(self, rows: Rows, row: int, turn: Turn) -> Turn:
-        nothing: Version | None = None
         nowhere: list[int] = []
         found: dict[int, Version] = {}
         for place in self._try(lambda: rows.other_places(row), nowhere):
-            version = self._try(lambda place=place: rows.version(row, place), nothing)
-            if version is not None:
-                found[place] = version
+            self._try(lambda: found.update({place: rows.version(row, place)}), None)  # noqa: B023
         return with_others(turn, list(found), tuple(found.values())) if found else turn
 
     def _select(self, connection: sqlite3.Connection, query: str) -> list[Any]:

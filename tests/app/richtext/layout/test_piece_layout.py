@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.richtext.layout.piece_layout import PieceLayout
@@ -86,3 +89,33 @@ def test_code_has_its_own_grid(qtbot: QtBot) -> None:
     layout = PieceLayout("x = 1\ny = 2", code_style(), 400)
     assert layout.height == 42
     assert code_style().tint.overhang == 0
+
+
+def test_stretches_that_touch_all_get_their_colour(qapp: QApplication) -> None:
+    layout = PieceLayout("MMMMMMMM\nMM", code_style(), 400)
+    inks = [QColor("#ff0000"), QColor("#00aa00"), QColor("#0000ff"), QColor("#ff0000")]
+    colours = [(2 * place, 2 * place + 2, ink) for place, ink in enumerate(inks)]
+    image = QImage(400, 60, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    painter = QPainter(image)
+    layout.draw(painter, 0, 0, QRectF(0, 0, 400, 60), colours)
+    painter.end()
+    for start, end, ink in colours:
+        box = layout.rects(start, end)[0].toAlignedRect().adjusted(1, 0, -1, 0)
+        darkest = min(
+            (
+                image.pixelColor(x, y)
+                for x in range(box.left(), box.right())
+                for y in range(box.top(), box.bottom())
+            ),
+            key=lambda colour: colour.lightness(),
+        )
+        assert abs(darkest.hue() - ink.hue()) < 12, (start, darkest.name())
+    # The pen's own colour stays where there is none.
+    rest = layout.rects(9, 11)[0].toAlignedRect()
+    shades = {
+        image.pixelColor(x, y).saturation()
+        for x in range(rest.left(), rest.right())
+        for y in range(rest.top(), rest.bottom())
+    }
+    assert max(shades) < 10

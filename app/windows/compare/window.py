@@ -1,0 +1,125 @@
+"""CompareWindow: two versions of an answer side by side, with what only one of them has marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QTextCharFormat, QTextCursor
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+
+from app.chat.answer import stats_line
+from app.controls.scroll_bar import ScrollBar
+from app.controls.text_label import TextLabel
+from app.session.chats.conversation import Version
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+from app.windows.compare import strings
+from app.windows.compare.difference import Stretch, difference
+
+SIZE = QSize(1100, 720)
+_MINIMUM = QSize(640, 360)
+_PAD_PX = 16
+
+
+class CompareWindow(QWidget):
+    """`show_versions` with at least two."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._versions: tuple[Version, ...] = ()
+        self.setWindowTitle(strings.TITLE)
+        self.setAccessibleName(strings.TITLE)
+        self.setMinimumSize(_MINIMUM)
+        self.resize(SIZE)
+        self.choices = (QComboBox(self), QComboBox(self))
+        self.texts = (self._make_text(), self._make_text())
+        self._questions = tuple(TextLabel(theme, "", 13, 18, "text", weight=600) for _ in self.texts)
+        self._figures = tuple(TextLabel(theme, "", 11, 16, "text2", tabular=True) for _ in self.texts)
+        self.summary = TextLabel(theme, "", 12, 16, "text2")
+        self._lay_out()
+        for choice, name in zip(self.choices, strings.SIDES, strict=True):
+            choice.setAccessibleName(name)
+            choice.currentIndexChanged.connect(self._show)
+        theme.changed.connect(self._show)
+        theme.changed.connect(self.update)
+
+    def show_versions(self, versions: Sequence[Version], place: int) -> None:
+        """The one at `place` at the right, beside the one before it (or after, if it is the first)."""
+        self._versions = tuple(versions)
+        for choice, chosen in zip(self.choices, sorted((place, place - 1 if place else 1)), strict=True):
+            choice.blockSignals(True)
+            choice.clear()
+            for number in range(1, len(versions) + 1):
+                choice.addItem(strings.VERSION.format(place=number, count=len(versions)))
+            choice.setCurrentIndex(chosen)
+            choice.blockSignals(False)
+        self._show()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter.end()
+
+    # ---- inside
+
+    def _show(self) -> None:
+        if not self._versions:
+            return
+        shown = [self._versions[choice.currentIndex()] for choice in self.choices]
+        found = difference(shown[0].answer.text, shown[1].answer.text)
+        inks = (self._theme.color("danger_tint"), self._theme.color("accent_tint"))
+        for side, (version, stretches) in enumerate(zip(shown, (found.left, found.right), strict=True)):
+            self._fill(self.texts[side], version.answer.text, stretches, inks[side])
+            self._questions[side].setText(" ".join(version.user.content.split()))
+            finished = version.answer.finished
+            parts = stats_line.finished_parts(finished) if finished else ()
+            self._figures[side].setText(stats_line.plain_text(parts))
+            self._figures[side].setToolTip(stats_line.plain_text(parts))
+        same = shown[0].answer.text == shown[1].answer.text
+        percent = min(99, round(100 * found.alike))
+        self.summary.setText(strings.SAME if same else strings.DIFFERENT.format(percent=percent))
+
+    def _fill(self, text: QPlainTextEdit, words: str, stretches: Sequence[Stretch], ink: QColor) -> None:
+        palette = text.palette()
+        palette.setColor(QPalette.ColorRole.Base, self._theme.color("window"))
+        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        text.setPalette(palette)
+        text.setFont(ui_font(14))
+        text.setPlainText("")
+        cursor = QTextCursor(text.document())
+        plain, marked = QTextCharFormat(), QTextCharFormat()
+        marked.setBackground(ink)
+        for stretch in stretches:
+            cursor.insertText(words[stretch.start : stretch.end], plain if stretch.common else marked)
+        text.moveCursor(QTextCursor.MoveOperation.Start)
+
+    def _make_text(self) -> QPlainTextEdit:
+        text = QPlainTextEdit(self)
+        text.setReadOnly(True)
+        text.setFrameShape(QFrame.Shape.NoFrame)
+        text.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        text.setVerticalScrollBar(ScrollBar(self._theme, Qt.Orientation.Vertical))
+        return text
+
+    def _lay_out(self) -> None:
+        page = QVBoxLayout(self)
+        page.setContentsMargins(_PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
+        page.setSpacing(10)
+        sides = QHBoxLayout()
+        sides.setSpacing(2 * _PAD_PX)
+        for choice, question, text, figures in zip(
+            self.choices, self._questions, self.texts, self._figures, strict=True
+        ):
+            column = QVBoxLayout()
+            column.setSpacing(6)
+            column.addWidget(choice, 0, Qt.AlignmentFlag.AlignLeft)
+            column.addWidget(question)
+            column.addWidget(text, 1)
+            column.addWidget(figures)
+            sides.addLayout(column, 1)
+        page.addLayout(sides, 1)
+        page.addWidget(self.summary)

@@ -1,0 +1,149 @@
+"""Asked again, nothing that was said goes: versions of an answer, one shown at a time, kept on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.chat.answer.answer_footer import AnswerFooter
+from app.launch.scenario import ask
+from app.shell.window import MainWindow
+from app.windows.compare.window import CompareWindow
+from core.settings import Settings, assign
+from tests.app.stage import last, play, press, ready, shown, until
+
+
+def footer(window: MainWindow) -> AnswerFooter:
+    """Of the last answer."""
+    answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
+    assert answer
+    return answer.footer
+
+
+async def three_versions(window: MainWindow) -> None:
+    """One question, asked, regenerated, and asked in other words."""
+    await ready(window)
+    ask(window, "write 5")
+    await ready(window)
+    window.controller.asking.regenerate()
+    await ready(window)
+    window.controller.asking.edit()
+    ask(window, "write 9")
+    await ready(window)
+
+
+def test_regenerating_and_editing_keep_what_was_said(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await three_versions(window)
+        (turn,) = window.controller.chats.open.turns
+        assert [version.user.content for version in turn.versions] == ["write 5", "write 5", "write 9"]
+        assert all(version.answer.finished for version in turn.versions)
+        seeds = [version.answer.finished.effective.settings.sampling.seed for version in turn.versions]  # type: ignore[union-attr]
+        assert seeds[0] == Settings().sampling.seed
+        assert len(set(seeds)) == 3
+        switch = footer(window).versions
+        assert switch.isVisible()
+        assert switch.text == "3/3"
+        switch.setFocus()
+        await press(window, Qt.Key.Key_Left)
+        assert footer(window).versions.text == "2/3"
+        assert footer(window).versions.hasFocus()
+        assert window.controller.chats.open.turns[0].user.content == "write 5"
+        assert shown(window) == turn.versions[1].answer.text
+        await press(window, Qt.Key.Key_Left)
+        await press(window, Qt.Key.Key_Left)
+        assert footer(window).versions.text == "1/3"
+        # What is shown is what the model goes by.
+        messages = window.controller.chats.open.messages_for_request()
+        assert [message.content for message in messages] == ["write 5", turn.versions[0].answer.text]
+        ask(window, "write 2")
+        await ready(window)
+        assert len(window.controller.chats.open.turns) == 2
+        assert window.controller.chats.open.turns[0].versions == turn.versions
+
+    async def again(window: MainWindow) -> None:
+        turn = window.controller.chats.open.turns[0]
+        assert (turn.place, len(turn.versions)) == (0, 3)
+        answer = window.views.transcript.answer(turn.id)
+        assert answer
+        assert answer.footer.versions.text == "1/3"
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def test_a_stopped_regeneration_loses_neither_answer(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 6)
+        window.controller.asking.stop()
+        await ready(window)
+        first = last(window)
+        window.controller.asking.regenerate()
+        await until(lambda: len(last(window).tokens) > 4)
+        assert not footer(window).versions.isVisible()  # not before it is over
+        window.controller.asking.stop()
+        await ready(window)
+        (turn,) = window.controller.chats.open.turns
+        assert turn.versions[0].answer == first
+        assert turn.versions[1].answer.status == "stopped"
+        assert footer(window).versions.text == "2/2"
+
+    play(qapp, scene)
+
+
+def test_a_seed_chosen_by_hand_stays(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        window.views.inspector.change_settings(assign(window.views.inspector.settings, "sampling.seed", 7))
+        ask(window, "write 3")
+        await ready(window)
+        window.controller.asking.regenerate()
+        await ready(window)
+        for version in window.controller.chats.open.turns[0].versions:
+            assert version.answer.finished
+            assert version.answer.finished.effective.settings.sampling.seed == 7
+
+    play(qapp, scene)
+
+
+def test_two_versions_are_laid_side_by_side(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await three_versions(window)
+        button = footer(window).compare_button
+        assert button.isVisible()
+        QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+        compare = window.windows.find("compare")
+        assert isinstance(compare, CompareWindow)
+        turn = window.controller.chats.open.turns[0]
+        assert [text.toPlainText() for text in compare.texts] == [
+            turn.versions[1].answer.text,
+            turn.versions[2].answer.text,
+        ]
+        assert "%" in compare.summary.text()
+        compare.choices[1].setCurrentIndex(1)
+        assert compare.texts[1].toPlainText() == turn.versions[1].answer.text
+        assert compare.summary.text() == "Both say the same."
+
+    play(qapp, scene)
+
+
+def test_a_tint_that_was_chosen_holds_from_the_start(qapp: QApplication, tmp_path: Path) -> None:
+    async def first(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 5")
+        await ready(window)
+        window.views.header.tint.set_value("never")
+
+    async def second(window: MainWindow) -> None:
+        await ready(window)
+        answer = window.views.transcript.answer(window.controller.chats.open.turns[0].id)
+        assert answer
+        assert answer.body.mode == "never"
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, second, folder=tmp_path)
