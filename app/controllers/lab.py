@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.controllers.lab_process import SweepProcess, sweep_command
 from app.controllers.models import ModelsController
+from app.controls.first_folder import first_folder
 from app.session.lab.lab import (
     ChatBusy,
     Given,
@@ -277,12 +278,14 @@ class LabController(QObject):
             self.open_results([Path(file) for file in files])
 
     def _choose_export(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self.window, strings.EXPORT_TITLE)
+        folder = QFileDialog.getExistingDirectory(self.window, strings.EXPORT_TITLE, first_folder())
         if folder:
             self.export(Path(folder))
 
     def _choose_prompts(self) -> None:
-        file, _ = QFileDialog.getOpenFileName(self.window, strings.OWN_PROMPTS, "", strings.PROMPTS_FILTER)
+        file, _ = QFileDialog.getOpenFileName(
+            self.window, strings.OWN_PROMPTS, first_folder(), strings.PROMPTS_FILTER
+        )
         if file:
             self.add_prompts(Path(file))
 
@@ -301,7 +304,7 @@ class LabController(QObject):
             self._say(error)
 
     def _choose_model(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self.window, strings.CHOOSE_FOLDER)
+        folder = QFileDialog.getExistingDirectory(self.window, strings.CHOOSE_FOLDER, first_folder())
         if folder:
             self.offer_model(Path(folder))
         else:

@@ -143,7 +143,7 @@ class RaceController(QObject):
         """The worker refused or gave up on it."""
         self._advance(Broke(f"{failed.message} {failed.hint}".strip()))
 
-    def cut_off(self, tokens: int) -> None:
+    def cut_off(self, tokens: int, *, closing: bool) -> None:
         """The worker is gone."""
         self._advance(Broke(strings.WORKER_GONE))
 

@@ -31,7 +31,7 @@ class AnswerListener(Protocol):
 
     def fail(self, failed: Failed, tokens: int) -> None: ...
 
-    def cut_off(self, tokens: int) -> None: ...
+    def cut_off(self, tokens: int, *, closing: bool) -> None: ...
 
 
 class RunningAnswer:
@@ -83,7 +83,7 @@ class RunningAnswer:
     def on_cut_off(self, effect: fx.AnswerCutOff) -> None:
         """The worker is gone."""
         self._lost = self._tokens
-        self._listener_of(effect.request).cut_off(self._tokens)
+        self._listener_of(effect.request).cut_off(self._tokens, closing=effect.closing)
 
     def take_lost(self) -> int | None:
         """The tokens of the answer that was cut off last, once; None if none was."""

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controls.buttons.button import Kind
+from app.controls.first_folder import first_folder
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, IdleCommand
 from app.session.turn.link_state import Link, Phase
@@ -185,7 +186,9 @@ class TablesController(QObject):
             self._do("export", command)
 
     def _import(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileName(self._window, strings.IMPORT_TITLE, "", strings.FILE_FILTER)
+        chosen, _ = QFileDialog.getOpenFileName(
+            self._window, strings.IMPORT_TITLE, first_folder(), strings.FILE_FILTER
+        )
         if chosen:
             self._do("import", ImportTable(self._request(), chosen))
 

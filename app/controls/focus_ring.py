@@ -141,7 +141,7 @@ class _Overlay(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(self._theme.color("accent_tint"), RING_PX))
+        painter.setPen(QPen(self._theme.color("focus"), RING_PX))
         half = RING_PX / 2
         radius = self._radius_px + half
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(half, half, -half, -half), radius, radius)

@@ -99,7 +99,7 @@ class TextArea(QWidget):
         role = QPalette.ColorRole
         palette.setColor(role.Base, Qt.GlobalColor.transparent)
         palette.setColor(role.Text, self._theme.color("text"))
-        palette.setColor(role.PlaceholderText, self._theme.color("text3"))
+        palette.setColor(role.PlaceholderText, self._theme.color("text2"))
         palette.setColor(role.Highlight, self._theme.color("accent_fill"))
         palette.setColor(role.HighlightedText, self._theme.color("on_accent"))
         self._edit.setPalette(palette)

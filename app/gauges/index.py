@@ -38,7 +38,7 @@ class IndexInstrument(Instrument):
     def show_table(self, use: TableUse, family: str) -> None:
         """The shared table of the tokenizer `family`: warm if it held anything before this answer."""
         self.set_title(strings.table(family, warm=use.used_before > 0))
-        hits = strings.hits(percent(use.hits / use.lookups)) if use.lookups else strings.ENTRIES
+        hits = strings.hits(percent(use.hits / use.lookups)) if use.hits else strings.ENTRIES
         self._figure = Figure(count(use.used), hits)
         self._share = use.used / use.slots
         self._more = strings.table_use(short_count(use.slots), use.hits, use.lookups, use.used_before)

@@ -83,7 +83,7 @@ class Sparkline:
             pen.setCapStyle(Qt.PenCapStyle.RoundCap)
             painter.setPen(pen)
             painter.drawPolyline(QPolygonF(points))
-        if points:
+        if len(points) > 1:  # a single sample is no line, and its dot would look like a stain
             painter.setPen(QPen(paper, 1.4))
             painter.setBrush(ink)
             painter.drawEllipse(points[-1], _DOT_PX, _DOT_PX)

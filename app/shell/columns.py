@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import replace
-from PySide6.QtCore import QRect, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QEvent, QObject, QRect, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.theme.theme import Theme
 
@@ -83,8 +83,11 @@ class WindowColumns(QWidget):
         self._panel_px = INSPECTOR_PX
         self._alone = False
         self._arrangement = arrange(self.width(), self._wants)
-        for widget in (sidebar, content, inspector):
+        self._cover = _Cover(self)
+        self._cover.pressed.connect(self.close_over)
+        for widget in (sidebar, content, self._cover, inspector):
             widget.setParent(self)
+        self._cover.hide()
         theme.changed.connect(self.update)
 
     @property
@@ -114,6 +117,20 @@ class WindowColumns(QWidget):
             self._want(replace(self._wants, inspector=shown))
         else:
             self._want(replace(self._wants, inspector_over=shown, sidebar_over=False))
+
+    def close_over(self) -> None:
+        """A panel that lies over the content goes again."""
+        self._want(replace(self._wants, sidebar_over=False, inspector_over=False))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        # While a panel lies over the content Escape is for it, wherever the keyboard is in this window.
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            here = isinstance(watched, QWidget) and watched.window() is self.window()
+            if here and event.key() == Qt.Key.Key_Escape and QApplication.activePopupWidget() is None:
+                self.close_over()
+                event.accept()
+                return True
+        return False
 
     def set_panel_width(self, panel_px: int) -> None:
         """How wide the right panel wants to be from now on."""
@@ -155,5 +172,26 @@ class WindowColumns(QWidget):
         for panel, over in ((self._sidebar, plan.sidebar_over), (self._inspector, plan.inspector_over)):
             if over:
                 panel.raise_()
+        over = plan.sidebar_over or plan.inspector_over
+        if over != self._cover.isVisible():
+            application = QApplication.instance()
+            assert application
+            if over:
+                application.installEventFilter(self)
+            else:
+                application.removeEventFilter(self)
+        self._cover.setGeometry(self.rect())
+        self._cover.setVisible(over)
+        if over:
+            self._cover.stackUnder(self._sidebar if plan.sidebar_over else self._inspector)
         self._arrangement = plan
         self.arranged.emit(plan)
+
+
+class _Cover(QWidget):
+    """Lies between the content and a panel over it: a click there is meant for neither."""
+
+    pressed = Signal()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self.pressed.emit()

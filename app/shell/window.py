@@ -51,6 +51,8 @@ from core.worker.client import WorkerClient
 _LOG = logging.getLogger("draftlight.window")
 START_SIZE = QSize(1440, 900)
 MINIMUM_SIZE = QSize(980, 640)
+# What the desktop may put above a window, known only once it is shown.
+_TITLE_BAR_PX = 40
 _FOOT_PX = 34
 _SIDE_MARGIN_PX = 24
 
@@ -103,6 +105,7 @@ class MainWindow(QMainWindow):
         )
         self.windows.add("lab", self.lab.make_window)
         self.windows.add("models", self._make_models)
+        self.windows.add("deleted", self._make_deleted)
         for asking in (self.views.sidebar, self.views.inspector):
             asking.models_requested.connect(lambda: self.windows.show("models"))
         self._make_actions()
@@ -219,6 +222,20 @@ class MainWindow(QMainWindow):
 
         return self.controller.tables.open(TablesWindow(self._theme))
 
+    def _make_deleted(self) -> QWidget:
+        from app.windows.deleted.window import DeletedWindow
+
+        window, listing, chats = (
+            DeletedWindow(self._theme),
+            self.controller.chat.listing,
+            self.controller.chats,
+        )
+        window.restore_requested.connect(listing.restore)
+        window.erase_requested.connect(listing.erase)
+        for told in (listing.listed, window.shown):
+            told.connect(lambda: window.show_chats(chats.deleted(), chats.now()))
+        return window
+
     def _make_compare(self) -> QWidget:
         from app.windows.compare.window import CompareWindow
 
@@ -245,11 +262,13 @@ class MainWindow(QMainWindow):
         """As it was left, on the screens that there are now."""
         preferences = self.controller.home.preferences.now
         place = preferences.window
-        self.resize(START_SIZE)
+        places = free_places()
         if place is None:
+            room = places[0].size() - QSize(0, _TITLE_BAR_PX) if places else START_SIZE
+            self.resize(START_SIZE.boundedTo(room).expandedTo(MINIMUM_SIZE))
             return
         size = QSize(place.width, place.height).expandedTo(MINIMUM_SIZE)
-        box = seen(QRect(QPoint(place.x, place.y), size), free_places())
+        box = seen(QRect(QPoint(place.x, place.y), size), places)
         self.resize(box.size())
         self.move(box.topLeft())
         self.columns.set_wants(place.sidebar, place.inspector)
@@ -259,9 +278,11 @@ class MainWindow(QMainWindow):
     def _remember(self) -> None:
         self.controller.chat.leave()
         box, wants = self.normalGeometry(), self.columns.wants
+        # A window is moved by its frame, and its geometry is what lies inside that.
+        corner = box.topLeft() - (self.geometry().topLeft() - self.frameGeometry().topLeft())
         place = WindowPlace(
-            box.x(),
-            box.y(),
+            corner.x(),
+            corner.y(),
             box.width(),
             box.height(),
             self.isMaximized(),

@@ -43,8 +43,7 @@ class ChatHead(Struct, frozen=True):
     def summary(self) -> Summary:
         """What the sidebar lists."""
         chat = self.chat
-        deleted = chat.deleted is not None
-        return Summary(chat.id, self.title, self.changed, self.turns, chat.pinned, deleted)
+        return Summary(chat.id, self.title, self.changed, self.turns, chat.pinned, chat.deleted)
 
 
 class ChatPlace(Struct, frozen=True):

@@ -37,6 +37,7 @@ class Palette:
     accent_tint: str
     accent_mid: str
     on_accent: str
+    focus: str
     accepted_tint: str
     accepted_line: str
     accepted_hover: str
@@ -87,6 +88,7 @@ LIGHT = Palette(
     accent_tint="#E6F2FA",
     accent_mid="#8CC0DE",
     on_accent="#FFFFFF",
+    focus="#2E86B8",
     accepted_tint="#C7E9E0",
     accepted_line="#00835F",
     accepted_hover="#8FD3BF",
@@ -137,6 +139,7 @@ DARK = Palette(
     accent_tint="#1C3444",
     accent_mid="#2F6488",
     on_accent="#FFFFFF",
+    focus="#3F8FBF",
     accepted_tint="#17493B",
     accepted_line="#3CCBA0",
     accepted_hover="#1F6B56",

@@ -94,7 +94,7 @@ class Theme(QObject):
             (role.Base, "window"),
             (role.AlternateBase, "panel"),
             (role.Text, "text"),
-            (role.PlaceholderText, "text3"),
+            (role.PlaceholderText, "text2"),
             (role.Button, "control"),
             (role.ButtonText, "text"),
             (role.BrightText, "on_accent"),

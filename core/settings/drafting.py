@@ -60,7 +60,7 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=1,
             le=64,
-            title="Most tokens",
+            title="Max draft tokens",
             description="The most tokens guessed at once. Fewer are checked where fewer pay.",
             extra={"unit": "tokens"},
         ),
@@ -70,7 +70,7 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=1,
             le=8,
-            title="Alternatives",
+            title="Branches per position",
             description="How many different guesses may be made for one place. 1 guesses a chain.",
             extra={"unit": "guesses"},
         ),
@@ -81,7 +81,7 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0.001,
             le=1.0,
-            title="Least chance",
+            title="Min probability",
             description="A guess that is less likely than this to be reached is not made.",
             extra={"step": 0.005},
         ),

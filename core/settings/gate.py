@@ -18,7 +18,7 @@ class Gate(Struct, frozen=True, forbid_unknown_fields=True):
             title="Draft when",
             description="Whether drafting stops where it does not pay.",
             extra={
-                "labels": {"auto": "It pays", "always": "Always", "prompt": "The prompt repeats"},
+                "labels": {"auto": "Adaptive", "always": "Always", "prompt": "The prompt repeats"},
                 "notes": {
                     "auto": "Stops drafting where few guesses are accepted, and looks again later.",
                     "always": "Drafts at every step, even where it is slower.",

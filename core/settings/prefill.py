@@ -53,7 +53,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=64,
             le=1_048_576,
-            title="Skip from",
+            title="Threshold",
             description="A prompt with fewer new tokens is read whole, however long that takes.",
             extra={"unit": "tokens"},
         ),
@@ -71,7 +71,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
     scorer: Annotated[
         ScorerChoice,
         Meta(
-            title="Judged by",
+            title="Scorer",
             description="What decides which passages matter.",
             extra={
                 "labels": {

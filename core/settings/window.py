@@ -19,7 +19,7 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
     scheme: Annotated[
         Literal["system", "light", "dark"],
         Meta(
-            title="Appearance",
+            title="Colour scheme",
             description="Light or dark, or as the system has it.",
             extra={"labels": {"system": "As the system", "light": "Light", "dark": "Dark"}},
         ),

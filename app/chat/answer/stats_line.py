@@ -47,24 +47,23 @@ def finished_parts(finished: Finished) -> tuple[StatsPart, ...]:
 
 
 def live_parts(table: TokenTable) -> tuple[StatsPart, ...]:
-    """The line while the answer is written, from the tokens alone."""
+    """The line while the answer is written, from the tokens alone. The speed is on the gauge: one of the
+    moment, where an average here would be another figure for the same thing."""
     if not len(table):
         return ()
-    first, last = table[0], table[len(table) - 1]
-    parts: list[StatsPart] = []
-    if last.time_s > first.time_s:
-        parts.append(StatsPart(_speed((len(table) - 1) / (last.time_s - first.time_s)), "strong"))
-    parts += [
-        StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(first.time_s))),
+    return (
+        StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(table[0].time_s))),
         StatsPart(_count(len(table))),
         StatsPart(strings.MEAN.format(value=len(table) / table.steps)),
-    ]
-    return tuple(parts)
+    )
 
 
 def cut_off_parts(table: TokenTable) -> tuple[StatsPart, ...]:
     """The line of an answer whose worker died or failed."""
-    return (*live_parts(table), StatsPart(strings.STOPPED_EARLY, "danger"))
+    parts = live_parts(table)
+    if len(table) > 1 and (written_s := table[len(table) - 1].time_s - table[0].time_s) > 0:
+        parts = (StatsPart(_speed((len(table) - 1) / written_s), "strong"), *parts)
+    return (*parts, StatsPart(strings.STOPPED_EARLY, "danger"))
 
 
 def imported_parts() -> tuple[StatsPart, ...]:

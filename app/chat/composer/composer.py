@@ -40,6 +40,7 @@ from app.chat.composer.composer_paste import PasteWeigher, Weigh
 from app.chat.composer.context_pill import ContextPill
 from app.chat.composer.send_button import SendButton
 from app.controls.buttons.icon_button import IconButton
+from app.controls.first_folder import first_folder
 from app.controls.focus_ring import FocusRing
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
@@ -68,6 +69,7 @@ class Composer(QWidget):
         self._state: ComposerState = "idle"
         self._reason = ""
         self._dragging = False
+        self._over_tokens = 0
         self._set_width()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAcceptDrops(True)
@@ -139,7 +141,7 @@ class Composer(QWidget):
 
     def choose_files(self) -> None:
         """Ask which files to attach."""
-        names, _ = QFileDialog.getOpenFileNames(self, strings.ATTACH)
+        names, _ = QFileDialog.getOpenFileNames(self, strings.ATTACH, first_folder())
         self.attach_files([Path(name) for name in names])
 
     def set_message(self, message: Message) -> None:
@@ -171,6 +173,8 @@ class Composer(QWidget):
         text = strings.over_limit(over, written.limit_tokens) if over else ""
         self._notice.show_notice(text, [self._way(one) for one in remedies(written, refused_by_tokens)])
         self._notice_gap.setVisible(bool(text))
+        self._over_tokens = over
+        self._show_state()
 
     def set_weigh(self, weigh: Weigh | None) -> None:
         """Who counts the tokens of a long paste; None leaves it to an estimate."""
@@ -219,12 +223,14 @@ class Composer(QWidget):
         self.send_button.setEnabled(self._state == "busy" or self._can_send())
         files = self._chips.files
         reason = self._reason or (strings.reading_first(files[0].text()) if files else "")
+        reason = reason or (self._notice.text if self._over_tokens else "")
         self.send_button.setAccessibleDescription(reason)
         self.send_button.setToolTip(reason or self.send_button.accessibleName())
 
     def _can_send(self) -> bool:
         written = bool(self.text.strip() or self.attachments)
-        return self._state == "idle" and written and not self._chips.files and not self._paste.busy
+        ready = self._state == "idle" and not self._over_tokens
+        return ready and written and not self._chips.files and not self._paste.busy
 
     def _submit(self) -> None:
         if self._can_send():
@@ -254,6 +260,7 @@ class Composer(QWidget):
         self._chips.clear()
         self._notice.show_notice("", ())
         self._notice_gap.setVisible(False)
+        self._over_tokens = 0
 
     # ---- pastes
 
@@ -272,14 +279,19 @@ class Composer(QWidget):
             return strings.WAY_NEW_CHAT, self.new_chat_requested.emit
         chip = self._chips.chips[remedy.attachment]
         if remedy.action == "remove":
-            return strings.way_remove(chip.text(), remedy.tokens), lambda: self._chips.remove(chip)
+            return strings.way_remove(chip.text(), remedy.tokens), lambda: self._remove(chip)
         label = strings.way_shorten(chip.text(), remedy.tokens)
         return label, lambda: self._shorten(chip, remedy.tokens)
+
+    def _remove(self, chip: AttachmentChip) -> None:
+        self._chips.remove(chip)
+        self.edit.setFocus()
 
     def _shorten(self, chip: AttachmentChip, kept_tokens: int) -> None:
         attachment = chip.attachment
         text = beginning(attachment.text, chip.tokens or 0, kept_tokens)
         self._chips.replace(chip, Attachment(strings.beginning_of(attachment.name), text))
+        self.edit.setFocus()
 
     # ---- preview
 

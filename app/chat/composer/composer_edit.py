@@ -169,7 +169,7 @@ class ComposerEdit(QTextEdit):
         if not self.toPlainText():
             painter = QPainter(self.viewport())
             painter.setFont(self.font())
-            painter.setPen(self._theme.color("text3"))
+            painter.setPen(self._theme.color("text2"))
             line = self.viewport().rect().adjusted(1, 0, 0, 0)
             line.setHeight(self._line_px)
             text = painter.fontMetrics().elidedText(

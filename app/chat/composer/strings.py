@@ -38,7 +38,9 @@ def over_limit(over_tokens: int, limit_tokens: int) -> str:
 
 
 def way_shorten(name: str, tokens: int) -> str:
-    return f"Keep the first {tokens:,} tokens of {short(name)}"
+    # Cut by characters, so that what is kept is not known to the token before it is counted.
+    about = tokens if tokens < 1_000 else tokens // 100 * 100
+    return f"Keep about the first {about:,} tokens of {short(name)}"
 
 
 def way_remove(name: str, tokens: int) -> str:

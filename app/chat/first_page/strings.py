@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # ---- first page
 READY = "{model} is ready."
-GETTING_READY = "Getting {model} ready…"
+GETTING_READY = "Loading {model}…"
 A_MODEL = "the model"
 RUNS_HERE_MAC = "It runs on this Mac. Nothing you write leaves it."
 RUNS_HERE = "It runs on this computer. Nothing you write leaves it."

@@ -25,6 +25,7 @@ from app.session.chats.coalescer import Coalescer
 from app.session.chats.continuing import placed
 from app.session.chats.conversation import Conversation, Turn
 from app.session.chats.reading import documents
+from app.session.chats.strings import UNFINISHED_NOTE
 from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 
 
@@ -203,17 +204,18 @@ class AnswerController(QObject):
         if instead is not None and shown:
             instead()
 
-    def cut_off(self, tokens: int) -> None:
-        """The worker is gone; the `tokens` that arrived stay."""
+    def cut_off(self, tokens: int, *, closing: bool) -> None:
+        """The worker is gone, or the window closes; the `tokens` that arrived stay."""
         self._instead = None
         ended, chat, shown = self._end()
         if ended.after and not tokens:
             self._undo(ended, chat, shown)
             self.answer_finished.emit(ended.turn_id)
             return
-        self._chats.keep(chat.cut_off(ended.turn_id, strings.STOPPED_EARLY_NOTE))
+        note = UNFINISHED_NOTE if closing else strings.STOPPED_EARLY_NOTE
+        self._chats.keep(chat.cut_off(ended.turn_id, note))
         if shown:
-            self._views.transcript.finish_answer(ended.turn_id, None, strings.STOPPED_EARLY_NOTE)
+            self._views.transcript.finish_answer(ended.turn_id, None, note)
         self.answer_finished.emit(ended.turn_id)
 
     def fail(self, failed: Failed, tokens: int) -> None:
@@ -226,9 +228,10 @@ class AnswerController(QObject):
             self._chats.keep(chat.fail(ended.turn_id, failed.message))
             if shown:
                 self._views.transcript.finish_answer(ended.turn_id, None, failed.message)
-        self._trouble.show_failure(failed, text_is_back=back)
-        if back:
-            self._meter.show_refused(failed.over_tokens)
+        if back and failed.over_tokens:
+            self._meter.show_refused(failed.over_tokens)  # said in the composer, where it can be mended
+        else:
+            self._trouble.show_failure(failed, text_is_back=back)
         self.answer_finished.emit(ended.turn_id)
 
     def _undo(self, ended: Running, chat: Conversation, shown: bool) -> bool:

@@ -13,7 +13,7 @@ from app.controllers.chat.editing import Editing
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
-from app.session.chats.conversation import NOTHING_WRITTEN, Conversation, Turn
+from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn
 from app.session.turn.intents import Stop, Submit
 from app.session.turn.link_state import Link, Phase
 from app.session.worker.trouble import Until
@@ -89,13 +89,12 @@ class AskController(QObject):
         if not self._ready or turn_id != self._unended():
             return
         chat = self._chats.open
-        answer = chat.turns[-1].answer
-        assert answer.finished
-        self._ask(
-            chat.go_on(turn_id),
-            Running(chat.id, turn_id, chat.turns, answer.tokens[-1]),
-            answer.finished.effective.settings,
-        )
+        going = chat.go_on(turn_id)
+        finished = going.turn(turn_id).answer.finished
+        assert finished
+        last = chat.turns[-1].answer.tokens[-1]
+        self._ask(going, Running(chat.id, turn_id, chat.turns, last), finished.effective.settings)
+        self._views.composer.edit.setFocus()
 
     def show_version(self, turn_id: str, place: int) -> None:
         """Show another version of a turn; the model goes by what is shown."""
@@ -135,11 +134,13 @@ class AskController(QObject):
         return self._link().phase is Phase.READY
 
     def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
+        settings = settings or self._views.inspector.settings
+        settings = permitted(settings, self._preferences.now.settings.allowed)
+        if info := self._link().info:
+            chat = chat.asking(running.turn_id, AskedOf(info.name, settings))
         self._chats.keep(chat)
         self._answering.start(running)
         self._trouble.end(Until.ASKED)
-        settings = settings or self._views.inspector.settings
-        settings = permitted(settings, self._preferences.now.settings.allowed)
         if running.after:
             ids = tuple(token.id for token in chat.turn(running.turn_id).answer.tokens)
             asked = chat.messages_before(running.turn_id)

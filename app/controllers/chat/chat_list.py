@@ -1,8 +1,8 @@
 """ChatListController: the sidebar's chats: what is listed or found, renaming, pinning, deleting and taking it
 back.
 
-A deleted chat is marked and hidden at once and goes for good when the undo bar has been seen for
-its time; until then it survives everything, a restart included.
+A deleted chat is marked and hidden at once. The undo bar brings it back for a few seconds, the list of
+recently deleted chats for 30 days; then it goes for good.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ class ChatListController(QObject):
         sidebar.pin_requested.connect(self.pin)
         sidebar.delete_requested.connect(self.delete)
         sidebar.undo_bar.undo_requested.connect(self.undo)
-        sidebar.undo_bar.expired.connect(self.purge)
+        sidebar.undo_bar.expired.connect(self._forget_undo)
         page.names_changed.connect(self.show)
-        self._offer_undo()
+        self._undoable: list[str] = []
+        chats.purge_old()
 
     def show(self) -> None:
         """All chats, or those that the search finds."""
@@ -86,32 +87,37 @@ class ChatListController(QObject):
             self.open_requested.emit(rest[min(place, len(rest) - 1)] if rest else "")
         else:
             self.show()
-        self._offer_undo()
+        self._undoable.append(chat_id)
+        titles = [each.title for each in self._chats.deleted() if each.id in self._undoable]
+        if titles:
+            self._sidebar.undo_bar.show_deleted(strings.deleted(titles))
 
     def undo(self) -> None:
-        """Bring back what the undo bar speaks of."""
-        self._sidebar.undo_bar.clear()
-        back = [each.id for each in self._chats.deleted()]
+        """Bring back what the undo bar speaks of, or else the chat that was deleted last."""
+        back = self._undoable or [each.id for each in self._chats.deleted()[:1]]
+        self._forget_undo()
         for chat_id in back:
             self._chats.keep(self._chats.get(chat_id).with_deleted(None))
         if len(back) == 1:
             self.open_requested.emit(back[0])
         self.show()
 
-    def purge(self) -> None:
-        """The time for undo is over."""
-        self._sidebar.undo_bar.clear()
-        running = self._answering.running
-        if running and any(each.id == running.chat_id for each in self._chats.deleted()):
-            self._offer_undo()  # its answer is still being stopped
-            return
-        for each in self._chats.deleted():
-            self._chats.purge(each.id)
-        self.listed.emit()
+    def restore(self, chat_id: str) -> None:
+        """Bring back one of the deleted chats."""
+        self._undoable = [chat_id]
+        self.undo()
 
-    def _offer_undo(self) -> None:
-        if deleted := self._chats.deleted():
-            self._sidebar.undo_bar.show_deleted(strings.deleted([each.title for each in deleted]))
+    def erase(self, chat_id: str) -> None:
+        """One of the deleted chats goes for good, now; nothing happens while it is still being answered."""
+        running = self._answering.running
+        if running is None or running.chat_id != chat_id:
+            self._undoable = [each for each in self._undoable if each != chat_id]
+            self._chats.purge(chat_id)
+            self.listed.emit()
+
+    def _forget_undo(self) -> None:
+        self._undoable = []
+        self._sidebar.undo_bar.clear()
 
     def _found(self, query: str) -> list[ChatRow]:
         try:

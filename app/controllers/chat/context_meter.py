@@ -126,7 +126,8 @@ class ContextMeter(QObject):
     def _show(self) -> None:
         typed, *attached = (self._counts.of(text) for text in self._texts())
         # Of a text that is too long the passages that fit are read, so that nothing is too long for that.
-        limit_tokens = 0 if self._prefill.reads_beyond else self.limit_tokens
+        fits_always = self._prefill.reads_beyond and not self._refused_by_tokens
+        limit_tokens = 0 if fits_always else self.limit_tokens
         written = Written(self._used_tokens, typed, tuple(attached), limit_tokens)
         dense_s = None if self._token_s is None else self._token_s * written.new_tokens
         skipped = self._skipped_tokens + will_skip(written.new_tokens, dense_s, self._prefill)

@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.controllers.chat import strings
+from app.controls.first_folder import first_folder
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
@@ -52,13 +53,15 @@ class Transfer(QObject):
             if path:
                 self._start(self._all_as_json(path))
         else:
-            folder = QFileDialog.getExistingDirectory(self._window, strings.EXPORT_TITLE)
+            folder = QFileDialog.getExistingDirectory(self._window, strings.EXPORT_TITLE, first_folder())
             if folder:
                 self._start(self._all_as_markdown(Path(folder)))
 
     def import_files(self) -> None:
         """Ask which files, and take in what is in them."""
-        names, _ = QFileDialog.getOpenFileNames(self._window, strings.IMPORT_TITLE, "", strings.IMPORT_FILTER)
+        names, _ = QFileDialog.getOpenFileNames(
+            self._window, strings.IMPORT_TITLE, first_folder(), strings.IMPORT_FILTER
+        )
         self.take_in([Path(name) for name in names])
 
     def take_in(self, paths: list[Path]) -> None:

@@ -26,13 +26,13 @@ SYSTEM_PROMPT_EMPTY = "The model’s own"
 
 GROUP_TITLES = {
     "drafting": "Drafting",
-    "gate": "When to draft",
+    "gate": "Draft gating",
     "decoding": "Exactness",
     "sampling": "Sampling",
-    "prefill": "Reading",
-    "tables": "Memory",
+    "prefill": "Sparse prefill",
+    "tables": "Learning",
     "chat": "System prompt",
-    "look": "Look",
+    "look": "Appearance",
     "writing": "Writing",
     "allowed": "For all chats",
     "updates": "New versions",

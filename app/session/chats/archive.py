@@ -16,14 +16,14 @@ from app.session.chats.conversation import Conversation
 
 
 class Summary(Struct, frozen=True):
-    """A chat without its turns: what the sidebar lists. `deleted` ones wait for undo or the end."""
+    """A chat without its turns: what the sidebar lists. `deleted` says since when it waits for its end."""
 
     id: str
     title: str
     when: datetime
     turns: int
     pinned: bool = False
-    deleted: bool = False
+    deleted: datetime | None = None
 
 
 class Hit(Struct, frozen=True):
@@ -58,7 +58,7 @@ class ChatArchive(Protocol):
 
 def summary_of(chat: Conversation) -> Summary:
     """The head of a chat."""
-    return Summary(chat.id, chat.title, chat.changed, len(chat.turns), chat.pinned, chat.deleted is not None)
+    return Summary(chat.id, chat.title, chat.changed, len(chat.turns), chat.pinned, chat.deleted)
 
 
 class MemoryArchive:

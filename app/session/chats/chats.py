@@ -9,7 +9,7 @@ such chat to start from.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from app.session.chats.strings import UNFINISHED_NOTE
 
 # A chat of 60,000 tokens takes about 15 MB: the open one, the running one, and a few to go back to.
 _HELD = 4
+KEPT_DELETED = timedelta(days=30)
 
 
 def utc_now() -> datetime:
@@ -55,8 +56,11 @@ class Chats:
         return tuple(sorted(living, key=lambda each: each.when.timestamp(), reverse=True))
 
     def deleted(self) -> tuple[Summary, ...]:
-        """The chats whose deletion can be undone."""
-        return tuple(each for each in self._summaries.values() if each.deleted)
+        """The chats that can still be brought back, the one deleted last first."""
+        found = [each for each in self._summaries.values() if each.deleted and each.turns]
+        return tuple(
+            sorted(found, key=lambda each: each.deleted.timestamp() if each.deleted else 0, reverse=True)
+        )
 
     def summary(self, chat_id: str) -> Summary:
         """What is known of a chat without opening it. Raises `KeyError`."""
@@ -126,6 +130,13 @@ class Chats:
         self._summaries.pop(chat_id, None)
         self._held.pop(chat_id, None)
         self._archive.purge(chat_id)
+
+    def purge_old(self) -> None:
+        """Those go for good that were deleted `KEPT_DELETED` ago or earlier."""
+        last = (self.now() - KEPT_DELETED).timestamp()
+        for each in list(self._summaries.values()):
+            if each.deleted and each.deleted.timestamp() <= last:
+                self.purge(each.id)
 
     def search(self, query: str) -> Sequence[Hit]:
         """The chats that match, best first; those with a question only."""

@@ -12,7 +12,8 @@ from itertools import zip_longest
 
 from msgspec.structs import replace
 
-from core.events import Finished, PositionStat, Stats, Token
+from core.events import Effective, Finished, PositionStat, Stats, Token
+from core.settings import Settings
 
 # What a token is whose character the next one would have finished.
 _HALF = "\ufffd"
@@ -27,6 +28,27 @@ def can_go_on(finished: Finished, model: str) -> bool:
         and stats.tokens > 0
         and not 0 < stats.context_tokens <= stats.context_used_tokens
     )
+
+
+def end_of(tokens: Sequence[Token], model: str, settings: Settings) -> Finished:
+    """The end of an answer that was cut off, as far as its tokens tell: of the prompt they say nothing."""
+    origins = [token.origin for token in tokens]
+    steps, ttft_s, last_s = tokens[-1].step, tokens[0].time_s, tokens[-1].time_s
+    decode_s = last_s - ttft_s
+    stats = Stats(
+        tokens=len(tokens),
+        accepted=origins.count("accepted"),
+        bonus=origins.count("bonus"),
+        normal=origins.count("normal"),
+        steps=steps,
+        mean_per_step=len(tokens) / steps if steps else 0.0,
+        ttft_s=ttft_s,
+        decode_s=decode_s,
+        total_s=last_s,
+        tokens_per_s=(len(tokens) - 1) / decode_s if decode_s > 0 else 0.0,
+    )
+    effective = Effective(model, "", settings.drafting.drafter, settings)
+    return Finished(tokens[0].request, "cancelled", stats, effective)
 
 
 def to_go_on_from(tokens: Sequence[Token]) -> tuple[Token, ...]:
@@ -66,8 +88,8 @@ def joined(first: Finished, then: Finished) -> Finished:
 
 
 def _read_again(first: Stats, then: Stats) -> bool:
-    """Whether the second part found less than the prompt in the cache."""
-    return then.reused_tokens + then.skipped_tokens < first.prompt_tokens
+    """Whether the second part found less than the prompt in the cache. True if the first never said."""
+    return not first.prompt_tokens or then.reused_tokens + then.skipped_tokens < first.prompt_tokens
 
 
 def _stats(first: Stats, then: Stats) -> Stats:

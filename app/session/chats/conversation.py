@@ -15,9 +15,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.session.chats.continuing import can_go_on, joined, to_go_on_from
+from app.session.chats.continuing import can_go_on, end_of, joined, to_go_on_from
 from app.session.chats.overrides import Override
 from core.events import Finished, Message, ReadingMap, Token
+from core.settings import Settings
 
 # `imported` answers are words only: their one token is the whole text.
 AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported"]
@@ -26,12 +27,20 @@ AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "
 TITLE_CHARACTERS = 40
 
 
+class AskedOf(Struct, frozen=True):
+    """Which model was asked with which settings: what it takes to go on where nobody saw the end."""
+
+    model: str
+    settings: Settings
+
+
 class Answer(Struct, frozen=True):
     """`finished` is set once the worker has ended it; `note` says why it was cut off or failed.
 
     While it is gone on with, `finished` is the end of what was there before.
 
-    `reading` is what of the prompt was read for it, None if that was all of it.
+    `reading` is what of the prompt was read for it, None if that was all of it. `asked_of` is kept while
+    there is no end that the worker told.
     """
 
     tokens: tuple[Token, ...] = ()
@@ -39,6 +48,7 @@ class Answer(Struct, frozen=True):
     finished: Finished | None = None
     note: str = ""
     reading: ReadingMap | None = None
+    asked_of: AskedOf | None = None
 
     @property
     def text(self) -> str:
@@ -52,7 +62,11 @@ class Answer(Struct, frozen=True):
 
     def can_go_on(self, model: str) -> bool:
         """Whether `model` can write on where this ended."""
-        return self.over and self.finished is not None and can_go_on(self.finished, model)
+        if not self.over or not self.tokens:
+            return False
+        if self.finished is not None:
+            return can_go_on(self.finished, model)
+        return self.asked_of is not None and self.asked_of.model == model
 
 
 class Version(Struct, frozen=True):
@@ -166,6 +180,10 @@ class Conversation(Struct, frozen=True):
             return chat
         return chat.with_context(finished.stats.context_used_tokens)
 
+    def asking(self, turn_id: str, asked_of: AskedOf) -> Conversation:
+        """With what an answer is asked of."""
+        return self.with_answer(turn_id, replace(self.turn(turn_id).answer, asked_of=asked_of))
+
     def read(self, turn_id: str, reading: ReadingMap) -> Conversation:
         """With what is read for an answer."""
         return self.with_answer(turn_id, replace(self.turn(turn_id).answer, reading=reading))
@@ -181,7 +199,7 @@ class Conversation(Struct, frozen=True):
         answer = self.turn(turn_id).answer
         if answer.finished is not None:
             finished = joined(answer.finished, finished)
-        answer = replace(answer, status=status, finished=finished)
+        answer = replace(answer, status=status, finished=finished, asked_of=None)
         if finished.effective.reading == "dense":
             # What was chosen was given up, and all of it was read.
             answer = replace(answer, reading=None)
@@ -199,9 +217,12 @@ class Conversation(Struct, frozen=True):
     def go_on(self, turn_id: str) -> Conversation:
         """With an answer that was over being written again, behind what is there."""
         answer = self.turn(turn_id).answer
-        return self.with_answer(
-            turn_id, replace(answer, tokens=to_go_on_from(answer.tokens), status="writing")
-        )
+        finished = answer.finished
+        if finished is None and answer.asked_of is not None:
+            finished = end_of(answer.tokens, answer.asked_of.model, answer.asked_of.settings)
+        tokens = to_go_on_from(answer.tokens)
+        answer = replace(answer, tokens=tokens, status="writing", finished=finished, note="")
+        return self.with_answer(turn_id, answer)
 
     def without(self, turn_id: str) -> Conversation:
         """As if `turn_id` had not been asked."""

@@ -33,12 +33,14 @@ class RaceVerdict(Struct, frozen=True):
     """The drafted answer against the plain one.
 
     `ratio` is of decode speeds, 0 if one of them is not known. `sooner_s` is how much earlier the
-    drafted answer was done (negative: later). `difference` is the number of the first token (from
-    0) at which the answers differ, one being longer included; None if they are the same.
+    drafted answer was done (negative: later), `read_sooner_s` how much earlier its first token came.
+    `difference` is the number of the first token (from 0) at which the answers differ, one being longer
+    included; None if they are the same.
     """
 
     ratio: float
     sooner_s: float
+    read_sooner_s: float
     tokens: int
     difference: int | None
 
@@ -76,9 +78,14 @@ def verdict(plain: Recording, drafted: Recording) -> RaceVerdict:
     return RaceVerdict(
         fast / slow if slow and fast else 0.0,
         duration_s(plain) - duration_s(drafted),
+        _first_s(plain) - _first_s(drafted),
         len(drafted.tokens),
         first_difference(plain, drafted),
     )
+
+
+def _first_s(recording: Recording) -> float:
+    return recording.tokens[0].time_s if recording.tokens else 0.0
 
 
 def first_difference(plain: Recording, drafted: Recording) -> int | None:

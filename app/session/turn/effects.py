@@ -109,6 +109,7 @@ class AnswerCutOff(Struct, frozen=True):
     """The worker is gone in mid-answer; the tokens that arrived stay."""
 
     request: str
+    closing: bool = False  # the person closes the window; else the worker is gone
 
 
 class Counted(Struct, frozen=True):

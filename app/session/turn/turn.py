@@ -263,7 +263,7 @@ def _unload(link: Link, given: Unload) -> Transition:
 
 
 def _close(link: Link, given: Close) -> Transition:
-    return Transition(Link(link.model, Phase.CLOSED, link.info), _cut_off(link))
+    return Transition(Link(link.model, Phase.CLOSED, link.info), _cut_off(link, closing=True))
 
 
 # ---- shared pieces
@@ -277,8 +277,8 @@ def _dead(link: Link, died: WorkerDied) -> Transition:
     return Transition(Link(link.model, Phase.DEAD, link.info), (*_cut_off(link), died))
 
 
-def _cut_off(link: Link) -> tuple[Effect, ...]:
-    return (AnswerCutOff(link.request),) if link.busy else ()
+def _cut_off(link: Link, *, closing: bool = False) -> tuple[Effect, ...]:
+    return (AnswerCutOff(link.request, closing),) if link.busy else ()
 
 
 def _sentence(failed: Failed | SpawnFailed) -> str:

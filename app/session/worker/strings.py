@@ -18,7 +18,7 @@ def header_stopped(model: str) -> str:
 
 
 def header_loading(model: str) -> str:
-    return f"Getting {model_name(model)} ready"
+    return f"Loading {model_name(model)}"
 
 
 def model_name(model: str) -> str:

@@ -57,6 +57,7 @@ MENUS = (
                 ActionSpec("pin", strings.PIN, when="asked"),
                 ActionSpec("delete", strings.DELETE, when="asked"),
                 ActionSpec("undo_delete", strings.UNDO_DELETE, when="deleted"),
+                ActionSpec("deleted", strings.DELETED),
             ),
             (
                 ActionSpec("export_markdown", strings.EXPORT_MARKDOWN, when="asked"),

@@ -80,7 +80,7 @@ class Chart(QWidget):
         if self.has_data:
             self._paint_chart(painter, box)
         else:
-            draw_text(painter, box, strings.EMPTY, ui_font(12), color("text3"))
+            draw_text(painter, box, strings.EMPTY, ui_font(12), color("text2"))
 
     # ---- for subclasses
 

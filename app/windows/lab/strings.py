@@ -150,7 +150,7 @@ def identical(equal: int, total: int) -> str:
 
 def differ(count: int, close: int) -> str:
     if not count:
-        return "Every answer is the plain one."
+        return "All outputs match."
     verb = "differs" if count == 1 else "differ"
     if close == count:
         return f"{count} {verb} after a close call."

@@ -148,7 +148,7 @@ class RacePage(QWidget):
             title = strings.headline(found.ratio)
             same = found.difference is None
             equal = strings.identical(found.tokens) if same else strings.different(found.difference or 0)
-            text = f"{strings.sooner(found.sooner_s)} {equal}"
+            text = f"{strings.sooner(found.sooner_s, found.read_sooner_s)} {equal}"
             color = "text2" if same else "danger"
         elif race.recording:
             title = strings.RECORDING_PLAIN if race.stage is Stage.PLAIN else strings.RECORDING_DRAFTED

@@ -65,10 +65,19 @@ def headline(ratio: float) -> str:
     return f"{ratio:.1f}× faster writing" if ratio >= 1.05 else f"{ratio:.2f}× the plain speed"
 
 
-def sooner(sooner_s: float) -> str:
+def sooner(sooner_s: float, read_sooner_s: float) -> str:
+    """By its first token it may be the other way round than by its last: then both are said."""
     if abs(sooner_s) < 0.005:
         return "Done at the same time."
-    return f"Done {seconds(abs(sooner_s))} s {'sooner' if sooner_s > 0 else 'later'}."
+    done = f"Done {_than(sooner_s)}"
+    written_sooner_s = sooner_s - read_sooner_s
+    if written_sooner_s * sooner_s < 0 and abs(written_sooner_s) >= 0.005:
+        return f"{done}: prompt read {_than(read_sooner_s)}, answer written {_than(written_sooner_s)}."
+    return f"{done}."
+
+
+def _than(sooner_s: float) -> str:
+    return f"{seconds(abs(sooner_s))} s {'sooner' if sooner_s > 0 else 'later'}"
 
 
 def identical(tokens: int) -> str:

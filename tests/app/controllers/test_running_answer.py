@@ -18,7 +18,7 @@ class Recorded:
         self.told: list[tuple[Any, ...]] = []
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *told: self.told.append((name, *told))
+        return lambda *told, **named: self.told.append((name, *told, *named.values()))
 
 
 @pytest.fixture
@@ -79,6 +79,6 @@ def test_what_was_lost_is_known_once(answer: RunningAnswer, asked: dict[str, Rec
     answer.on_begun(fx.AnswerBegun("r1"))
     answer.on_token(fx.TokenHeard(token(0)))
     answer.on_cut_off(fx.AnswerCutOff("r1"))
-    assert asked["r1"].told[-1] == ("cut_off", 1)
+    assert asked["r1"].told[-1] == ("cut_off", 1, False)
     assert answer.take_lost() == 1
     assert answer.take_lost() is None

@@ -41,7 +41,7 @@ def test_the_keyboard_shows_it_three_pixels_outside(theme: Theme, window: QWidge
     button.setFocus(Qt.FocusReason.TabFocusReason)
     [ring] = _rings(window)
     assert ring.geometry() == button.geometry().adjusted(-3, -3, 3, 3)
-    assert pixel(window, button.x() - 2, button.geometry().center().y()) == theme.color("accent_tint")
+    assert pixel(window, button.x() - 2, button.geometry().center().y()) == theme.color("focus")
     assert pixel(window, button.x() + 20, button.y()) == theme.color("accent_mid")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from app.store.library import Library
 from app.store.recovery.backups import Backups
+from app.windows.deleted.window import DeletedWindow
 from core.events import Attachment, Message
 from core.settings import read
 from tests.app.stage import click, last, play, press, ready, shown, until
@@ -244,13 +246,25 @@ def test_deleting_and_taking_it_back(qapp: QApplication, tmp_path: Path) -> None
 
     async def after_a_restart(window: MainWindow) -> None:
         bar = window.views.sidebar.undo_bar
-        assert bar.isVisible()
-        assert bar.text == "“Question 0 of chat 1” deleted"
-        await click(bar.undo_button)
+        assert bar.isHidden()
+        window.menu_actions["undo_delete"].trigger()
         assert window.controller.chats.get("c1").turns == chat_of(1).turns
+        assert window.controller.chats.open.id == "c1"
         bar.set_time_ms(50)
         window.controller.chat.listing.delete("c1")
         await until(lambda: bar.isHidden())
+        # The bar is gone, the chat is not.
+        window.menu_actions["deleted"].trigger()
+        deleted = window.windows.find("deleted")
+        assert isinstance(deleted, DeletedWindow)
+        assert deleted.list.count() == 1
+        assert deleted.list.item(0).text() == "Question 0 of chat 1   ·   30 days left"
+        await click(deleted.restore_button)
+        assert deleted.list.count() == 0
+        assert window.controller.chats.open.id == "c1"
+        window.controller.chat.listing.delete("c1")
+        await click(deleted.erase_button)
+        assert deleted.list.count() == 0
 
     async def gone(window: MainWindow) -> None:
         assert window.views.sidebar.undo_bar.isHidden()
@@ -275,8 +289,21 @@ def test_deleting_the_chat_that_is_being_answered_stops_it(qapp: QApplication, t
         window.controller.chat.listing.delete(chat_id)
         await ready(window)
         await until(lambda: window.views.sidebar.undo_bar.isHidden())
+        window.controller.chat.listing.undo()
+        assert window.controller.chats.open.id == chat_id
+        assert last(window).status == "stopped"
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_deleted_chats_go_for_good_after_thirty_days(qapp: QApplication, tmp_path: Path) -> None:
+    long_ago = datetime.now(UTC) - timedelta(days=30, minutes=1)
+    filled(tmp_path, chat_of(1).with_deleted(long_ago), chat_of(2).with_deleted(datetime.now(UTC)))
+
+    async def scene(window: MainWindow) -> None:
+        assert [each.id for each in window.controller.chats.deleted()] == ["c2"]
         with pytest.raises(KeyError):
-            window.controller.chats.get(chat_id)
+            window.controller.chats.get("c1")
 
     play(qapp, scene, folder=tmp_path)
 

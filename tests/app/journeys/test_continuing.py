@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -110,7 +112,7 @@ def test_it_is_offered_where_it_can_be_done(qapp: QApplication) -> None:
         ask(window, "break 3")
         await ready(window)
         assert last(window).status == "failed"
-        assert footer(window).more_button.isHidden()
+        assert footer(window).more_button.isVisible()
 
     play(qapp, scene)
 
@@ -177,3 +179,51 @@ def test_the_starter_model_says_what_it_would_have_said(qapp: QApplication) -> N
         assert finished.stats.tokens == 24
 
     play(qapp, scene, command=worker_command())
+
+
+def test_an_answer_whose_worker_was_killed_goes_on(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 6)
+        pid = window.worker.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: window.controller.link.phase is Phase.DEAD)
+        first = last(window)
+        assert first.status == "cut_off"
+        window.controller.restart()
+        await ready(window)
+        await keep_writing(window, 6)
+        assert window.views.composer.edit.hasFocus()
+        assert last(window).tokens[: len(first.tokens)] == first.tokens
+        window.controller.asking.stop()
+        await ready(window)
+        finished = last(window).finished
+        assert finished
+        assert finished.stats.tokens == len(last(window).tokens)
+        assert last(window).note == ""
+
+    play(qapp, scene)
+
+
+def test_an_answer_that_quitting_cut_off_goes_on_after_the_next_start(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    async def quits(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 6)
+
+    async def again(window: MainWindow) -> None:
+        await ready(window)
+        first = last(window)
+        assert first.status == "cut_off"
+        assert first.note == "Draftlight was closed before this answer was finished."
+        await keep_writing(window, 6)
+        assert last(window).tokens[: len(first.tokens)] == first.tokens
+        window.controller.asking.stop()
+        await ready(window)
+
+    play(qapp, quits, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)

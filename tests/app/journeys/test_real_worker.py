@@ -74,8 +74,8 @@ def test_stop_and_a_prompt_that_is_too_long(qapp: QApplication) -> None:
         await ready(window, 120)
         assert window.controller.chats.open.turns == ()
         assert window.views.composer.text == long.strip()
-        assert window.views.banner.trouble
-        assert "more than the" in window.views.banner.trouble.title
+        assert "more than fit" in window.views.composer.notice.text
+        assert window.views.banner.isHidden()
 
     play(qapp, scene, command=worker_command())
 

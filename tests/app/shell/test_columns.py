@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.shell.columns import Arrangement, Wants, WindowColumns, arrange
@@ -78,3 +80,24 @@ def test_over_the_content_only_one_at_a_time_and_not_after_a_resize(columns: Win
     assert columns._sidebar.isHidden()
     columns.resize(1440, 900)
     assert columns._sidebar.isVisible()
+
+
+def test_a_panel_over_the_content_goes_by_escape_and_by_a_click_beside_it(
+    columns: WindowColumns, qtbot: QtBot
+) -> None:
+    columns.resize(1024, 700)
+    field = QLineEdit(columns.findChildren(QWidget)[0])
+    field.show()
+    for leave in ("key", "click"):
+        columns.show_inspector(True)
+        assert columns.arrangement.inspector_over
+        if leave == "key":
+            field.setFocus()
+            QTest.keyClick(field, Qt.Key.Key_Escape)
+        else:
+            QTest.mouseClick(columns.childAt(300, 400), Qt.MouseButton.LeftButton)
+        assert columns.arrangement.inspector_px == 0
+    # What stands beside the content is not touched by it.
+    columns.resize(1440, 900)
+    QTest.keyClick(field, Qt.Key.Key_Escape)
+    assert columns.arrangement.inspector_px > 0

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication
 
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
-from app.shell.window import MainWindow
+from app.shell.window import MINIMUM_SIZE, MainWindow
 from core.events import Attachment
 from core.settings import assign
 from tests.app.stage import FAKE, click, gone, last, play, press, ready, shown, until
@@ -166,11 +166,14 @@ def test_a_refused_request_gives_the_text_back(qapp: QApplication) -> None:
         assert views.composer.attachments == (Attachment("big.txt", "much text"),)
         assert window.controller.chats.open.turns == ()
         assert views.pages.currentWidget() is views.first_page
-        assert views.banner.trouble
-        assert "808 more than the 8,192" in views.banner.trouble.title
-        assert views.banner.trouble.text == "Shorten it. Your text is back below."
-        assert views.banner.remedy_button.isHidden()
-        # The session lives, and the banner goes with the next question.
+        # One warning, where it can be mended, and nothing is sent until it is.
+        assert views.banner.isHidden()
+        assert views.composer.notice.text == "This is 808 tokens more than fit: the model takes 8,192."
+        assert not views.composer.send_button.isEnabled()
+        views.composer.set_text("refuse less")
+        assert views.composer.notice.isHidden()
+        assert views.composer.send_button.isEnabled()
+        # The session lives.
         views.composer.clear()
         ask(window, "write 4")
         await ready(window)
@@ -547,3 +550,20 @@ def test_answer_again_by_mouse(qapp: QApplication) -> None:
         assert window.controller.chats.open.turns[-1].id != turn.id
 
     play(qapp, scene)
+
+
+def test_the_window_fits_the_screen_and_does_not_wander(qapp: QApplication, tmp_path: Path) -> None:
+    places: list[QPoint] = []
+
+    async def scene(window: MainWindow) -> None:
+        screen = window.screen().availableGeometry()
+        assert window.height() <= max(MINIMUM_SIZE.height(), screen.height() - 40)
+        window.move(40, 50)
+        places.append(window.pos())
+
+    async def again(window: MainWindow) -> None:
+        assert window.pos() == places[0]
+
+    play(qapp, scene, folder=tmp_path)
+    for _ in range(3):
+        play(qapp, again, folder=tmp_path)

@@ -38,6 +38,24 @@ def test_text_stays_readable(palette: Palette) -> None:
     assert _contrast(palette.bonus_line, palette.bonus_tint) >= 3.6
 
 
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_the_focus_ring_is_seen_on_every_surface(palette: Palette) -> None:
+    surfaces = (palette.window, palette.raised, palette.panel, palette.sidebar, palette.code, palette.fill2)
+    for surface in surfaces:
+        assert _contrast(palette.focus, surface) >= 3
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_what_can_be_pressed_and_what_warns_is_readable(palette: Palette) -> None:
+    for surface in (palette.window, palette.raised, palette.panel, palette.sidebar):
+        assert _contrast(palette.accent, surface) >= 4.5
+        assert _contrast(palette.danger, surface) >= 4.5
+    for fill in (palette.accent_fill, palette.accent_pressed):
+        assert _contrast(palette.on_accent, fill) >= 4.5
+    for tint in (palette.danger_tint, palette.accent_tint):
+        assert _contrast(palette.text, tint) >= 4.5
+
+
 def test_a_palette_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         LIGHT.text = "#000000"  # type: ignore[misc]

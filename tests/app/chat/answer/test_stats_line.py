@@ -50,7 +50,20 @@ def test_the_speed_stands_out_and_nothing_else() -> None:
 
 def test_what_the_cache_remembered_is_said() -> None:
     stats = Stats(prompt_tokens=3040, reused_tokens=2920, read_tokens=120)
-    assert "read 120 of 3,040 tokens, rest remembered" in plain_text(finished_parts(finished(stats)))
+    assert "read 120 of 3,040 tokens, 2,920 cached" in plain_text(finished_parts(finished(stats)))
+
+
+def test_what_was_cached_and_what_was_skipped_are_two_things() -> None:
+    stats = Stats(prompt_tokens=3868, reused_tokens=100, read_tokens=1272, skipped_tokens=2496)
+    said = plain_text(finished_parts(finished(stats)))
+    assert "read 1,272 of 3,868 tokens, 100 cached, 2,496 skipped" in said
+
+
+def test_while_it_is_written_the_speed_is_the_gauge_s_alone() -> None:
+    table = TokenTable()
+    table.extend(tokens_of("One{ two| three^ four} five"))
+    assert plain_text(live_parts(table)) == "TTFT 0.44 s · 5 tokens · mean 1.7/step"
+    assert plain_text(cut_off_parts(table)).startswith("50.0 tok/s · TTFT 0.44 s")
 
 
 def test_what_was_skipped_is_said() -> None:

@@ -29,10 +29,10 @@ def blue_pixels(page: FirstPage, theme: Theme) -> int:
 
 
 def test_loading_then_ready(page: FirstPage, theme: Theme) -> None:
-    assert page.title == "Getting the model ready…"
+    assert page.title == "Loading the model…"
     page.set_model_name("SmolLM2 135M")
     page.set_loading("Reading the weights", 0.4)
-    assert (page.title, page.subtitle) == ("Getting SmolLM2 135M ready…", "Reading the weights")
+    assert (page.title, page.subtitle) == ("Loading SmolLM2 135M…", "Reading the weights")
     with_bar = blue_pixels(page, theme)
     page.set_loading("Reading the weights", None)
     assert blue_pixels(page, theme) < with_bar - 1000

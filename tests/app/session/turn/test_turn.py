@@ -367,7 +367,7 @@ def test_a_bad_line_is_the_workers_mistake_and_the_answer_goes_on() -> None:
 def test_closing_cuts_off_and_then_nothing_matters() -> None:
     link, effects = run(Close(), token(1), WorkerExited(0, "", (), True), start=at(Phase.WRITING))
     assert link.phase is Phase.CLOSED
-    assert effects == [fx.AnswerCutOff("r1")]
+    assert effects == [fx.AnswerCutOff("r1", closing=True)]
 
 
 def test_only_answering_is_busy_and_only_a_process_is_alive() -> None:

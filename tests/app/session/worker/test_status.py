@@ -45,7 +45,7 @@ def test_a_dead_worker_blocks_and_greys() -> None:
 
 def test_before_the_model_is_known_it_is_called_as_it_was_asked_for() -> None:
     said = status_of(Link("/models/Toy-2M/", Phase.LOADING), SETTINGS)
-    assert said.subtitle == "Getting Toy-2M ready"
+    assert said.subtitle == "Loading Toy-2M"
     assert status_of(Link("starter"), SETTINGS).worker_title == "The starter model"
 
 

@@ -1,0 +1,1 @@
+"""The chats that were deleted and can still be brought back."""
