@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from app.chat.banner import Banner
 from app.chat.composer.composer import Composer
 from app.chat.composer.editing_bar import EditingBar
+from app.chat.composer.queue_bar import QueueBar
 from app.chat.first_page.first_page import FirstPage
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
@@ -34,6 +35,7 @@ class Views:
     first_page: FirstPage
     transcript: Transcript
     editing_bar: EditingBar
+    queue_bar: QueueBar
     composer: Composer
     legend: Legend
     hint: TextLabel

@@ -28,6 +28,7 @@ class Header(QWidget):
     inspector_toggled = Signal(bool)  # wanted
     sidebar_requested = Signal()
     new_chat_requested = Signal()
+    models_requested = Signal()  # the menu under the model's name
     opened = Signal(str)  # "race", "tables" or "lab"
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -47,6 +48,8 @@ class Header(QWidget):
         self.tint = Segment(theme, strings.TINT_OPTIONS)
         self.tint.setAccessibleName(strings.TOKEN_TINT)
         self.openers = {name: IconButton(theme, name, words) for name, words in strings.HEADER_OPENS.items()}
+        self.model_button = IconButton(theme, "updown", strings.CHOOSE_MODEL)
+        self.model_button.clicked.connect(self.models_requested)
         self.inspector_button = IconButton(theme, "inspector", strings.SHOW_INSPECTOR, True)
         self._lay_out()
         self.set_sidebar_shown(True)
@@ -131,6 +134,7 @@ class Header(QWidget):
         row.setSpacing(4)
         row.addWidget(self.sidebar_button)
         row.addWidget(self.new_chat_button)
+        row.addWidget(self.model_button)
         row.addLayout(names, 1)
         row.addSpacing(8)
         row.addWidget(self._tint_label)

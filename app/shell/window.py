@@ -14,11 +14,12 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import QHBoxLayout, QLayout, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.banner import Banner
 from app.chat.composer.composer import Composer
 from app.chat.composer.editing_bar import EditingBar
+from app.chat.composer.queue_bar import QueueBar
 from app.chat.first_page.first_page import FirstPage
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
@@ -37,14 +38,18 @@ from app.session.turn.intents import Close
 from app.shell import strings
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.commands import Commands
+from app.shell.menus import strings as menus_strings
 from app.shell.menus.actions import Actions
+from app.shell.menus.key_sheet import sheet
 from app.shell.menus.menu_bar import MenuBar, fill
+from app.shell.menus.model_menu import fill_model_menu
 from app.shell.screens import free_places, seen
 from app.shell.side_windows import SideWindows
 from app.shell.tab_ring import pass_on
 from app.store.home import Home
 from app.store.preferences import WindowPlace
 from app.theme.theme import Theme
+from app.windows.models.facts import DEFAULT_CONTEXT_TOKENS
 from app.windows.race.page import RacePage
 from core.worker.client import WorkerClient
 
@@ -106,6 +111,7 @@ class MainWindow(QMainWindow):
         self.windows.add("lab", self.lab.make_window)
         self.windows.add("models", self._make_models)
         self.windows.add("deleted", self._make_deleted)
+        self.windows.add("shortcuts", self._make_shortcuts)
         for asking in (self.views.sidebar, self.views.inspector):
             asking.models_requested.connect(lambda: self.windows.show("models"))
         self._make_actions()
@@ -172,6 +178,7 @@ class MainWindow(QMainWindow):
             first_page=first_page,
             transcript=transcript,
             editing_bar=EditingBar(theme),
+            queue_bar=QueueBar(theme),
             composer=Composer(theme),
             legend=Legend(theme),
             hint=hint,
@@ -189,6 +196,7 @@ class MainWindow(QMainWindow):
         column.addWidget(views.strip)
         column.addLayout(_centred(views.banner, 0))
         column.addWidget(views.pages, 1)
+        column.addLayout(_centred(views.queue_bar, 6))
         column.addLayout(_centred(views.editing_bar, 6))
         column.addLayout(_centred(views.composer, 10))
         column.addWidget(views.legend)
@@ -221,6 +229,26 @@ class MainWindow(QMainWindow):
         from app.windows.tables.window import TablesWindow
 
         return self.controller.tables.open(TablesWindow(self._theme))
+
+    def _make_shortcuts(self) -> QWidget:
+        from app.windows.shortcuts.window import ShortcutsWindow
+
+        return ShortcutsWindow(self._theme, sheet(self.menu_actions))
+
+    def _show_model_menu(self) -> None:
+        """Under its button; what is not known yet is asked for first, and the menu comes with it."""
+        models = self.controller.models
+        if not models.state.listed and models.alive:
+            models.changed.connect(self._show_model_menu, Qt.ConnectionType.SingleShotConnection)
+            models.refresh()
+            return
+        menu = QMenu(self)
+        info = models.state.info
+        fill_model_menu(menu, models, info.context_tokens if info else DEFAULT_CONTEXT_TOKENS)
+        menu.addAction(menus_strings.ALL_MODELS).triggered.connect(lambda: self.windows.show("models"))
+        menu.aboutToHide.connect(menu.deleteLater)
+        button = self.views.header.model_button
+        menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
 
     def _make_deleted(self) -> QWidget:
         from app.windows.deleted.window import DeletedWindow
@@ -277,6 +305,7 @@ class MainWindow(QMainWindow):
 
     def _remember(self) -> None:
         self.controller.chat.leave()
+        self.controller.asking.leave()
         box, wants = self.normalGeometry(), self.columns.wants
         # A window is moved by its frame, and its geometry is what lies inside that.
         corner = box.topLeft() - (self.geometry().topLeft() - self.frameGeometry().topLeft())
@@ -295,6 +324,7 @@ class MainWindow(QMainWindow):
         views = self.views
         views.banner.remedy_requested.connect(self._remedy)
         views.header.opened.connect(lambda name: self.menu_actions[name].trigger())
+        views.header.models_requested.connect(self._show_model_menu)
         views.header.inspector_toggled.connect(self.columns.show_inspector)
         views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
         views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))

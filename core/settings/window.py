@@ -70,6 +70,15 @@ class Writing(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = "return"
 
+    stop_repeating: Annotated[
+        bool,
+        Meta(
+            title="Stop answers that loop",
+            description="An answer that says the same words over and over, without end, is stopped with a"
+            " note. It can be continued.",
+        ),
+    ] = True
+
 
 class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
     """What chats may do. Off here is off in every chat, whatever the chat says."""

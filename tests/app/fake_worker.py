@@ -10,6 +10,7 @@ What happens is written in the last question, as words:
     die N        end by SIGKILL after N tokens
     refuse       fail the request before the first token
     break N      fail the request after N tokens
+    over N       the ids of the tokens begin again after N of them
     mute N       stop, heart and all, after N tokens
     garble       send a line that is no event first
 
@@ -141,6 +142,7 @@ def answer(command: Generate) -> None:
         return
     send(PrefillProgress(request, 10, 10, 0))
     total, die, fail, mute = (number(question, word) for word in ("write", "die", "break", "mute"))
+    over = number(question, "over")
     position = step = 0
     reason: FinishReason = "length"
     counts = {"accepted": 0, "bonus": 0, "normal": 0}
@@ -152,7 +154,8 @@ def answer(command: Generate) -> None:
         for index, origin in enumerate(ORIGINS if step > 1 else ("normal",)):
             word = len(command.continuation) + position
             text = f" w{word}" if word else f"ECHO {len(command.messages)}:"
-            send(Token(request, word, text, origin, step, position, index + 1, 3, 0.1 * step))
+            token = word % over if over > 0 else word
+            send(Token(request, token, text, origin, step, position, index + 1, 3, 0.1 * step))
             counts[origin] += 1
             position += 1
             if position == die:

@@ -153,7 +153,7 @@ class AnswerView(QWidget):
         notes = [note] if note else []
         if finished:
             self._drafter = finished.effective.drafter
-            parts = stats_line.finished_parts(finished)
+            parts = stats_line.finished_parts(finished, by_you=not note)
             notes = [stats_line.change_text(change) for change in finished.effective.changes] + notes
         else:
             parts = (

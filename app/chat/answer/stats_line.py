@@ -27,8 +27,8 @@ class StatsPart(Struct, frozen=True):
     detail: str = ""
 
 
-def finished_parts(finished: Finished) -> tuple[StatsPart, ...]:
-    """The line of an answer that ended in order."""
+def finished_parts(finished: Finished, *, by_you: bool = True) -> tuple[StatsPart, ...]:
+    """The line of an answer that ended in order; `by_you`: if it was stopped, the person did it."""
     stats = finished.stats
     parts = [
         StatsPart(_speed(stats.tokens_per_s), "strong"),
@@ -40,7 +40,7 @@ def finished_parts(finished: Finished) -> tuple[StatsPart, ...]:
     parts += [StatsPart(strings.MEAN.format(value=stats.mean_per_step)), _drafter(finished.effective)]
     parts.append(StatsPart(_read(stats), detail=_why_read(finished.effective)))
     if finished.reason == "cancelled":
-        parts.append(StatsPart(strings.STOPPED_BY_YOU))
+        parts.append(StatsPart(strings.STOPPED_BY_YOU if by_you else strings.STOPPED))
     elif finished.reason == "length":
         parts.append(StatsPart(strings.STOPPED_AT_LIMIT))
     return tuple(parts)

@@ -1,8 +1,8 @@
 """Composer: where a message is written. Text, attachments, the context's ring, send and stop.
 
 Three states. Idle: Return and the button send what is there. Busy: the button stops, Return
-does nothing. Blocked: nothing is sent, and `blocked_reason` says why. In all of them one can
-write. It never clears itself: whoever takes a message calls `clear()`, so a message that is
+queues what is there as the next message. Blocked: nothing is sent, and `blocked_reason` says why. In all
+of them one can write. It never clears itself: whoever takes a message calls `clear()`, so a message that is
 refused is still there. Files that take long are read in the background, and nothing is sent
 until they are there. It knows nothing of chats or of the worker: counts come by `show_tokens()`,
 what does not fit by `show_fit()`, and long pastes are weighed by `weigh`.
@@ -58,6 +58,7 @@ class Composer(QWidget):
     """The frame with everything in it."""
 
     message_submitted = Signal(object)  # events.Message
+    message_queued = Signal(object)  # events.Message, to be sent when the answer under way has ended
     stop_requested = Signal()
     draft_changed = Signal()
     attach_failed = Signal(object)  # RequestError
@@ -228,13 +229,18 @@ class Composer(QWidget):
         self.send_button.setToolTip(reason or self.send_button.accessibleName())
 
     def _can_send(self) -> bool:
+        return self._state == "idle" and self._is_whole()
+
+    def _is_whole(self) -> bool:
+        """Whether there is a message, and all of it is there and fits."""
         written = bool(self.text.strip() or self.attachments)
-        ready = self._state == "idle" and not self._over_tokens
-        return ready and written and not self._chips.files and not self._paste.busy
+        return written and not self._over_tokens and not self._chips.files and not self._paste.busy
 
     def _submit(self) -> None:
         if self._can_send():
             self.message_submitted.emit(self.message())
+        elif self._state == "busy" and self._is_whole():
+            self.message_queued.emit(self.message())
 
     def _stop(self) -> None:
         if self._preview.is_open:

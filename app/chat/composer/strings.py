@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 ASK_FIRST = "Ask anything, or drop a file"
 MESSAGE = "Message"
 ATTACH = "Attach file"
@@ -57,3 +59,10 @@ def context_spoken(used_tokens: int, limit_tokens: int, skipped_tokens: int = 0)
 
 
 CANCEL = "Cancel"
+REMOVE = "Remove"
+
+
+def queued(texts: Sequence[str]) -> str:
+    """What waits for the answer under way to end."""
+    more = f" (and {len(texts) - 1:,} more)" if len(texts) > 1 else ""
+    return f"Next: {texts[0]}{more}"

@@ -25,6 +25,7 @@ from app.session.chats.coalescer import Coalescer
 from app.session.chats.continuing import placed
 from app.session.chats.conversation import Conversation, Turn
 from app.session.chats.reading import documents
+from app.session.chats.repetition import Repetition
 from app.session.chats.strings import UNFINISHED_NOTE
 from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 
@@ -33,13 +34,15 @@ from core.events import Failed, Finished, Gauges, Message, PrefillProgress, Read
 class Running:
     """A running answer: its chat and turn, and the turns that it replaces if it is given again.
 
-    `after` is the last token of an answer that is gone on with.
+    `after` is the last token of an answer that is gone on with. `keeps_draft`: the question does not come
+    out of the composer.
     """
 
     chat_id: str
     turn_id: str
     replaced: tuple[Turn, ...] | None = None
     after: Token | None = None
+    keeps_draft: bool = False  # what is being written is another message
 
 
 class AnswerController(QObject):
@@ -47,6 +50,7 @@ class AnswerController(QObject):
 
     answer_finished = Signal(str)  # turn id, however it ended
     reading_heard = Signal(object)  # PrefillProgress of the answer on the screen
+    repeating = Signal()  # it has begun to repeat itself, once
     map_heard = Signal()  # it is known what is read for the answer on the screen
 
     def __init__(
@@ -65,6 +69,8 @@ class AnswerController(QObject):
         self._page = page
         self._meter = meter
         self._running: Running | None = None
+        self._repetition: Repetition | None = None
+        self._note = ""
         self._instead: Callable[[], None] | None = None
         self._coalescer = Coalescer(time.monotonic)
         self._flush_timer = QTimer(self, singleShot=True)
@@ -85,6 +91,12 @@ class AnswerController(QObject):
     def start(self, running: Running) -> None:
         """What is asked next is `running`; its turn is in the chat already."""
         self._running = running
+        self._repetition = Repetition()
+        self._note = ""
+
+    def note(self, text: str) -> None:
+        """Why the running answer is being stopped."""
+        self._note = text
 
     def stop_for(self, instead: Callable[[], None]) -> None:
         """The running answer is being stopped; when it has ended, `instead` is done."""
@@ -96,7 +108,8 @@ class AnswerController(QObject):
         """It is on its way."""
         assert self._running
         if self._running.replaced is None:
-            self._views.composer.clear()
+            if not self._running.keeps_draft:
+                self._views.composer.clear()
             self._page.add_turn(self._chats.open.turn(self._running.turn_id))
         else:
             self._page.show_transcript()
@@ -121,6 +134,9 @@ class AnswerController(QObject):
 
     def write(self, token: Token) -> None:
         """One token more."""
+        if self._repetition is not None and self._repetition.add(token.id):
+            self._repetition = None
+            self.repeating.emit()
         self._coalescer.add(self._placed(token))
         self._flush_soon()
 
@@ -192,12 +208,13 @@ class AnswerController(QObject):
         if wordless and instead is None and self._undo(ended, chat, shown):
             self.answer_finished.emit(ended.turn_id)
             return
-        chat = chat.finish(ended.turn_id, finished)
+        note = self._note if finished.reason == "cancelled" else ""
+        chat = chat.finish(ended.turn_id, finished, note)
         self._chats.keep(chat)
         if shown:
             whole = chat.turn(ended.turn_id).answer.finished or finished
             self._meter.show_used(whole.stats.context_used_tokens, skipped_places(whole.stats))
-            self._views.transcript.finish_answer(ended.turn_id, whole)
+            self._views.transcript.finish_answer(ended.turn_id, whole, note)
             self._views.strip.show_stats(whole.stats)
             self._page.show_readings()
         self.answer_finished.emit(ended.turn_id)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 
+from app.controllers.chat import strings
 from app.controllers.chat.answer import AnswerController, Running
 from app.controllers.chat.chat import ChatController
 from app.controllers.chat.chat_page import ChatPage
@@ -13,7 +14,7 @@ from app.controllers.chat.editing import Editing
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
-from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn
+from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn, merged
 from app.session.turn.intents import Stop, Submit
 from app.session.turn.link_state import Link, Phase
 from app.session.worker.trouble import Until
@@ -49,7 +50,12 @@ class AskController(QObject):
         self._trouble = trouble
         self._handle = handle
         self._link = link
+        self._queues: dict[str, list[Message]] = {}  # by chat, the next first
         page.chat_shown.connect(self.offer_to_go_on)
+        page.chat_shown.connect(self._show_queue)
+        page.chat_shown.connect(self._send_next_soon)
+        answering.answer_finished.connect(lambda turn_id: self._send_next_soon())
+        answering.repeating.connect(self._stop_repeating)
         self._wire()
 
     @property
@@ -71,6 +77,30 @@ class AskController(QObject):
         turn_id, chat = self._chats.new_turn_id(), self._chats.open
         asked = chat.ask(turn_id, message, self._chats.now()).with_draft(NOTHING_WRITTEN)
         self._ask(asked, Running(chat.id, turn_id))
+
+    def queue(self, message: Message) -> None:
+        """Send `message` as soon as the answer under way in the open chat has ended."""
+        self._queues.setdefault(self._chats.open.id, []).append(message)
+        self._views.composer.clear()
+        self._show_queue()
+
+    def take_back(self) -> None:
+        """What was queued last waits no more; it goes back into the composer if that is empty."""
+        waiting = self._queues.get(self._chats.open.id)
+        if waiting:
+            message, composer = waiting.pop(), self._views.composer
+            if not (composer.text or composer.attachments):
+                composer.set_message(message)
+            self._show_queue()
+
+    def leave(self) -> None:
+        """The window closes: what waits becomes what is written and not sent."""
+        for chat_id, waiting in self._queues.items():
+            chat = self._chats.get(chat_id)
+            drafts = [*waiting, chat.draft] if chat.draft != NOTHING_WRITTEN else waiting
+            if drafts:
+                self._chats.keep(chat.with_draft(merged(drafts)))
+        self._queues.clear()
 
     def regenerate(self, turn_id: str = "", settings: Settings | None = None) -> None:
         """Answer a question of the open chat again, as a new version: the last one if `turn_id` is empty.
@@ -129,6 +159,31 @@ class AskController(QObject):
 
     # ---- inside
 
+    def _send_next_soon(self) -> None:
+        """Whoever tells of the end has first to be done with it."""
+        if self._queues.get(self._chats.open.id):
+            QTimer.singleShot(0, self, self._send_next)
+
+    def _send_next(self) -> None:
+        chat = self._chats.open
+        waiting = self._queues.get(chat.id)
+        if not waiting or not self._ready or self._editing.turn_id:
+            return
+        if chat.turns and chat.turns[-1].answer.status not in ("finished", "stopped"):
+            return  # what went wrong is to be seen first: it waits for the next answer, or is taken back
+        turn_id = self._chats.new_turn_id()
+        asked = chat.ask(turn_id, waiting.pop(0), self._chats.now())
+        self._show_queue()
+        self._ask(asked, Running(chat.id, turn_id, keeps_draft=True))
+
+    def _show_queue(self) -> None:
+        self._views.queue_bar.show_messages(self._queues.get(self._chats.open.id, ()))
+
+    def _stop_repeating(self) -> None:
+        if self._preferences.now.settings.writing.stop_repeating and self._link().busy:
+            self._answering.note(strings.REPEATING_NOTE)
+            self.stop()
+
     @property
     def _ready(self) -> bool:
         return self._link().phase is Phase.READY
@@ -166,6 +221,8 @@ class AskController(QObject):
     def _wire(self) -> None:
         views = self._views
         views.composer.message_submitted.connect(self.submit)
+        views.composer.message_queued.connect(self.queue)
+        views.queue_bar.remove_requested.connect(self.take_back)
         views.composer.stop_requested.connect(self.stop)
         views.composer.edit.edit_last_requested.connect(self._edit_last_by_key)
         views.first_page.example_chosen.connect(self._take_example)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 ASK_NEXT = "Ask a follow-up…"
+REPEATING_NOTE = "Stopped: the answer had begun to repeat itself."
 STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
 
 EXPORT_TITLE = "Export"

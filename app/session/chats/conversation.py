@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import reduce
 from typing import Literal
 
 from msgspec import Struct
@@ -193,13 +194,13 @@ class Conversation(Struct, frozen=True):
         answer = self.turn(turn_id).answer
         return self.with_answer(turn_id, replace(answer, tokens=(*answer.tokens, *tokens), status="writing"))
 
-    def finish(self, turn_id: str, finished: Finished) -> Conversation:
-        """With an answer ended by the worker: at its end, at its length, or by a stop."""
+    def finish(self, turn_id: str, finished: Finished, note: str = "") -> Conversation:
+        """With an answer ended by the worker: at its end, at its length, or stopped (`note` says why)."""
         status: AnswerStatus = "stopped" if finished.reason == "cancelled" else "finished"
         answer = self.turn(turn_id).answer
         if answer.finished is not None:
             finished = joined(answer.finished, finished)
-        answer = replace(answer, status=status, finished=finished, asked_of=None)
+        answer = replace(answer, status=status, finished=finished, asked_of=None, note=note)
         if finished.effective.reading == "dense":
             # What was chosen was given up, and all of it was read.
             answer = replace(answer, reading=None)
@@ -306,6 +307,11 @@ class Conversation(Struct, frozen=True):
             if turn.id == turn_id:
                 return index
         raise KeyError(turn_id)
+
+
+def merged(messages: Sequence[Message]) -> Message:
+    """Several messages of the person as one, in order."""
+    return reduce(_join, messages)
 
 
 def _title(message: Message) -> str:

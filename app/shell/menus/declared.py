@@ -142,6 +142,7 @@ MENUS = (
         (
             # Bound once there is one.
             (ActionSpec("update", strings.UPDATE),),
+            (ActionSpec("shortcuts", strings.SHORTCUTS, ("Ctrl+/",), reach="app"),),
             (ActionSpec("about", strings.ABOUT, _ABOUT_KEYS, role="about", reach="app"),),
         ),
     ),

@@ -54,6 +54,17 @@ RACE = "Race"
 TABLES = "Tables"
 LAB = "Lab"
 MODELS = "Models"
+ALL_MODELS = "All models…"
+NO_MODELS = "No other model is installed"
+DRAFT_MODEL = "Draft model"
+NO_DRAFT_MODEL = "None"
 
+
+def model(name: str, fit: str) -> str:
+    """A row of the model menu."""
+    return f"{name}   ·   {fit}" if fit else name
+
+
+SHORTCUTS = "Keyboard shortcuts"
 ABOUT = "About Draftlight"
 UPDATE = "A newer version…"

@@ -1,0 +1,64 @@
+"""ModelMenu: under the chat's title: which model answers, which one drafts for it."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QActionGroup
+from PySide6.QtWidgets import QMenu, QWidget
+
+from app.controllers.models import ModelsController
+from app.shell.menus import strings
+from app.windows.models import strings as models_strings
+from app.windows.models.facts import fit_facts
+from core.events import ModelEntry
+
+
+def fill_model_menu(menu: QMenu, models: ModelsController, context_tokens: int) -> None:
+    """The models as they are known now. `context_tokens` is what each is weighed for."""
+    state, group = models.state, QActionGroup(menu)
+    for entry in state.models:
+        action = menu.addAction(_label(entry, context_tokens, state.limit_bytes))
+        action.setCheckable(True)
+        action.setChecked(state.loaded is entry)
+        action.setEnabled(not entry.problem and models.can_load)
+        action.setToolTip(entry.problem)
+        group.addAction(action)
+        action.triggered.connect(lambda checked=False, one=entry: _load(models, one))
+    drafting = _draft_menu(menu, models)
+    if drafting is not None:
+        menu.addSeparator()
+        menu.addMenu(drafting)
+    menu.addSeparator()
+
+
+def _load(models: ModelsController, entry: ModelEntry) -> None:
+    if models.state.loaded is not entry:
+        models.load(entry.reference)
+
+
+def _draft_menu(parent: QWidget, models: ModelsController) -> QMenu | None:
+    """Those of the family that are smaller; None if there are none."""
+    loaded = models.state.loaded
+    if loaded is None or not loaded.family:
+        return None
+    family = [
+        entry
+        for entry in models.state.models
+        if entry.family == loaded.family and not entry.problem and entry.parameters < loaded.parameters
+    ]
+    if not family:
+        return None
+    menu = QMenu(strings.DRAFT_MODEL, parent)
+    group = QActionGroup(menu)
+    for reference, name in (("", strings.NO_DRAFT_MODEL), *((each.reference, each.name) for each in family)):
+        action = menu.addAction(name)
+        action.setCheckable(True)
+        action.setChecked(models.draft == reference)
+        group.addAction(action)
+        action.triggered.connect(lambda checked=False, one=reference: models.choose_draft(one))
+    return menu
+
+
+def _label(entry: ModelEntry, context_tokens: int, limit_bytes: int) -> str:
+    fit = fit_facts(entry, min(context_tokens, entry.context_tokens or context_tokens), limit_bytes)
+    words = models_strings.FIT_WORDS[fit.fit].lower() if fit else ""
+    return strings.model(entry.name, words)

@@ -1,0 +1,73 @@
+"""ShortcutsWindow: every key there is, by menu, on one sheet. Shows what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.controls.scroll_page import ScrollPage
+from app.controls.text_label import TextLabel
+from app.theme.theme import Theme
+from app.windows.shortcuts import strings
+
+_SIZE = QSize(720, 560)
+_PAD_PX = 24
+
+# A heading, and under it pairs of what is done and its keys as people write them.
+Sheet = Sequence[tuple[str, Sequence[tuple[str, str]]]]
+
+
+class ShortcutsWindow(QWidget):
+    """Escape closes it."""
+
+    def __init__(self, theme: Theme, sheet: Sheet, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.sheet = tuple(sheet)
+        self.setWindowTitle(strings.TITLE)
+        self.setAccessibleName(strings.TITLE)
+        self.resize(_SIZE)
+        page = QWidget()
+        columns = QHBoxLayout(page)
+        columns.setContentsMargins(_PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
+        columns.setSpacing(2 * _PAD_PX)
+        sides = (QVBoxLayout(), QVBoxLayout())
+        for side in sides:
+            columns.addLayout(side, 1)
+        # The longer side is never more than one group longer.
+        lengths = [0, 0]
+        for heading, rows in self.sheet:
+            place = lengths.index(min(lengths))
+            lengths[place] += len(rows) + 2
+            sides[place].addLayout(self._group(heading, rows))
+            sides[place].addSpacing(18)
+        for side in sides:
+            side.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(ScrollPage(theme, page))
+        theme.changed.connect(self.update)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.close()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter.end()
+
+    def _group(self, heading: str, rows: Sequence[tuple[str, str]]) -> QGridLayout:
+        grid = QGridLayout()
+        grid.setVerticalSpacing(6)
+        grid.setColumnStretch(0, 1)
+        grid.addWidget(TextLabel(self._theme, heading, 12, 16, "text", weight=600), 0, 0, 1, 2)
+        for number, (title, keys) in enumerate(rows, start=1):
+            grid.addWidget(TextLabel(self._theme, title, 13, 18, "text"), number, 0)
+            grid.addWidget(TextLabel(self._theme, keys, 13, 18, "text2", tabular=True), number, 1)
+        return grid

@@ -1,0 +1,125 @@
+"""What is sent while an answer runs waits for its end, is seen, can be taken back, and is never lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from app.launch.scenario import ask
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from app.windows.shortcuts.window import ShortcutsWindow
+from tests.app.stage import click, last, play, press, ready, until
+
+
+async def answering(window: MainWindow) -> None:
+    await ready(window)
+    ask(window, "write 100000 slowly")
+    await until(lambda: len(last(window).tokens) > 3)
+
+
+async def typed(window: MainWindow, text: str) -> None:
+    window.views.composer.set_text(text)
+    window.views.composer.edit.setFocus()
+    await press(window, Qt.Key.Key_Return)
+
+
+def test_it_is_sent_when_the_answer_has_ended(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await answering(window)
+        await typed(window, "write 3")
+        await typed(window, "write 4")
+        bar = window.views.queue_bar
+        assert bar.isVisible()
+        assert bar.text == "Next: write 3 (and 1 more)"
+        assert window.views.composer.text == ""
+        window.views.composer.set_text("still being written")
+        window.controller.asking.stop()
+        await until(lambda: len(window.controller.chats.open.turns) == 3, what="not sent")
+        await ready(window)
+        questions = [turn.user.content for turn in window.controller.chats.open.turns]
+        assert questions == ["write 100000 slowly", "write 3", "write 4"]
+        assert bar.isHidden()
+        assert window.views.composer.text == "still being written"
+
+    play(qapp, scene)
+
+
+def test_it_can_be_taken_back(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await answering(window)
+        await typed(window, "write 3")
+        await click(window.views.queue_bar.remove_button)
+        assert window.views.queue_bar.isHidden()
+        assert window.views.composer.text == "write 3"
+        window.controller.asking.stop()
+        await ready(window)
+        assert len(window.controller.chats.open.turns) == 1
+
+    play(qapp, scene)
+
+
+def test_after_a_failure_it_waits(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "break 40 slowly")
+        await until(lambda: len(last(window).tokens) > 3)
+        await typed(window, "write 3")
+        await until(lambda: window.controller.link.phase is Phase.READY)
+        assert last(window).status == "failed"
+        assert window.views.queue_bar.isVisible()
+        window.controller.asking.regenerate()
+        await until(lambda: window.controller.link.busy)
+
+    play(qapp, scene)
+
+
+def test_what_waits_at_the_end_is_there_at_the_next_start(qapp: QApplication, tmp_path: Path) -> None:
+    async def quits(window: MainWindow) -> None:
+        await answering(window)
+        await typed(window, "write 3")
+        window.views.composer.set_text("and this")
+
+    async def again(window: MainWindow) -> None:
+        assert window.views.composer.text == "write 3\n\nand this"
+
+    play(qapp, quits, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def test_an_answer_that_loops_is_stopped_with_a_note(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly over 7")
+        await ready(window)
+        answer = last(window)
+        assert answer.status == "stopped"
+        assert answer.note == "Stopped: the answer had begun to repeat itself."
+        assert 240 <= len(answer.tokens) < 2_000
+        shown = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
+        assert shown
+        assert "stopped by you" not in shown.footer.stats.text
+        assert shown.footer.more_button.isVisible()
+        window.app_settings.set("writing.stop_repeating", False)
+        ask(window, "write 900 over 7")
+        await ready(window)
+        assert last(window).status == "finished"
+
+    play(qapp, scene)
+
+
+def test_all_keys_on_one_sheet(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        window.menu_actions["shortcuts"].trigger()
+        found = window.windows.find("shortcuts")
+        assert isinstance(found, ShortcutsWindow)
+        rows = {title: keys for _, group in found.sheet for title, keys in group}
+        assert rows["New chat"] == "Ctrl+N"
+        assert rows["Race"] == "Ctrl+Shift+R"
+        assert rows["Keyboard shortcuts"] == "Ctrl+/"
+        await press(found, Qt.Key.Key_Escape)
+        assert found.isHidden()
+
+    play(qapp, scene)
