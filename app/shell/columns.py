@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import replace
-from PySide6.QtCore import QEvent, QObject, QRect, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtCore import QRect, Qt, Signal
+from PySide6.QtGui import QKeySequence, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QShortcut
+from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 
@@ -85,6 +85,11 @@ class WindowColumns(QWidget):
         self._arrangement = arrange(self.width(), self._wants)
         self._cover = _Cover(self)
         self._cover.pressed.connect(self.close_over)
+        self._escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self)
+        self._escape.setEnabled(False)
+        # Ambiguous while there is an answer to be stopped by the same key: first the panel goes.
+        for told in (self._escape.activated, self._escape.activatedAmbiguously):
+            told.connect(self.close_over)
         for widget in (sidebar, content, self._cover, inspector):
             widget.setParent(self)
         self._cover.hide()
@@ -121,16 +126,6 @@ class WindowColumns(QWidget):
     def close_over(self) -> None:
         """A panel that lies over the content goes again."""
         self._want(replace(self._wants, sidebar_over=False, inspector_over=False))
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        # While a panel lies over the content Escape is for it, wherever the keyboard is in this window.
-        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
-            here = isinstance(watched, QWidget) and watched.window() is self.window()
-            if here and event.key() == Qt.Key.Key_Escape and QApplication.activePopupWidget() is None:
-                self.close_over()
-                event.accept()
-                return True
-        return False
 
     def set_panel_width(self, panel_px: int) -> None:
         """How wide the right panel wants to be from now on."""
@@ -173,13 +168,7 @@ class WindowColumns(QWidget):
             if over:
                 panel.raise_()
         over = plan.sidebar_over or plan.inspector_over
-        if over != self._cover.isVisible():
-            application = QApplication.instance()
-            assert application
-            if over:
-                application.installEventFilter(self)
-            else:
-                application.removeEventFilter(self)
+        self._escape.setEnabled(over)
         self._cover.setGeometry(self.rect())
         self._cover.setVisible(over)
         if over:

@@ -19,7 +19,7 @@ from qasync import QEventLoop
 
 from app.session.chats.conversation import Answer
 from app.session.turn.link_state import Phase
-from app.shell.window import MainWindow
+from app.shell.window import START_SIZE, MainWindow
 from app.store.home import Home
 from app.theme.theme import Theme
 
@@ -49,6 +49,8 @@ def play(
 
     async def whole() -> None:
         window = MainWindow(Theme("light"), model, command, silence_s=silence_s, home=Home(folder))
+        if window.controller.home.preferences.now.window is None:
+            window.resize(START_SIZE)  # the screen of tests is smaller than any that people have
         window.show()
         window.start()
         try:

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QApplication
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MINIMUM_SIZE, MainWindow
+from app.theme.theme import Theme
 from core.events import Attachment
 from core.settings import assign
 from tests.app.stage import FAKE, click, gone, last, play, press, ready, shown, until
@@ -552,12 +553,10 @@ def test_answer_again_by_mouse(qapp: QApplication) -> None:
     play(qapp, scene)
 
 
-def test_the_window_fits_the_screen_and_does_not_wander(qapp: QApplication, tmp_path: Path) -> None:
+def test_the_window_does_not_wander(qapp: QApplication, tmp_path: Path) -> None:
     places: list[QPoint] = []
 
     async def scene(window: MainWindow) -> None:
-        screen = window.screen().availableGeometry()
-        assert window.height() <= max(MINIMUM_SIZE.height(), screen.height() - 40)
         window.move(40, 50)
         places.append(window.pos())
 
@@ -567,3 +566,12 @@ def test_the_window_fits_the_screen_and_does_not_wander(qapp: QApplication, tmp_
     play(qapp, scene, folder=tmp_path)
     for _ in range(3):
         play(qapp, again, folder=tmp_path)
+
+
+def test_a_first_window_is_no_larger_than_the_screen(qapp: QApplication) -> None:
+    window = MainWindow(Theme("light"))
+    screen = window.screen().availableGeometry()
+    assert window.height() <= max(MINIMUM_SIZE.height(), screen.height() - 40)
+    assert window.width() <= max(MINIMUM_SIZE.width(), screen.width())
+    window.controller.home.close()
+    window.deleteLater()
