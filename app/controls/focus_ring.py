@@ -20,6 +20,8 @@ from shiboken6 import isValid
 from app.theme.theme import Theme
 
 RING_PX = 3
+# Where one writes there is a caret, too, and the ring stays for long: a thinner one, next to the frame.
+_FIELD_RING_PX = 1.5
 
 _KEEPS = (
     Qt.FocusReason.PopupFocusReason,
@@ -90,7 +92,9 @@ class FocusRing(QObject):
         host = _host_of(self._control)
         if host is None:
             return
-        self._overlay = _Overlay(self._theme, self._radius_px, host)
+        self._overlay = _Overlay(
+            self._theme, self._radius_px, _FIELD_RING_PX if self._with_mouse else RING_PX, host
+        )
         # It lies beside the control, so it does not go with it by itself.
         self._control.destroyed.connect(self._overlay.deleteLater)
         widget: QWidget | None = self._control
@@ -130,9 +134,10 @@ class FocusRing(QObject):
 class _Overlay(QWidget):
     """Paints the ring and nothing else."""
 
-    def __init__(self, theme: Theme, radius_px: float, host: QWidget) -> None:
+    def __init__(self, theme: Theme, radius_px: float, line_px: float, host: QWidget) -> None:
         super().__init__(host)
         self._theme = theme
+        self._line_px = line_px
         self._radius_px = radius_px
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -141,8 +146,8 @@ class _Overlay(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(self._theme.color("focus"), RING_PX))
-        half = RING_PX / 2
+        painter.setPen(QPen(self._theme.color("focus"), self._line_px))
+        half = RING_PX - self._line_px / 2
         radius = self._radius_px + half
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(half, half, -half, -half), radius, radius)
 

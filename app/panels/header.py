@@ -4,7 +4,7 @@ the lab, and the panels' switches.
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
@@ -48,7 +48,7 @@ class Header(QWidget):
         self.tint = Segment(theme, strings.TINT_OPTIONS)
         self.tint.setAccessibleName(strings.TOKEN_TINT)
         self.openers = {name: IconButton(theme, name, words) for name, words in strings.HEADER_OPENS.items()}
-        self.model_button = IconButton(theme, "updown", strings.CHOOSE_MODEL)
+        self.model_button = IconButton(theme, "updown", strings.CHOOSE_MODEL, size=QSize(16, 16))
         self.model_button.clicked.connect(self.models_requested)
         self.inspector_button = IconButton(theme, "inspector", strings.SHOW_INSPECTOR, True)
         self._lay_out()
@@ -127,14 +127,17 @@ class Header(QWidget):
         names.setSpacing(0)
         names.addStretch(1)
         names.addWidget(self._title)
-        names.addWidget(self._subtitle)
+        who = QHBoxLayout()
+        who.setSpacing(2)
+        who.addWidget(self.model_button)
+        who.addWidget(self._subtitle, 1)
+        names.addLayout(who)
         names.addStretch(1)
         row = self._row = QHBoxLayout(self)
         row.setContentsMargins(20, 0, 12, 1)
         row.setSpacing(4)
         row.addWidget(self.sidebar_button)
         row.addWidget(self.new_chat_button)
-        row.addWidget(self.model_button)
         row.addLayout(names, 1)
         row.addSpacing(8)
         row.addWidget(self._tint_label)

@@ -67,6 +67,7 @@ class WindowColumns(QWidget):
     """Owns the three widgets' geometry and nothing else of them."""
 
     arranged = Signal(object)  # Arrangement
+    uncovered = Signal()  # a panel that lay over the content went, because the person wanted it
 
     def __init__(
         self,
@@ -115,6 +116,7 @@ class WindowColumns(QWidget):
             self._want(replace(self._wants, sidebar=shown))
         else:
             self._want(replace(self._wants, sidebar_over=shown, inspector_over=False))
+            _take_keyboard(self._sidebar)
 
     def show_inspector(self, shown: bool) -> None:
         """As the person asks, beside or over the content."""
@@ -122,10 +124,13 @@ class WindowColumns(QWidget):
             self._want(replace(self._wants, inspector=shown))
         else:
             self._want(replace(self._wants, inspector_over=shown, sidebar_over=False))
+            _take_keyboard(self._inspector)
 
     def close_over(self) -> None:
         """A panel that lies over the content goes again."""
-        self._want(replace(self._wants, sidebar_over=False, inspector_over=False))
+        if self._arrangement.sidebar_over or self._arrangement.inspector_over:
+            self._want(replace(self._wants, sidebar_over=False, inspector_over=False))
+            self.uncovered.emit()
 
     def set_panel_width(self, panel_px: int) -> None:
         """How wide the right panel wants to be from now on."""
@@ -175,6 +180,14 @@ class WindowColumns(QWidget):
             self._cover.stackUnder(self._sidebar if plan.sidebar_over else self._inspector)
         self._arrangement = plan
         self.arranged.emit(plan)
+
+
+def _take_keyboard(panel: QWidget) -> None:
+    """To the first that takes it in a panel that lies over the content: what is under it has it no more."""
+    stops = (each for each in panel.findChildren(QWidget) if each.isVisible() and each.isEnabled())
+    first = next((each for each in stops if each.focusPolicy() & Qt.FocusPolicy.TabFocus), None)
+    if panel.isVisible() and first is not None:
+        first.setFocus(Qt.FocusReason.OtherFocusReason)
 
 
 class _Cover(QWidget):

@@ -325,6 +325,7 @@ class MainWindow(QMainWindow):
         views.banner.remedy_requested.connect(self._remedy)
         views.header.opened.connect(lambda name: self.menu_actions[name].trigger())
         views.composer.edit.stop_requested.connect(self.columns.close_over)  # it keeps Escape for itself
+        self.columns.uncovered.connect(views.composer.edit.setFocus)
         views.header.models_requested.connect(self._show_model_menu)
         views.header.inspector_toggled.connect(self.columns.show_inspector)
         views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QTextCharFormat, QTextCursor
-from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.chat.answer import stats_line
+from app.controls.popup import Popup
 from app.controls.scroll_bar import ScrollBar
 from app.controls.text_label import TextLabel
 from app.session.chats.conversation import Version
@@ -33,10 +34,12 @@ class CompareWindow(QWidget):
         self.setAccessibleName(strings.TITLE)
         self.setMinimumSize(_MINIMUM)
         self.resize(SIZE)
-        self.choices = (QComboBox(self), QComboBox(self))
+        self.choices = (Popup(theme, ()), Popup(theme, ()))
         self.texts = (self._make_text(), self._make_text())
         self._questions = tuple(TextLabel(theme, "", 13, 18, "text", weight=600) for _ in self.texts)
-        self._figures = tuple(TextLabel(theme, "", 11, 16, "text2", tabular=True) for _ in self.texts)
+        self._figures = tuple(
+            TextLabel(theme, "", 11, 16, "text2", wrap=True, tabular=True) for _ in self.texts
+        )
         self.summary = TextLabel(theme, "", 12, 16, "text2")
         self._lay_out()
         for choice, name in zip(self.choices, strings.SIDES, strict=True):
@@ -54,6 +57,7 @@ class CompareWindow(QWidget):
             for number in range(1, len(versions) + 1):
                 choice.addItem(strings.VERSION.format(place=number, count=len(versions)))
             choice.setCurrentIndex(chosen)
+            choice.setMaximumWidth(choice.sizeHint().width())
             choice.blockSignals(False)
         self._show()
 
@@ -98,6 +102,7 @@ class CompareWindow(QWidget):
     def _make_text(self) -> QPlainTextEdit:
         text = QPlainTextEdit(self)
         text.setReadOnly(True)
+        text.document().setDocumentMargin(0)
         text.setFrameShape(QFrame.Shape.NoFrame)
         text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard

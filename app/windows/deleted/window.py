@@ -20,6 +20,7 @@ from app.windows.deleted import strings
 
 _SIZE = QSize(460, 420)
 _PAD_PX = 16
+_ROW_PX = 30
 
 
 class DeletedWindow(QWidget):
@@ -74,6 +75,7 @@ class DeletedWindow(QWidget):
             gone_s = now.timestamp() - chat.deleted.timestamp()
             days_left = max(1, math.ceil(KEPT_DELETED.days - gone_s / 86_400))
             item = QListWidgetItem(strings.row(chat.title, days_left), self.list)
+            item.setSizeHint(QSize(0, _ROW_PX))
             item.setData(Qt.ItemDataRole.UserRole, chat.id)
             item.setSelected(chat.id == chosen)
         if chats and not self.chosen:

@@ -9,5 +9,5 @@ WRITING_KEYS = (
     ("Send", "Return"),
     ("Break the line", "Shift+Return"),
     ("Edit the last message", "Up"),
-    ("Previous or next version of an answer", "Left, Right"),
+    ("Other versions", "Left, Right"),
 )

@@ -13,7 +13,8 @@ from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
 from app.windows.shortcuts import strings
 
-_SIZE = QSize(720, 560)
+_SIZE = QSize(760, 780)
+_KEYS_PX = 120
 _PAD_PX = 24
 
 # A heading, and under it pairs of what is done and its keys as people write them.
@@ -65,7 +66,9 @@ class ShortcutsWindow(QWidget):
     def _group(self, heading: str, rows: Sequence[tuple[str, str]]) -> QGridLayout:
         grid = QGridLayout()
         grid.setVerticalSpacing(6)
+        grid.setAlignment(Qt.AlignmentFlag.AlignTop)
         grid.setColumnStretch(0, 1)
+        grid.setColumnMinimumWidth(1, _KEYS_PX)
         grid.addWidget(TextLabel(self._theme, heading, 12, 16, "text", weight=600), 0, 0, 1, 2)
         for number, (title, keys) in enumerate(rows, start=1):
             grid.addWidget(TextLabel(self._theme, title, 13, 18, "text"), number, 0)
