@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from app.session.chats.overrides import Override, apply, differences
+from app.session.chats.presets import Preset
 from app.store import strings
 from app.store.packing import forgiving
 from core.settings import Settings, WindowSettings
@@ -46,7 +47,7 @@ class Preferences(Struct, frozen=True):
     """`defaults` are the settings that differ from Draftlight's own; chats start with them.
 
     `settings` are the app's own, for all chats. `rehearse` names the models that do so while idle.
-    `model` is loaded at the start, empty for the starter model.
+    `model` is loaded at the start, empty for the starter model. `presets` are the person's own.
     """
 
     version: int = 1
@@ -57,6 +58,7 @@ class Preferences(Struct, frozen=True):
     rehearse: tuple[str, ...] = ()
     window: WindowPlace | None = None
     model: str = ""
+    presets: tuple[Preset, ...] = ()
 
 
 class PreferencesFile:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.controllers.chat import strings
 from app.panels.inspector.inspector import Inspector
+from app.session.chats import presets
 from app.session.chats.chats import Chats
 from app.session.chats.overrides import apply, differences
 from app.store.preferences import PreferencesFile
@@ -32,12 +33,31 @@ class ChatSettings(QObject):
         self._preferences = preferences
         inspector.settings_changed.connect(self._keep)
         inspector.defaults_changed.connect(self._keep_defaults)
+        inspector.presets.preset_chosen.connect(self.take_preset)
+        inspector.presets.save_requested.connect(self.save_preset)
+        inspector.presets.delete_requested.connect(self.delete_preset)
 
     def show(self) -> None:
         """The open chat's settings. What of its own is not allowed any more is left out."""
         defaults = self._preferences.defaults
         settings, _ = apply(defaults, self._chats.open.overrides)
         self._inspector.set_settings(settings, defaults)
+        self._show_presets()
+
+    def take_preset(self, name: str) -> None:
+        """Let the open chat have the settings of a preset; empty for the defaults."""
+        defaults = self._preferences.defaults
+        preset = next((each for each in presets.known(self._own_presets) if each.name == name), None)
+        self._inspector.change_settings(presets.chosen(preset, defaults) if preset else defaults)
+
+    def save_preset(self, name: str) -> None:
+        """Keep the open chat's settings under `name`."""
+        settings, defaults = self._inspector.settings, self._preferences.defaults
+        self._change_presets(presets.with_preset(self._own_presets, name, settings, defaults))
+
+    def delete_preset(self, name: str) -> None:
+        """A person's own goes; the chats that took it keep their settings."""
+        self._change_presets(presets.without(self._own_presets, name))
 
     @property
     def own_defaults(self) -> int:
@@ -61,6 +81,26 @@ class ChatSettings(QObject):
         overrides = differences(settings, self._inspector.defaults)
         if overrides != chat.overrides:
             self._chats.keep(chat.with_overrides(overrides))
+        self._show_presets()
+
+    @property
+    def _own_presets(self) -> tuple[presets.Preset, ...]:
+        return self._preferences.now.presets
+
+    def _change_presets(self, own: tuple[presets.Preset, ...]) -> None:
+        self._preferences.change(presets=own)
+        self._tell_problem()
+        self._show_presets()
+
+    def _show_presets(self) -> None:
+        settings, defaults, own = self._inspector.settings, self._preferences.defaults, self._own_presets
+        current = presets.name_of(settings, defaults, own)
+        self._inspector.presets.show_presets(
+            [preset.name for preset in presets.known(own)],
+            frozenset(preset.name for preset in own),
+            current,
+            custom=not current and settings != defaults,
+        )
 
     def _keep_defaults(self, defaults: Settings) -> None:
         self._preferences.set_defaults(defaults)

@@ -27,6 +27,7 @@ from app.panels.inspector import strings
 from app.panels.inspector.groups import DRAFTER_KEY, Group, differs, groups, merged, summary
 from app.panels.inspector.model_card import ModelCard
 from app.panels.inspector.own_settings import OwnSettings
+from app.panels.inspector.preset_bar import PresetBar
 from app.panels.inspector.section import PADDING_PX, Section
 from app.theme.theme import Theme
 from core.errors import SettingError
@@ -62,6 +63,7 @@ class Inspector(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(strings.SETTINGS)
 
+        self.presets = PresetBar(theme)
         self._card = ModelCard(theme)
         self._card.models_requested.connect(self.models_requested)
         self._model_section = Section(theme, strings.MODEL)
@@ -155,6 +157,7 @@ class Inspector(QWidget):
         sections = QVBoxLayout(page)
         sections.setContentsMargins(0, 0, 0, 0)
         sections.setSpacing(0)
+        sections.addWidget(self.presets)
         for section in (self._model_section, *self._sections.values()):
             sections.addWidget(section)
         sections.addStretch(1)

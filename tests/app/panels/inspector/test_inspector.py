@@ -317,7 +317,7 @@ def test_the_footer_says_when_changes_apply(inspector: Inspector) -> None:
 
 
 def test_tab_reaches_every_visible_control_in_reading_order(inspector: Inspector, qtbot: QtBot) -> None:
-    inspector.section("model").header.setFocus()
+    inspector.presets.popup.setFocus()
     reached: list[QWidget] = []
     while (focused := QApplication.focusWidget()) is not None and focused not in reached:
         reached.append(focused)

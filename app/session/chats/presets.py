@@ -1,0 +1,94 @@
+"""Presets: a system prompt and settings together, under a name, for a kind of work. Pure.
+
+A preset is the differences from Draftlight's own settings; what it does not name is as the person has it
+by default. Five come along; a person's own are kept in the preferences, and one of the same name hides ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from app.session.chats.overrides import Override, apply, differences
+from core.settings import Settings
+
+
+class Preset(Struct, frozen=True):
+    """`overrides` as a chat has them."""
+
+    name: str
+    overrides: tuple[Override, ...]
+
+
+def _preset(name: str, system_prompt: str, *overrides: tuple[str, object]) -> Preset:
+    own = (Override("chat.system_prompt", system_prompt),) if system_prompt else ()
+    return Preset(name, (*(Override(key, value) for key, value in overrides), *own))
+
+
+BUILT_IN = (
+    _preset(
+        "Documents",
+        "Answer from the attached documents. Quote the sentences you rely on. If the documents do not say"
+        " it, say so.",
+        ("sampling.temperature", 0.0),
+        ("prefill.finish_reading", True),
+    ),
+    _preset(
+        "Code edits",
+        "Change only what is asked for and keep everything else as it is. Give the whole file back in one"
+        " code block.",
+        ("sampling.temperature", 0.0),
+        ("sampling.max_tokens", 4096),
+        ("prefill.mode", "off"),
+    ),
+    _preset(
+        "Translation",
+        "Translate the text you are given. Keep its meaning, tone and formatting. Add nothing of your own.",
+        ("sampling.temperature", 0.0),
+        ("sampling.max_tokens", 4096),
+        ("prefill.mode", "off"),
+    ),
+    _preset(
+        "JSON",
+        "Answer with one valid JSON value and nothing else: no explanation, no code block.",
+        ("sampling.temperature", 0.0),
+    ),
+    _preset(
+        "Free chat",
+        "",
+        ("sampling.temperature", 0.7),
+        ("sampling.top_p", 0.95),
+        ("sampling.min_p", 0.05),
+    ),
+)
+
+
+def known(own: Sequence[Preset]) -> tuple[Preset, ...]:
+    """Ours and a person's own, by name, ours first."""
+    names = {preset.name for preset in own}
+    return (*(preset for preset in BUILT_IN if preset.name not in names), *own)
+
+
+def chosen(preset: Preset, defaults: Settings) -> Settings:
+    """The settings of a chat that takes it; what is not allowed any more is left out."""
+    return apply(defaults, preset.overrides)[0]
+
+
+def name_of(settings: Settings, defaults: Settings, own: Sequence[Preset]) -> str:
+    """The preset that gives just these settings; empty if none does."""
+    found = (preset.name for preset in known(own) if chosen(preset, defaults) == settings)
+    return "" if settings == defaults else next(found, "")
+
+
+def with_preset(
+    own: Sequence[Preset], name: str, settings: Settings, defaults: Settings
+) -> tuple[Preset, ...]:
+    """A person's own with one more, in the place of the one of that name."""
+    preset = Preset(name, differences(settings, defaults))
+    return (*(each for each in own if each.name != name), preset)
+
+
+def without(own: Sequence[Preset], name: str) -> tuple[Preset, ...]:
+    """A person's own without the one of that name."""
+    return tuple(each for each in own if each.name != name)
