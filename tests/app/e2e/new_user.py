@@ -121,14 +121,19 @@ async def first(window: MainWindow) -> int:
     await hands.until(lambda: composer.pill.used_tokens > 10_000, "its tokens are counted")
     step(f"a document of {composer.pill.used_tokens:,} tokens is pasted")
     notice = composer.notice
+    assert not notice.isVisible()  # of a text that is too long the passages that fit are read
+    await open_section(hands, "prefill")
+    await choose(hands, "prefill.mode", "off")
     await hands.until(lambda: notice.isVisible() and len(notice.buttons) == 2, "it says that it is too long")
     assert "more than fit" in notice.text
+    assert not composer.send_button.isEnabled()
     await hands.click(notice.buttons[0])
     await hands.until(lambda: not notice.isVisible(), "it was shortened to what fits")
     await hands.until(lambda: 5_000 < composer.pill.used_tokens < 8_192, "it is counted again")
     step(f"shortened to {composer.pill.used_tokens:,} tokens")
 
-    await open_section(hands, "prefill")
+    assert composer.edit.hasFocus()
+    assert composer.send_button.isEnabled() is bool(composer.attachments)
     await choose(hands, "prefill.mode", "on")
     await open_section(hands, "sampling")
     await set_number(hands, "sampling.max_tokens", 24)
@@ -182,6 +187,21 @@ async def first(window: MainWindow) -> int:
     ]
     assert views.header.title == FIRST_WORDS
     step(f"edited and asked again: {answer.text!r}")
+    await hands.press("ctrl+r")
+    await hands.until(lambda: len(controller.chats.open.turns[-1].versions) == 3, "it is regenerated")
+    regenerated = await answered(hands)
+    await ready(hands)
+    shown = views.transcript.answer(controller.chats.open.turns[-1].id)
+    assert shown
+    await hands.click(shown.footer.versions, QPoint(8, 12))
+    await hands.until(lambda: controller.chats.open.turns[-1].place == 1, "the version before is shown")
+    assert last(window) == answer
+    await hands.press("Left")
+    await hands.until(lambda: last(window).status == "stopped", "the stopped one is still there")
+    await hands.press("Right", "Right")
+    await hands.until(lambda: last(window) == regenerated, "the newest is shown again")
+    step("three versions, none lost")
+    await hands.click(composer.edit)
     await hands.type("not sent yet")
     await hands.press("ctrl+q")
     await window.closed()
