@@ -13,7 +13,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: tour mutants bench-prefill bench-quality attack models-table settings-doc messages-doc starter-verdict
+.PHONY: tour mutants bench-prefill bench-quality attack models-table settings-doc messages-doc handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
@@ -59,6 +59,9 @@ models-table: setup ## Try every model type on tiny models and write docs/models
 
 settings-doc: setup ## Write docs/settings.md from the declarations
 	@$(BIN)/python -m core.cli settings --markdown > docs/settings.md
+
+handbook: setup ## Write the document that the first page offers, from the docs
+	@$(BIN)/python -m tests.app.chat.first_page.handbook_text
 
 messages-doc: setup ## Write docs/messages.md from the window's tables
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.app.controllers.messages_doc

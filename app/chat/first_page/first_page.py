@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
 from app.chat.first_page import strings
 from app.chat.first_page.example_card import ExampleCard
+from app.chat.first_page.handbook import handbook
 from app.chat.first_page.sample_line import SampleLine
 from app.chat.tokens import strings as tokens_strings
 from app.chat.tokens.token_tip import paint_class_name
@@ -22,7 +23,7 @@ from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.text_style import note_style
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
-from core.events import Origin
+from core.events import Message, Origin
 
 _COLUMN_PX = 720
 _MIN_MARGIN_PX = 40
@@ -43,7 +44,7 @@ _EXAMPLES = (
 class FirstPage(QScrollArea):
     """Starts in the loading state."""
 
-    example_chosen = Signal(str)  # text for the composer
+    example_chosen = Signal(object)  # events.Message, for the composer
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -55,7 +56,7 @@ class FirstPage(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setWidget(self._page)
         for card in self._page.cards:
-            card.clicked.connect(lambda _checked=False, card=card: self.example_chosen.emit(card.example))
+            card.clicked.connect(lambda _checked=False, card=card: self._choose(card))
         theme.changed.connect(self._recolour)
         self._recolour()
 
@@ -68,6 +69,11 @@ class FirstPage(QScrollArea):
     def subtitle(self) -> str:
         """The line under it."""
         return self._page.subtitle
+
+    def _choose(self, card: ExampleCard) -> None:
+        with_document = card.example == strings.EXAMPLE_DOCUMENT_TEXT
+        attachments = (handbook(),) if with_document else ()
+        self.example_chosen.emit(Message("user", card.example, attachments))
 
     def set_model_name(self, name: str) -> None:
         """The name of the model that is ready or on its way."""

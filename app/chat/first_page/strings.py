@@ -10,8 +10,11 @@ RUNS_HERE_MAC = "It runs on this Mac. Nothing you write leaves it."
 RUNS_HERE = "It runs on this computer. Nothing you write leaves it."
 HOW_WRITTEN = "How an answer is written"
 EXAMPLE_DOCUMENT = "Ask about a long document"
-EXAMPLE_DOCUMENT_SAYS = "Paste it, then ask. An answer that quotes it is drafted from it."
-EXAMPLE_DOCUMENT_TEXT = "Quote the sentences that say what has to be done, and by when:\n\n"
+EXAMPLE_DOCUMENT_SAYS = (
+    "Draftlight’s handbook comes along. See which passages are read, and which are skipped."
+)
+EXAMPLE_DOCUMENT_TEXT = "What is promised when a chat database is damaged? Quote the sentence."
+HANDBOOK = "handbook.md"
 EXAMPLE_CODE = "Change some code"
 EXAMPLE_CODE_SAYS = "Code repeats itself, so most of the draft tends to be accepted."
 EXAMPLE_CODE_TEXT = """Rename `total` to `sum_of_prices` in this function and give all of it back:

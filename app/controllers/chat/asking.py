@@ -238,8 +238,8 @@ class AskController(QObject):
         if not self._views.composer.attachments and not self._editing.turn_id:
             self.edit()
 
-    def _take_example(self, text: str) -> None:
-        self._views.composer.set_text(text)
+    def _take_example(self, message: Message) -> None:
+        self._views.composer.set_message(message)
         self._views.composer.edit.setFocus()
 
 

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.first_page.example_card import ExampleCard
 from app.chat.first_page.first_page import FirstPage
 from app.theme.theme import Theme
+from tests.app.chat.first_page.handbook_text import handbook_text
 from tests.app.chat.watching import colours, picture, pixels_of
 
 
@@ -47,11 +48,21 @@ def test_examples_go_to_the_composer(page: FirstPage, qtbot: QtBot) -> None:
     for card in cards:
         with qtbot.waitSignal(page.example_chosen) as heard:
             qtbot.mouseClick(card, Qt.MouseButton.LeftButton)
-        assert heard.args == [card.example]
+        (message,) = heard.args
+        assert message.content == card.example
         assert card.example
     cards[1].setFocus()
     with qtbot.waitSignal(page.example_chosen):
         qtbot.keyClick(cards[1], Qt.Key.Key_Return)
+
+
+def test_a_real_document_comes_along_with_a_question_that_it_answers(page: FirstPage, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(page.example_chosen) as heard:
+        qtbot.mouseClick(page.findChildren(ExampleCard)[0], Qt.MouseButton.LeftButton)
+    (document,) = heard.args[0].attachments
+    assert document.text == handbook_text(), "Run: make handbook"
+    assert len(document.text) > 20_000
+    assert "| a chat database is damaged | what can be read is shown" in document.text
 
 
 def test_the_sample_shows_both_marks_in_both_themes(page: FirstPage, theme: Theme) -> None:

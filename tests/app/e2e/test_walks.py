@@ -1,4 +1,4 @@
-"""Tried as a new user would, on a virtual display, with real keys and a real mouse; see `new_user`."""
+"""Tried as people would, on a virtual display, with real keys and a real mouse: `new_user`, `second_week`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def display(tmp_path: Path) -> Iterator[str]:
     server.wait(10)
 
 
-def visit(which: str, display: str, home: Path) -> str:
+def visit(which: str, display: str, home: Path, who: str = "new_user") -> str:
     """One run of the program; what it printed."""
     environment = {
         **os.environ,
@@ -46,7 +46,7 @@ def visit(which: str, display: str, home: Path) -> str:
         "DRAFTLIGHT_HOME": str(home),
     }
     environment.pop("WAYLAND_DISPLAY", None)
-    command = [sys.executable, "-m", "tests.app.e2e.new_user", which, str(home / "data")]
+    command = [sys.executable, "-m", f"tests.app.e2e.{who}", which, str(home / "data")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
     print(done.stdout)
     if done.returncode and "xcb" in done.stderr and "plugin" in done.stderr:
@@ -62,3 +62,9 @@ def test_a_new_user(display: str, tmp_path: Path) -> None:
     assert "edited and asked again" in visit("first", display, home)
     assert "opened again" in visit("again", display, home)
     assert time.monotonic() - started_s < 280
+
+
+def test_the_second_week(display: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert "the answer continued" in visit("first", display, home, "second_week")
+    assert "started, continued" in visit("again", display, home, "second_week")
