@@ -28,7 +28,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             title="Sparse prefill",
             description="Reads only the passages of a long text that matter for the question.",
             extra={
-                "labels": {"auto": "When it is safe", "on": "Always", "off": "Never"},
+                "labels": {"auto": "Automatic", "on": "Always", "off": "Never"},
                 "notes": {
                     "auto": "Skips in long texts, unless the question needs every word.",
                     "on": "Skips in every text, however short.",

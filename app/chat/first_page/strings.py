@@ -13,7 +13,7 @@ EXAMPLE_DOCUMENT = "Ask about a long document"
 EXAMPLE_DOCUMENT_SAYS = (
     "Draftlight’s handbook comes along. See which passages are read, and which are skipped."
 )
-EXAMPLE_DOCUMENT_TEXT = "What is promised when a chat database is damaged? Quote the sentence."
+EXAMPLE_DOCUMENT_TEXT = "What does a table hold, and what does it not hold?"
 HANDBOOK = "handbook.md"
 EXAMPLE_CODE = "Change some code"
 EXAMPLE_CODE_SAYS = "Code repeats itself, so most of the draft tends to be accepted."

@@ -34,7 +34,7 @@ class PresetBar(QWidget):
         self.save_button = Button(theme, strings.SAVE_PRESET, "link", True)
         self.delete_button = Button(theme, strings.DELETE_PRESET, "link", True)
         row = QHBoxLayout(self)
-        row.setContentsMargins(PADDING_PX, 0, PADDING_PX - 7, 0)
+        row.setContentsMargins(PADDING_PX, 0, PADDING_PX, 0)
         row.setSpacing(4)
         row.addWidget(TextLabel(theme, strings.PRESET, 12, 16, "text2"))
         row.addSpacing(6)
