@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.composer.composer import Composer
 from app.chat.composer.composer_fit import Written, will_skip
@@ -24,6 +24,8 @@ _AFTER_MS = 300
 
 class ContextMeter(QObject):
     """`ask` gets what is to be counted; results come back by `take_count()`."""
+
+    estimated = Signal(int, int, object)  # new tokens, of them about to be skipped, s to read all (or None)
 
     def __init__(
         self, composer: Composer, ask: Callable[[tuple[Count, ...]], None], parent: QObject | None = None
@@ -130,7 +132,9 @@ class ContextMeter(QObject):
         limit_tokens = 0 if fits_always else self.limit_tokens
         written = Written(self._used_tokens, typed, tuple(attached), limit_tokens)
         dense_s = None if self._token_s is None else self._token_s * written.new_tokens
-        skipped = self._skipped_tokens + will_skip(written.new_tokens, dense_s, self._prefill)
+        will = will_skip(written.new_tokens, dense_s, self._prefill)
+        skipped = self._skipped_tokens + will
+        self.estimated.emit(written.new_tokens, will, dense_s)
         self._composer.pill.show_context(self._used_tokens + written.new_tokens, self.limit_tokens, skipped)
         self._composer.show_fit(written, self._refused_by_tokens)
 

@@ -25,6 +25,7 @@ from app.fields.field_column import FieldColumn
 from app.fields.setting_field import SettingField
 from app.panels.inspector import strings
 from app.panels.inspector.groups import DRAFTER_KEY, Group, differs, groups, merged, summary
+from app.panels.inspector.keep_bar import KeepBar
 from app.panels.inspector.model_card import ModelCard
 from app.panels.inspector.own_settings import OwnSettings
 from app.panels.inspector.preset_bar import PresetBar
@@ -36,6 +37,7 @@ from core.settings import Setting, Settings, assign_all, read
 
 WIDTH_PX = 304
 _FOOTER_PX = 34
+KEEP_KEY = "prefill.keep_pct"
 _OPEN_AT_FIRST = ("drafting",)
 # A column takes up to 50 ms: in between the window is to do what it has to.
 _REST_MS = 50
@@ -68,6 +70,8 @@ class Inspector(QWidget):
         self._card.models_requested.connect(self.models_requested)
         self._model_section = Section(theme, strings.MODEL)
         self._model_section.body.addWidget(self._card)
+        self.keep_bar = KeepBar(theme)
+        self.keep_bar.keep_chosen.connect(lambda share: self._take_edit(KEEP_KEY, share))
         self._groups = groups()
         self._sections = {group.name: self._build_section(group) for group in self._groups}
         self._footer = TextLabel(theme, strings.FOOTER)
@@ -169,6 +173,8 @@ class Inspector(QWidget):
 
     def _build_section(self, group: Group) -> Section:
         section = Section(self._theme, group.title, group.name in _OPEN_AT_FIRST)
+        if any(setting.key == KEEP_KEY for setting in group.settings):
+            section.body.addWidget(self.keep_bar)
         if group.settings:
             self._add_column(section, group.settings, group.title)
         for drafter, parameters in group.drafters.items():
@@ -224,10 +230,12 @@ class Inspector(QWidget):
             self._settings = assign_all(self._settings, [(key, value)], relative_to=Path.home())
         except SettingError as error:
             self._refused[key] = value
-            self._fields[key].show_error(error.message, error.hint)
+            self.field(key).show_error(error.message, error.hint)
             return
         self._refused.pop(key, None)
-        self._fields[key].clear_error()
+        self.field(key).clear_error()
+        if key == KEEP_KEY:
+            self.field(key).show_value(value)
         if key == DRAFTER_KEY:
             self._show_drafter()
         self._retry_refused()
@@ -277,6 +285,7 @@ class Inspector(QWidget):
             self._fields[key].show_value(read(self._settings, key))
 
     def _show_summaries(self) -> None:
+        self.keep_bar.show_keep(read(self._settings, KEEP_KEY))
         for group in self._groups:
             section, own = self._sections[group.name], differs(group, self._settings, self._defaults)
             section.set_summary(summary(group, self._settings))

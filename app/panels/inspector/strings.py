@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from app.chat.reading.reading_facts import duration
+
 SETTINGS = "Settings"
 FOOTER = "Changes apply to the next answer."
 MODEL = "Model"
@@ -63,3 +65,23 @@ SUMMARY_SEPARATOR = " · "
 QUOTED = "“{}”"
 ON = "on"
 OFF = "off"
+
+
+def keep(share_pct: float) -> str:
+    return "All" if share_pct >= 100 else f"{share_pct:g} %"
+
+
+def keep_name(share_pct: float) -> str:
+    return "Keep all of the text" if share_pct >= 100 else f"Keep {share_pct:g} % of the text"
+
+
+def reads(new_tokens: int, skipped_tokens: int, dense_s: float | None) -> str:
+    """What sending what is written would read."""
+    read_tokens = new_tokens - skipped_tokens
+    if not skipped_tokens:
+        after = f", about {duration(dense_s)}" if dense_s else ""
+        return f"Reads all {new_tokens:,} tokens of what is written{after}"
+    words = f"Reads about {read_tokens:,} of {new_tokens:,} tokens"
+    if not dense_s:
+        return words
+    return f"{words}, about {duration(dense_s * read_tokens / new_tokens)} instead of {duration(dense_s)}"

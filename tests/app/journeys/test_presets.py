@@ -12,8 +12,9 @@ from PySide6.QtWidgets import QApplication, QInputDialog
 from app.launch.scenario import ask
 from app.session.chats.presets import BUILT_IN, chosen, name_of
 from app.shell.window import MainWindow
+from core.events import Attachment
 from core.settings import Settings, assign, read
-from tests.app.stage import click, last, play, ready
+from tests.app.stage import click, last, play, ready, until
 
 
 def choose(window: MainWindow, name: str) -> None:
@@ -81,3 +82,28 @@ def test_ones_own_is_saved_kept_and_deleted(
 
     play(qapp, first, folder=tmp_path)
     play(qapp, second, folder=tmp_path)
+
+
+def test_usual_shares_to_keep_are_a_click_and_say_what_they_mean(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        inspector = window.views.inspector
+        inspector.section("prefill").set_open(True)
+        inspector.change_settings(assign(inspector.settings, "prefill.mode", "on"))
+        bar = inspector.keep_bar
+        assert bar.estimate.isHidden()
+        await click(bar.buttons[30.0])
+        assert inspector.settings.prefill.keep_pct == 30
+        assert inspector.field("prefill.keep_pct").control.editor.value == 30  # type: ignore[attr-defined]
+        window.views.composer.attach(Attachment("long.txt", "word " * 4000))
+        await until(lambda: bar.estimate.isVisible())
+        assert bar.estimate.text().startswith("Reads about ")
+        said = bar.estimate.text()
+        await click(bar.buttons[50.0])
+        assert bar.estimate.text() != said
+        await click(bar.buttons[100.0])
+        assert bar.estimate.text().startswith("Reads all ")
+        window.views.composer.clear()
+        await until(lambda: bar.estimate.isHidden())
+
+    play(qapp, scene)
