@@ -87,8 +87,9 @@ screenshot: setup ## Save a picture of the window in mid-answer (OUT=dir SCHEME=
 	@mkdir -p $(OUT)
 	@QT_QPA_PLATFORM=offscreen $(BIN)/draftlight --screenshot $(OUT)/main-$(SCHEME).png --scheme $(SCHEME)
 
-screens: setup ## Save a picture of every screen, light and dark (OUT=dir; 5 minutes)
-	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m app.bench.screens --out $(OUT)/screens
+screens: setup ## Save a picture of every screen, light and dark, in three sizes and two text sizes (OUT=dir; 10 minutes)
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m app.bench.screens --out $(OUT)/screens \
+	  --sizes 1440x900 1024x700 1920x1080 --zooms 100 150
 
 bench: setup ## Measure decode speed against mlx-lm (about 15 minutes; keep the machine quiet)
 	@$(BIN)/draftlight bench decode --out $(OUT)/bench-decode

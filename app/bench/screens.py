@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from app.launch.display import display_problem, go_offscreen_without_display
 from app.launch.screenshot import FIRST_QUESTION, SECOND_QUESTION, document
+from core.settings.window import ZOOM_STEPS_PCT
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -30,6 +31,7 @@ _ANSWER_TOKENS = 80
 _GRAB_AFTER_TOKENS = 60
 _THEME_S = 0.3
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+_SIZE, _ZOOM_PCT = (1440, 900), 100
 # First what needs no answer: all of it is there soon.
 SCREENS = ("empty", "models", "settings", "lab", "main", "tables", "compare", "reading", "error")
 _RULES = 130
@@ -47,8 +49,14 @@ def run_screens(
     schemes: Sequence[Scheme] = SCHEMES,
     only: Sequence[str] = SCREENS,
     model: str = "starter",
+    sizes: Sequence[tuple[int, int]] = (_SIZE,),
+    zooms_pct: Sequence[int] = (_ZOOM_PCT,),
 ) -> int:
-    """Save the pictures of `only` to the folder `out`. 0, or 1 with a message on stderr."""
+    """Save the pictures of `only` to the folder `out`. 0, or 1 with a message on stderr.
+
+    The chat window is taken in each of `sizes` (px) with texts of each of `zooms_pct`; a picture's name says
+    so where that is not 1440 × 900 at 100 %.
+    """
     go_offscreen_without_display(os.environ, sys.platform)
     if problem := display_problem(os.environ, sys.platform):
         print(problem, file=sys.stderr)
@@ -61,7 +69,7 @@ def run_screens(
 
     async def scenario(window: MainWindow) -> int:
         try:
-            await _Screens(window, folder, schemes).all(only)
+            await _Screens(window, folder, schemes, sizes, zooms_pct).all(only)
         except ScenarioFailed as failure:
             print(f"draftlight: {failure}", file=sys.stderr)
             return 1
@@ -71,12 +79,20 @@ def run_screens(
 
 
 class _Screens:
-    def __init__(self, window: MainWindow, folder: Path, schemes: Sequence[Scheme]) -> None:
+    def __init__(
+        self,
+        window: MainWindow,
+        folder: Path,
+        schemes: Sequence[Scheme],
+        sizes: Sequence[tuple[int, int]],
+        zooms_pct: Sequence[int],
+    ) -> None:
         from app.launch.scenario import Deadline
 
         self._window = window
         self._folder = folder
         self._schemes = schemes
+        self._forms = [(size, zoom_pct) for size in sizes for zoom_pct in zooms_pct]
         self._deadline = Deadline(_TIMEOUT_S)
 
     async def all(self, only: Sequence[str]) -> None:
@@ -229,7 +245,22 @@ class _Screens:
         settled_s: float = _SETTLED_S,
         before: Callable[[], object] | None = None,
     ) -> None:
-        """`before` is done again for each scheme."""
+        """`before` is done again for each picture."""
+        if widget is not None:
+            await self._grab_schemes(name, widget, settled_s, before)
+            return
+        for (width, height), zoom_pct in self._forms:
+            self._window.app_settings.set("look.zoom_pct", zoom_pct)
+            self._window.resize(width, height)
+            usual = ((width, height), zoom_pct) == (_SIZE, _ZOOM_PCT)
+            told = name if usual else f"{name}-{width}x{height}-{zoom_pct}"
+            await self._grab_schemes(told, self._window, settled_s, before)
+        self._window.app_settings.set("look.zoom_pct", _ZOOM_PCT)
+        self._window.resize(*_SIZE)
+
+    async def _grab_schemes(
+        self, name: str, widget: QWidget, settled_s: float, before: Callable[[], object] | None
+    ) -> None:
         from app.launch.scenario import ScenarioFailed
 
         for number, scheme in enumerate(self._schemes):
@@ -238,20 +269,31 @@ class _Screens:
                 before()
             await asyncio.sleep(_THEME_S if number and not before else settled_s)
             path = self._folder / f"{name}-{scheme}.png"
-            if not (widget or self._window).grab().save(str(path)):
+            if not widget.grab().save(str(path)):
                 raise ScenarioFailed(f"The picture could not be saved to {path}.")
             print(path, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m app.bench.screens --out DIR [--schemes light] [--only models lab]`."""
+    """`python -m app.bench.screens --out DIR [--schemes light] [--only models lab] [--sizes 1024x700]`."""
     parser = argparse.ArgumentParser(prog="python -m app.bench.screens")
     parser.add_argument("--out", required=True)
     parser.add_argument("--schemes", choices=SCHEMES, nargs="+", default=SCHEMES)
     parser.add_argument("--only", choices=SCREENS, nargs="+", default=SCREENS)
     parser.add_argument("--model", default="starter")
+    parser.add_argument("--sizes", type=_size, nargs="+", default=[_SIZE], help="such as 1024x700")
+    parser.add_argument("--zooms", type=int, choices=ZOOM_STEPS_PCT, nargs="+", default=[_ZOOM_PCT])
     options = parser.parse_args(argv)
-    return run_screens(options.out, options.schemes, options.only, options.model)
+    return run_screens(
+        options.out, options.schemes, options.only, options.model, options.sizes, options.zooms
+    )
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, _, height = text.partition("x")
+    if not (width.isdecimal() and height.isdecimal()):
+        raise argparse.ArgumentTypeError(f"“{text}” is no size; write it as 1024x700")
+    return int(width), int(height)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from app.chat.reading import strings
 from app.chat.reading.reading_map import chosen_passages
-from core.events import PrefillProgress, ReadingMap, Stats
+from core.events import Passage, PrefillProgress, ReadingMap, Stats
 from core.settings.declaration import find
 
 _WORTH_TOKENS = 256
@@ -140,17 +141,23 @@ def _title(progress: PrefillProgress) -> str:
 
 def _phases(reading: ReadingMap, scored_s: float | None, rate: float | None) -> tuple[ReadingPhase, ...]:
     scorer = find("prefill.scorer").labels.get(reading.scorer, reading.scorer).lower()
-    scored = strings.SCORED_BY.format(passages=len(reading.passages), scorer=scorer)
+    passages = _of_documents(reading)
+    scored = strings.SCORED_BY.format(passages=len(passages), scorer=scorer)
     if scored_s is not None:
         scored += strings.SCORED_IN.format(seconds=scored_s)
     percent = round(100 * reading.read_tokens / max(1, _map_tokens(reading)))
-    chosen = strings.CHOSEN_NOTE.format(passages=chosen_passages(reading.passages), percent=percent)
+    chosen = strings.CHOSEN_NOTE.format(passages=chosen_passages(passages), percent=percent)
     speed = strings.READING_SPEED.format(rate=rate) if rate else ""
     return (
         ReadingPhase(strings.SCORED, scored, "done"),
         ReadingPhase(strings.CHOSEN, chosen, "done"),
         ReadingPhase(strings.READING_PHASE, speed, "active"),
     )
+
+
+def _of_documents(reading: ReadingMap) -> Sequence[Passage]:
+    """Counted as the Document tab counts them: of documents, where there are any, and not of the question."""
+    return [passage for passage in reading.passages if passage.source >= 0] or reading.passages
 
 
 def _map_tokens(reading: ReadingMap) -> int:

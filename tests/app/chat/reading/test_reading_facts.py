@@ -16,6 +16,7 @@ from app.chat.reading.reading_facts import (
     reading_rate,
     time_left,
 )
+from app.chat.reading.reading_map import kept_passages, of_source
 from core.events import Passage, PrefillProgress, ReadingMap, Stats
 
 PASSAGES = tuple(Passage(32 * n, 32 * n + 32, n % 4 == 0, 0.5) for n in range(100))
@@ -119,3 +120,12 @@ def test_a_map_that_was_given_up_is_not_shown() -> None:
     facts = facts_of(PrefillProgress("r", 1000, 4000, 0, 9.0), MAP, 4.6, None)
     assert facts.title == "Reading 4,000 tokens"
     assert facts.phases == ()
+
+
+def test_passages_are_counted_as_the_document_tab_counts_them() -> None:
+    document = [replace(passage, source=0) for passage in PASSAGES[:96]]
+    reading = replace(MAP, passages=(*document, *PASSAGES[96:]))
+    progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800)
+    notes = [phase.note for phase in facts_of(progress, reading, None, None).phases]
+    assert notes[0] == f"{len(of_source(reading, 0))} passages by early layers"
+    assert notes[1].startswith(f"{kept_passages(of_source(reading, 0))} passages, ")
