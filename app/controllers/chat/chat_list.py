@@ -49,6 +49,7 @@ class ChatListController(QObject):
         sidebar.undo_bar.undo_requested.connect(self.undo)
         sidebar.undo_bar.expired.connect(self._forget_undo)
         page.names_changed.connect(self.show)
+        answering.answer_finished.connect(lambda turn_id: self._mark_busy())
         self._undoable: list[str] = []
         chats.purge_old()
 
@@ -59,7 +60,12 @@ class ChatListController(QObject):
         else:
             rows = [ChatRow(each.id, each.title, each.when, each.pinned) for each in self._chats.listed()]
             self._sidebar.set_chats(rows, self._chats.open.id)
+        self._mark_busy()
         self.listed.emit()
+
+    def _mark_busy(self) -> None:
+        running = self._answering.running
+        self._sidebar.list.set_busy(running.chat_id if running else "")
 
     def rename(self, chat_id: str, name: str) -> None:
         """Give a chat the title `name`; empty brings back the one from its first question."""

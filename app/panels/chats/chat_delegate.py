@@ -25,6 +25,7 @@ _GROUP_PX = 30  # 12 above, a line of 14, 4 below
 _INSET_PX = 8
 _GROUP_LEFT_PX = 20
 _DOTS_PX = 16
+_BUSY_PX, _BUSY_ROOM_PX = 7, 13
 # A title is cut in the list anyway; longer ones help nobody.
 _NAME_CHARACTERS = 200
 _Index = QModelIndex | QPersistentModelIndex
@@ -77,7 +78,7 @@ class ChatDelegate(QStyledItemDelegate):
         focus = QStyle.StateFlag.State_HasFocus, QStyle.StateFlag.State_KeyboardFocusChange
         if all(option.state & flag for flag in focus):
             half = RING_PX / 2
-            painter.setPen(QPen(color("accent_mid"), RING_PX))
+            painter.setPen(QPen(color("focus"), RING_PX))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.drawRoundedRect(pill.adjusted(half, half, -half, -half), 6 - half, 6 - half)
@@ -91,7 +92,10 @@ class ChatDelegate(QStyledItemDelegate):
             font = ui_font(11, tabular=True)
             right_px = QFontMetricsF(font).horizontalAdvance(when)
             draw_text(painter, first, when, font, color("text2"), Qt.AlignmentFlag.AlignRight)
-        name = first.adjusted(0, 0, -right_px - 8, 0)
+        name = first.adjusted(_BUSY_ROOM_PX if row.busy else 0, 0, -right_px - 8, 0)
+        if row.busy:
+            dot = QRectF(first.left(), first.center().y() - _BUSY_PX / 2, _BUSY_PX, _BUSY_PX)
+            draw_box(painter, dot, _BUSY_PX / 2, color("accent"))
         draw_text(painter, name, title, ui_font(13, 500 if selected else 400), color("text"), left)
         if row.passage:
             line = QRectF(inside.left(), inside.top() + 25, inside.width(), 16)

@@ -67,6 +67,10 @@ class ChatList(QListView):
         found = index.data(ROW) if index.isValid() else None
         return found if isinstance(found, ChatRow) else None
 
+    def set_busy(self, chat_id: str) -> None:
+        """The chat that is being answered; empty if none is."""
+        self._rows.set_busy(chat_id)
+
     def rename(self, chat_id: str) -> None:
         """Let the person type another title where the title is."""
         index = self._rows.index_of(chat_id)

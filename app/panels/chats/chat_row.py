@@ -14,7 +14,7 @@ class ChatRow:
     """`when` is the last change; without a timezone it is taken as local time.
 
     `passage` is what a search found in it, `marks` the end-exclusive spans that match, `turn_id`
-    where.
+    where. `busy`: it is being answered.
     """
 
     id: str
@@ -24,6 +24,7 @@ class ChatRow:
     passage: str = ""
     marks: tuple[tuple[int, int], ...] = ()
     turn_id: str = ""
+    busy: bool = False
 
 
 def group_title(when: datetime, now: datetime) -> str:

@@ -6,6 +6,7 @@ Thousands of rows cost a list and nothing else: what a row shows is asked for wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
@@ -41,6 +42,13 @@ class ChatRows(QAbstractListModel):
         """As found, best first, under one title."""
         self._show([title, *results], now)
 
+    def set_busy(self, chat_id: str) -> None:
+        """The chat that is being answered; empty if none is. A title that is being edited stays so."""
+        for place, row in enumerate(self._rows):
+            if isinstance(row, ChatRow) and row.busy != (row.id == chat_id):
+                self._rows[place] = replace(row, busy=row.id == chat_id)
+                self.dataChanged.emit(self.index(place), self.index(place))
+
     def index_of(self, chat_id: str) -> QModelIndex:
         """The chat's row; an invalid index if it is not there."""
         place = self._places.get(chat_id)
@@ -60,7 +68,8 @@ class ChatRows(QAbstractListModel):
             case Qt.ItemDataRole.EditRole | Qt.ItemDataRole.ToolTipRole:
                 return row.title
             case Qt.ItemDataRole.AccessibleTextRole:
-                parts = (row.title or strings.UNTITLED, row.passage, strings.PINNED if row.pinned else "")
+                marks = (strings.PINNED if row.pinned else "", strings.BUSY if row.busy else "")
+                parts = (row.title or strings.UNTITLED, row.passage, *marks)
                 return ", ".join(part for part in parts if part)
             case _ if role == ROW:
                 return row

@@ -296,6 +296,26 @@ def test_deleting_the_chat_that_is_being_answered_stops_it(qapp: QApplication, t
     play(qapp, scene, folder=tmp_path)
 
 
+def test_the_chat_that_is_being_answered_is_marked(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 3)
+        chat_id = window.controller.chats.open.id
+        window.controller.chat.start()
+        row = window.views.sidebar.list.row(chat_id)
+        assert row
+        assert row.busy
+        window.controller.chat.select(chat_id)
+        window.controller.asking.stop()
+        await ready(window)
+        row = window.views.sidebar.list.row(chat_id)
+        assert row
+        assert not row.busy
+
+    play(qapp, scene)
+
+
 def test_deleted_chats_go_for_good_after_thirty_days(qapp: QApplication, tmp_path: Path) -> None:
     long_ago = datetime.now(UTC) - timedelta(days=30, minutes=1)
     filled(tmp_path, chat_of(1).with_deleted(long_ago), chat_of(2).with_deleted(datetime.now(UTC)))
