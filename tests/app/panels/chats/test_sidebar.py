@@ -101,7 +101,7 @@ def test_focus_alone_opens_no_chat(sidebar: Sidebar, chosen: list[str], qtbot: Q
 
 def test_the_keyboard_shows_where_it_is(sidebar: Sidebar, theme: Theme, qtbot: QtBot) -> None:
     sidebar.set_chats(_chats(), "c0")
-    ring = theme.color("accent_mid").name()
+    ring = theme.color("focus").name()
     assert ring not in colors(sidebar)
     _button(sidebar, strings.NEW_CHAT).setFocus()
     qtbot.keyClick(_button(sidebar, strings.NEW_CHAT), Qt.Key.Key_Tab)
