@@ -473,7 +473,13 @@ class Reading:
                 self._inputs.timed(step.done_tokens - before, before, clock() - started)
             read = step.done_tokens - self.outcome.reused_tokens
             self.outcome = replace(self.outcome, read_tokens=read)
-            yield self._progress(_followed_by(step, following_tokens), "reading")
+            step = _followed_by(step, following_tokens)
+            # By the pace, which knows that later chunks look back on more. This reading's chunks are in it.
+            left_tokens = step.total_tokens - step.done_tokens
+            expected_s = self._inputs.dense_s(left_tokens, step.done_tokens)
+            if left_tokens and expected_s is not None:
+                step = replace(step, seconds_left=expected_s)
+            yield self._progress(step, "reading")
             before, started = step.done_tokens, clock()
 
     def _progress(self, step: ReadProgress, phase: PrefillPhase) -> PrefillProgress:

@@ -13,6 +13,7 @@ from core.events import Passage, PrefillProgress, ReadingMap, Stats
 from core.settings.declaration import find
 
 _WORTH_TOKENS = 256
+_WORTH_S = 2.0
 # No reading takes that long: a speed that says so is none.
 _LONGEST_S = 1e9
 
@@ -39,7 +40,8 @@ class ReadingFacts(Struct, frozen=True):
 
 def is_worth_showing(progress: PrefillProgress) -> bool:
     """Whether there is enough to read that somebody will wonder."""
-    return progress.total_tokens - progress.reused_tokens >= _WORTH_TOKENS
+    few = progress.total_tokens - progress.reused_tokens < _WORTH_TOKENS
+    return not few or (progress.seconds_left or 0.0) >= _WORTH_S
 
 
 def to_read(progress: PrefillProgress) -> int:

@@ -29,6 +29,12 @@ def test_a_short_prompt_needs_no_card() -> None:
     assert is_worth_showing(PrefillProgress("r", 0, 300, 0))
 
 
+def test_a_few_tokens_that_take_long_do() -> None:
+    """Behind a long context even a short question is read for seconds."""
+    assert is_worth_showing(PrefillProgress("r", 5000, 5100, 5000, seconds_left=12.0))
+    assert not is_worth_showing(PrefillProgress("r", 5000, 5100, 5000, seconds_left=0.5))
+
+
 def test_dense_reading() -> None:
     facts = facts_of(PrefillProgress("r", 7005, 28020, 0, 112), None, None, None)
     assert facts.title == "Reading 28,020 tokens"
