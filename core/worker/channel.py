@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from core.errors import DraftlightError, ProtocolError
 from core.events import Command, Event, decode_command, encode, failure
@@ -30,14 +30,14 @@ class Channel:
         os.close(devnull)
         sys.stdout = sys.stderr
         self._lock = threading.Lock()
-        self._outlives = False
+        self._at_end: Callable[[], None] = lambda: os._exit(0)
 
-    def outlive(self) -> None:
-        """From now on a closed pipe ends nothing: what is under way is finished, though nobody listens."""
-        self._outlives = True
+    def at_end(self, leave: Callable[[], None]) -> None:
+        """From now on a closed pipe calls `leave`, from any thread and at each event that finds nobody."""
+        self._at_end = leave
 
     def send(self, event: Event) -> None:
-        """Write one event, from any thread. A closed pipe means the window is gone: exit, unless outlived."""
+        """Write one event, from any thread. A closed pipe means the window is gone: exit, or `at_end`."""
         line = encode(event)
         try:
             with self._lock:
@@ -45,8 +45,7 @@ class Channel:
                 while view:
                     view = view[self._out.write(view) or 0 :]
         except OSError:
-            if not self._outlives:
-                os._exit(0)
+            self._at_end()
 
     def commands(self) -> Iterator[Command]:
         """Commands until the other end closes. A bad line is answered with `failed` and skipped."""

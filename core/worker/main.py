@@ -6,7 +6,7 @@ models' room carries out what is about models on the disk, so that nobody waits 
 end; the heart says once a second that the process lives and how long the main thread has been at
 one thing, and in between keeps the clock that answers are timed by. Nobody but the main thread touches MLX.
 
-The process ends when told to, or when its stdin closes because the window is gone.
+The process ends when told to, or when one of its pipes closes because the window is gone.
 """
 
 from __future__ import annotations
@@ -113,12 +113,14 @@ class _Worker:
         self._cancelled: set[str] = set()
         self._closing = threading.Event()
         self._leaving = threading.Event()
+        self._alone = threading.Event()
         self._ended = threading.Event()
         self._still = False
         self._activity: Activity = "empty"
         self._moved_at = self._clock()
 
     def run(self) -> int:
+        self._channel.at_end(self._leave)
         self._channel.send(self._hello())
         threading.Thread(target=self._read, name="reader", daemon=True).start()
         heart = threading.Thread(target=self._beat, name="heart", daemon=True)
@@ -130,7 +132,6 @@ class _Worker:
             self._run(command)
         self._closing.set()
         self._leaving.set()
-        self._channel.outlive()
         try:
             self._models.close()
             self._saves()
@@ -284,9 +285,22 @@ class _Worker:
                     self._closing.set()
                 self._in_use.coming(*_wanted_models(command))
                 self._queue.put(command)
-        self._channel.outlive()
+        self._leave()
+
+    # ---- any thread
+
+    def _leave(self) -> None:
+        """The window is gone. Whichever pipe says so first, what is being saved is saved."""
+        if self._alone.is_set():
+            return
+        self._alone.set()
         self._closing.set()
         self._queue.put(Shutdown())
+        threading.Thread(target=self._end_by_force, name="grace", daemon=True).start()
+
+    # ---- grace thread
+
+    def _end_by_force(self) -> None:
         time.sleep(_ORPHAN_GRACE_S)
         waited_s = _ORPHAN_GRACE_S
         while (self._leaving.is_set() or self._is_saving()) and waited_s < _SAVING_GRACE_S:

@@ -61,7 +61,7 @@ def _check_saved(home: Path) -> None:
     assert not [name for name in files if name.endswith(".tmp")]
 
 
-@pytest.mark.parametrize("closed", [("stdin",), ("stdin", "stdout")])
+@pytest.mark.parametrize("closed", [("stdin",), ("stdout",), ("stdin", "stdout")])
 def test_a_save_under_way_is_finished(
     closed: tuple[str, ...], tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,7 +73,8 @@ def test_a_save_under_way_is_finished(
             process = talk.client._process
             assert process is not None
             assert process.stdin is not None
-            process.stdin.close()
+            if "stdin" in closed:
+                process.stdin.close()
             if "stdout" in closed:
                 process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
             assert await asyncio.wait_for(process.wait(), 30) == 0
