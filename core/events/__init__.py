@@ -27,6 +27,7 @@ from core.events.answer import (
     Finished,
     FinishReason,
     Gauges,
+    Likely,
     Occupancy,
     Origin,
     PositionStat,
@@ -59,7 +60,18 @@ from core.events.models import LoadModel, LoadProgress, ModelInfo, ModelLoaded, 
 from core.events.process import PROTOCOL, Activity, Failed, Heartbeat, Hello, Shutdown, StandStill
 from core.events.reading import Passage, PrefillPhase, PrefillProgress, ReadingMap, ReadingWay
 from core.events.rehearsal import RehearsalState, Rehearse, Rehearsing, Typing, WaitsFor
-from core.events.request import Attachment, Cancel, CountTokens, Generate, Message, Role, TokenCount
+from core.events.request import (
+    Attachment,
+    Cancel,
+    CountTokens,
+    Generate,
+    Grammar,
+    Message,
+    Role,
+    TokenCount,
+    Tool,
+    ToolCall,
+)
 from core.events.tables import (
     ExportTable,
     ImportTable,
@@ -101,12 +113,14 @@ __all__ = [
     "Fit",
     "Gauges",
     "Generate",
+    "Grammar",
     "Heartbeat",
     "Hello",
     "HubModel",
     "ImportModel",
     "ImportTable",
     "LearnedTable",
+    "Likely",
     "ListModels",
     "ListTables",
     "LoadModel",
@@ -155,6 +169,8 @@ __all__ = [
     "TableUse",
     "Token",
     "TokenCount",
+    "Tool",
+    "ToolCall",
     "Typing",
     "UnloadModel",
     "WaitsFor",

@@ -42,6 +42,8 @@ class Stats(Struct, frozen=True):
     the model has not read, now or in an earlier turn: prompt = reused + read + skipped.
     `table` is set where a shared table was asked.
     `read_on_tokens` of what earlier turns skipped were read now: inserted, or quoted before the question.
+    `forced` of the accepted tokens were drafted because a grammar allowed nothing else. Of a predicted
+    answer's tokens `prediction_accepted` came, and `prediction_rejected` did not.
     Of this answer's sparse prefill: `scored_tokens` were scored in `score_s` (part of
     `prefill_s`), `kept_tokens` of them were chosen to be read; all 0 where all was read.
     """
@@ -61,6 +63,9 @@ class Stats(Struct, frozen=True):
     drafted: int = 0
     tested: int = 0
     rechecked: int = 0
+    forced: int = 0
+    prediction_accepted: int = 0
+    prediction_rejected: int = 0
     acceptance: float = 0.0
     mean_per_step: float = 0.0
     ttft_s: float = 0.0
@@ -110,6 +115,14 @@ class Effective(Struct, frozen=True):
     threads: str = ""
 
 
+class Likely(Struct, frozen=True):
+    """One of the likeliest tokens at a place: its id, its text by itself, and its natural log-probability."""
+
+    id: int
+    text: str
+    logprob: float
+
+
 # Of plain values only, and by the ten thousand: the garbage collector need not look at them.
 class Token(Wire, frozen=True, gc=False):
     """One token of the answer, in order, once its text is certain.
@@ -118,6 +131,9 @@ class Token(Wire, frozen=True, gc=False):
     empty text. `position` counts the answer's tokens from 0, `step` its model steps from 1.
     `draft_index` (from 1) and `draft_length` say where in its step's draft the token stood;
     both are 0 for tokens that were not drafted. `time_s` is when its step was done.
+
+    `logprob` is the token's own in the model's distribution, before temperature, filters and grammar, and
+    `likely` the likeliest there, best first; None and empty if they were not asked for.
     """
 
     request: str
@@ -129,6 +145,8 @@ class Token(Wire, frozen=True, gc=False):
     draft_index: int = 0
     draft_length: int = 0
     time_s: float = 0.0
+    logprob: float | None = None
+    likely: tuple[Likely, ...] = ()
 
 
 class Gauges(Wire, frozen=True):
@@ -156,7 +174,8 @@ class Gauges(Wire, frozen=True):
 class Finished(Wire, frozen=True):
     """The end of an answer, whatever ended it.
 
-    `sources`: the passages of attachments that it stands on, the best first.
+    `sources`: the passages of attachments that it stands on, the best first. `stopped_by`: which of the
+    request's `stops` would have come next; empty if it was none of them.
     """
 
     request: str
@@ -164,6 +183,7 @@ class Finished(Wire, frozen=True):
     stats: Stats
     effective: Effective
     sources: tuple[Passage, ...] = ()
+    stopped_by: str = ""
 
 
 AnswerEvent = Token | Gauges | Finished

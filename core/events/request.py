@@ -9,7 +9,8 @@ from msgspec import Struct, field
 from core.events.wire import Wire
 from core.settings import Settings
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
+GrammarKind = Literal["json_object", "json_schema"]
 
 
 class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,12 +24,45 @@ class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
     tokens: int = 0
 
 
+class ToolCall(Struct, frozen=True, forbid_unknown_fields=True):
+    """A function that the model called; `arguments` is a JSON object, as text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Tool(Struct, frozen=True, forbid_unknown_fields=True):
+    """A function that the model may call; `parameters` is the JSON schema of its arguments, as text."""
+
+    name: str
+    description: str = ""
+    parameters: str = "{}"
+
+
 class Message(Struct, frozen=True, forbid_unknown_fields=True):
-    """One turn. Attachments are put before `content` when the prompt is rendered."""
+    """One turn. Attachments are put before `content` when the prompt is rendered.
+
+    `tool_calls` are what an assistant's turn called, beside its words; a turn of the role `tool` is what
+    the call `tool_call_id` gave.
+    """
 
     role: Role
     content: str
     attachments: tuple[Attachment, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+
+
+class Grammar(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an answer must be: any JSON object, or JSON by the schema `text`.
+
+    `drafts`: what the grammar forces is drafted.
+    """
+
+    kind: GrammarKind
+    text: str = ""
+    drafts: bool = True
 
 
 class Generate(Wire, frozen=True):
@@ -40,6 +74,12 @@ class Generate(Wire, frozen=True):
     `continuation` are the ids of an answer that was ended before it was done, without a stop token. The
     answer goes on behind them as if it had never been interrupted; only what is new of it is told,
     in tokens that count from 0 again. On the wire they are called `apart` and `begun`.
+
+    `raw`: the only message's content is the prompt as it stands, without a chat template. `tools` are
+    told to the model by its chat template. `stops`: the answer ends before the first of these texts that
+    it would write. `prediction` is what the answer will probably be; it changes nothing but the speed.
+    `logit_bias` is added to the logits of token ids. `top_logprobs`: how many of the likeliest tokens are
+    told with each token, beside the logprob of its own; None tells neither.
     """
 
     request: str
@@ -47,6 +87,13 @@ class Generate(Wire, frozen=True):
     settings: Settings = Settings()
     isolated: bool = field(default=False, name="apart")
     continuation: tuple[int, ...] = field(default=(), name="begun")
+    raw: bool = False
+    tools: tuple[Tool, ...] = ()
+    stops: tuple[str, ...] = ()
+    prediction: str = ""
+    grammar: Grammar | None = None
+    logit_bias: dict[int, float] = field(default_factory=dict)
+    top_logprobs: int | None = None
 
 
 class Cancel(Wire, frozen=True):

@@ -60,6 +60,26 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"step": 0.05},
         ),
     ] = 1.0
+    frequency_penalty: Annotated[
+        float,
+        Meta(
+            ge=-2.0,
+            le=2.0,
+            title="Frequency penalty",
+            description="Above 0, tokens become less likely each time they are used. 0 is off.",
+            extra={"step": 0.05},
+        ),
+    ] = 0.0
+    presence_penalty: Annotated[
+        float,
+        Meta(
+            ge=-2.0,
+            le=2.0,
+            title="Presence penalty",
+            description="Above 0, tokens that were used once become less likely. 0 is off.",
+            extra={"step": 0.05},
+        ),
+    ] = 0.0
     max_tokens: Annotated[
         int,
         Meta(
