@@ -251,7 +251,7 @@ class Engine:
             return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
 
         text = PromptText([*prompt.ids, *continuation], prompt.asked, laid_out, len(continuation))
-        yield from self._answer(text, settings, cancelled, request.request, isolated=request.isolated)
+        yield from self._answer(text, request, cancelled)
 
     def generate_ids(
         self,
@@ -263,32 +263,22 @@ class Engine:
     ) -> Iterator[Event]:
         """Like `generate`, from token ids instead of messages; their end is taken for the question."""
         text = PromptText(list(prompt), "", lambda: unknown_layout(len(prompt)))
-        yield from self._answer(text, settings, cancelled, request)
+        yield from self._answer(text, Generate(request, (), settings), cancelled)
 
     def _answer(
-        self,
-        text: PromptText,
-        settings: Settings,
-        cancelled: Callable[[], bool],
-        request: str,
-        *,
-        isolated: bool = False,
+        self, text: PromptText, request: Generate, cancelled: Callable[[], bool]
     ) -> Iterator[Event]:
         self._rehearsal.drop()
         try:
-            yield from self._answer_alone(text, settings, cancelled, request, isolated)
+            yield from self._answer_alone(text, request, cancelled)
         finally:
             self._rehearsal.resume()
 
     def _answer_alone(
-        self,
-        text: PromptText,
-        settings: Settings,
-        cancelled: Callable[[], bool],
-        request: str,
-        isolated: bool,
+        self, text: PromptText, request: Generate, cancelled: Callable[[], bool]
     ) -> Iterator[Event]:
         started, prompt, here = self._clock(), text.ids, self._here
+        settings, isolated = request.settings, request.isolated
         if not isolated:
             here.rest = None
         check(settings)

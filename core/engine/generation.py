@@ -21,6 +21,7 @@ from core.decoding.probes.exactness import Exactness
 from core.decoding.probes.width_cost import LiveCost
 from core.decoding.proposer import ModelProposer
 from core.decoding.sampling import Sampler
+from core.decoding.stop_texts import StopTexts
 from core.decoding.tally import Tally
 from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate, default_cost
@@ -33,6 +34,7 @@ from core.events import (
     Finished,
     FinishReason,
     Gauges,
+    Generate,
     Origin,
     Passage,
     PrefillProgress,
@@ -80,8 +82,9 @@ def within_context(
 
 
 class Generation:
-    """`prompt` fits the context. `cancelled` is asked between steps and prefill chunks.
+    """`request` is what was asked for; `plan` what can be done of its settings. The prompt fits the context.
 
+    `cancelled` is asked between steps and prefill chunks.
     `clock` gives seconds; by it the request was taken up at `started`.
     """
 
@@ -93,7 +96,7 @@ class Generation:
         inputs: ReadingInputs,
         plan: AnswerPlan,
         cancelled: Callable[[], bool],
-        request: str,
+        request: Generate,
         clock: Callable[[], float],
         started: float,
         threads: BlasThreads,
@@ -103,16 +106,18 @@ class Generation:
         self._sequence = sequence
         self._prompt = text.ids
         self._before = text.ids[len(text.ids) - text.continued_tokens :]
-        self._reading = Reading(request, loaded, sequence, text, plan.settings.prefill, inputs)
+        self._reading = Reading(request.request, loaded, sequence, text, plan.settings.prefill, inputs)
         self._plan = plan
         self._context_tokens = plan.settings.prefill.context_of(loaded.info.context_tokens)
         self._cancelled = cancelled
-        self._request = request
+        self._asked = request
+        self._request = request.request
         self._clock = clock
         self._started = started
         self._gate = Gate(plan.settings.gate)
         self._tally = Tally()
         self._shown: list[int] = []
+        self._stop_texts = StopTexts(request.stops)
         self._first_read = 0  # the prompt's last token, once the first step reads it
         self._prefill_s = 0.0
         # Before the drafter reads the prompt, which writes it into the table.
@@ -137,7 +142,14 @@ class Generation:
             raise
         finally:
             self._drop_unshown()
-        yield Finished(self._request, reason, self._stats(), self._effective(), self._sources())
+        yield Finished(
+            self._request,
+            reason,
+            self._stats(),
+            self._effective(),
+            self._sources(),
+            self._stop_texts.stopped_by,
+        )
 
     def _context_used_tokens(self) -> int:
         """What is skipped takes a place in the context only where positions are true."""
@@ -212,7 +224,7 @@ class Generation:
             exactness=plan.exactness,
             stops=loaded.eos,
         )
-        texts = TokenTexts(loaded.tokenizer, self._before)
+        texts, told = TokenTexts(loaded.tokenizer, self._before), self._stop_texts
         waiting: list[Token] = []
         reason: FinishReason = "length"
         gauge_due_s = 0.0
@@ -231,8 +243,8 @@ class Generation:
                     if token not in loaded.eos:
                         self._shown.append(token)
                         for text in texts.add(token):
-                            yield replace(waiting.pop(0), text=text)
-                if step.tokens[-1] in loaded.eos:
+                            yield from told.add(replace(waiting.pop(0), text=text))
+                if told.stopped_by or step.tokens[-1] in loaded.eos:
                     reason = "stop"
                     break
                 if self._cancelled():
@@ -244,8 +256,12 @@ class Generation:
         except BrokenLogitsError as error:
             broken = error  # what came before is shown whole, half-finished characters included
         for text in texts.finish():
-            yield replace(waiting.pop(0), text=text)
-        yield from waiting
+            yield from told.add(replace(waiting.pop(0), text=text))
+        if told.stopped_by:
+            reason = "stop"
+            del self._shown[told.whole :]
+        else:
+            yield from (*told.finish(), *waiting)
         if broken:
             raise broken
         yield self._gauges()
@@ -349,9 +365,9 @@ class Generation:
     def _drop_unshown(self) -> None:
         """Leave nothing in the sequence that was not shown.
 
-        Only a stop token can be in it that was not: the pipelined forward had already begun with
-        it. A cache that does not keep all positions cannot take it back; its sequence says so, and
-        a chat template puts it there in the next turn anyway.
+        A stop token can be in it that was not, since the pipelined forward had already begun with it,
+        and what a stop text cut off. A cache that does not keep all positions cannot take it back; its
+        sequence says so.
         """
         shown = len(self._prompt) + len(self._shown)
         if self._sequence.keeps_all and len(self._sequence.tokens) > shown:

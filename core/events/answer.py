@@ -33,9 +33,9 @@ class Stats(Struct, frozen=True):
     """Everything measured about one answer.
 
     Always: tokens = accepted + bonus + normal, steps = bonus + normal. The stop token counts
-    as a token (with empty text). `tested` counts drafted tokens that the walk reached: the
-    accepted ones and the first rejected one of each step; `drafted` counts all proposed;
-    `rechecked` counts close calls that a pass of width 1 decided.
+    as a token (with empty text), and so do tokens that a stop text cut off again. `tested` counts
+    drafted tokens that the walk reached: the accepted ones and the first rejected one of each step;
+    `drafted` counts all proposed; `rechecked` counts close calls that a pass of width 1 decided.
     `mean_per_step` is MAT: tokens ÷ steps. `tokens_per_s` is decode speed: the tokens after
     the first, over the time from the first to the last. `read_tokens` is what prefill ran
     through the model now, `reused_tokens` what the cache already held, `skipped_tokens` what

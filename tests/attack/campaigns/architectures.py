@@ -8,7 +8,6 @@ gives. What the product refuses with a reason is no fault; the reason is kept fo
 
 from __future__ import annotations
 
-import os
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from typing import Any
 from core.models.runtime.runtime import prepare
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.support.tiny_configs import variants
+from tests.attack.support.variables import variables
 
 _LIMIT_S = 120.0
 
@@ -29,7 +29,11 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
     from tests.core.toy import write_toy_model
 
     tried = variants()
-    with tempfile.TemporaryDirectory(prefix="draftlight-architectures-") as scratch, _home(scratch):
+    # Verdicts are kept in a place of this run's own.
+    with (
+        tempfile.TemporaryDirectory(prefix="draftlight-architectures-") as scratch,
+        variables(DRAFTLIGHT_HOME=str(Path(scratch) / "home")),
+    ):
         draft_model = Path(scratch) / "draft"
         write_toy_model(draft_model)
         for case in cases:
@@ -53,20 +57,6 @@ def _case(seed: int, case: int, tried: Sequence[str], draft_model: Path) -> Outc
     except Exception as error:  # whatever a model's code raises through the product
         return Outcome(case, f"{variant}: {type(error).__name__}: {error}", {}, {}, notes)
     return Outcome(case, "; ".join(trial.faults), trial.counts, {}, {**notes, **trial.notes})
-
-
-@contextmanager
-def _home(scratch: str) -> Iterator[None]:
-    """Verdicts are kept in a place of this run's own."""
-    before = os.environ.get("DRAFTLIGHT_HOME")
-    os.environ["DRAFTLIGHT_HOME"] = str(Path(scratch) / "home")
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["DRAFTLIGHT_HOME"]
-        else:
-            os.environ["DRAFTLIGHT_HOME"] = before
 
 
 @contextmanager

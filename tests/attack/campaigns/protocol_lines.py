@@ -30,6 +30,7 @@ from core.events import (
 )
 from core.events.heard import BadLine
 from tests.attack.campaign import Campaign, Outcome, case_random
+from tests.attack.support.variables import variables
 from tests.attack.support.worker_talk import Broken, WorkerTalk, ask, talking
 
 _CHECK_EVERY = 200
@@ -40,8 +41,7 @@ _MOST_MB = 700.0
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
     # A hub that is not there: nothing here is about the network.
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    with talking() as (talk, folder):
+    with variables(HF_HUB_OFFLINE="1"), talking() as (talk, folder):
         os.mkfifo(folder / "fifo")
         talk.start()
         talk.until(Hello)

@@ -18,6 +18,7 @@ from core.events import Command, Generate, Message
 from core.events.heard import Heard, WorkerExited
 from core.settings import Settings, assign
 from core.worker.client import WorkerClient
+from tests.attack.support.variables import variables
 from tests.attack.support.worker_forks import ForkingLoop, alone, import_worker
 
 T = TypeVar("T")
@@ -106,9 +107,9 @@ def talking(silence_s: float = 15.0, *, forks: bool = False) -> Iterator[tuple[W
     With `forks`, workers are forks of this process where the system allows it (see `worker_forks`).
     """
     forks = forks and sys.platform == "linux"
-    before = os.environ.get("DRAFTLIGHT_HOME")
     with (
         tempfile.TemporaryDirectory(prefix="draftlight-attack-") as name,
+        variables(DRAFTLIGHT_HOME=str(Path(name) / "home")),
         asyncio.Runner(loop_factory=ForkingLoop if forks else None) as runner,
     ):
         folder = Path(name)
@@ -117,16 +118,11 @@ def talking(silence_s: float = 15.0, *, forks: bool = False) -> Iterator[tuple[W
             alone(lambda: _write_toy(folder / "toy"))
         else:
             _write_toy(folder / "toy")
-        os.environ["DRAFTLIGHT_HOME"] = str(folder / "home")
         talk = WorkerTalk(runner, silence_s=silence_s)
         try:
             yield talk, folder
         finally:
             talk.stop()
-            if before is None:
-                del os.environ["DRAFTLIGHT_HOME"]
-            else:
-                os.environ["DRAFTLIGHT_HOME"] = before
 
 
 def _write_toy(folder: Path) -> None:

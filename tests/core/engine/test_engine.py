@@ -18,6 +18,8 @@ from core.events import Finished, Gauges, Generate, Message, PrefillProgress, To
 from core.models.loader import LoadedModel
 from core.models.runtime.blas import threads_at_start
 from core.models.runtime.blas_threads import BlasThreads
+from core.prefill.layout import unknown_layout
+from core.prefill.reading import PromptText
 from core.settings import Settings, assign
 from tests.core.decoding.test_loop import assert_cache_equals_cold_start, prompt_with_repetition
 from tests.core.toy import CONTEXT_TOKENS, write_toy_model
@@ -374,3 +376,31 @@ def test_a_gate_that_the_prompt_decides_holds_for_planned_drafters_too(
     toy_engine.forget()
     _, finished = run(toy_engine, [5, 6, 7, 8] * 12, settings(**wanted))
     assert finished.stats.drafted > 0
+
+
+@pytest.mark.parametrize("drafter", ["auto", "ngram-simple", "off"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_stop_text_ends_the_answer_before_it(toy_engine: Engine, drafter: str, seed: int) -> None:
+    """Any piece of the answer is made a stop text, also inside drafts: what was told and cached ends before."""
+    rng = random.Random(seed)
+    prompt = prompt_with_repetition(rng)
+    chosen = settings(**{"drafting.drafter": drafter})
+    toy_engine.forget(tables=True)
+    whole, _ = run(toy_engine, prompt, chosen)
+    text = "".join(token.text for token in whole)
+    start = rng.randrange(8, len(text) - 6)
+    stop = text[start : start + rng.randrange(1, 5)]
+    toy_engine.forget(tables=True)
+    request = Generate("stopped", (), chosen, stops=("never said", stop))
+    layout = PromptText(prompt, "", lambda: unknown_layout(len(prompt)))
+    events = list(toy_engine._answer(layout, request, never))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert (finished.reason, finished.stopped_by) == ("stop", stop)
+    told = [event for event in events if isinstance(event, Token)]
+    assert "".join(token.text for token in told) == text[: text.index(stop)]
+    assert ids(told) == ids(whole)[: len(told)]
+    held = toy_engine.sequence.tokens[len(prompt) :]
+    assert held == ids(told)[: len(held)]
+    assert len(told) - len(held) <= 1
+    assert_cache_equals_cold_start(toy_engine.loaded.model, toy_engine.sequence)
