@@ -265,9 +265,7 @@ class Engine:
         text = PromptText(list(prompt), "", lambda: unknown_layout(len(prompt)))
         yield from self._answer(text, Generate(request, (), settings), cancelled)
 
-    def _answer(
-        self, text: PromptText, request: Generate, cancelled: Callable[[], bool]
-    ) -> Iterator[Event]:
+    def _answer(self, text: PromptText, request: Generate, cancelled: Callable[[], bool]) -> Iterator[Event]:
         self._rehearsal.drop()
         try:
             yield from self._answer_alone(text, request, cancelled)

@@ -381,7 +381,7 @@ def test_a_gate_that_the_prompt_decides_holds_for_planned_drafters_too(
 @pytest.mark.parametrize("drafter", ["auto", "ngram-simple", "off"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_stop_text_ends_the_answer_before_it(toy_engine: Engine, drafter: str, seed: int) -> None:
-    """Any piece of the answer is made a stop text, also inside drafts: what was told and cached ends before."""
+    """Any piece of the answer is made a stop text, also inside drafts: all told and cached ends before."""
     rng = random.Random(seed)
     prompt = prompt_with_repetition(rng)
     chosen = settings(**{"drafting.drafter": drafter})
