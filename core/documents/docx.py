@@ -2,39 +2,25 @@
 
 A .docx is a zip with one XML file that holds the text. It is unpacked and parsed a piece at a time
 and no tree is built, so that what it takes does not grow with it. Comments, footnotes, page headers
-and deleted passages are not the text and are left out. A document type, and with it every entity,
-is refused: Word writes none. Own code, because the usual library brings a compiled XML parser for
-what is a page of code here.
+and deleted passages are not the text and are left out. Own code, because the usual library brings a
+compiled XML parser for what are three pages of code here.
 """
 
 from __future__ import annotations
 
 import zipfile
 from typing import IO
-from xml.parsers import expat
 
-from core.documents.limits import (
-    DamagedError,
-    EncodedError,
-    Gathered,
-    LockedError,
-    NotWordError,
-    Told,
-    UnpacksError,
-    UnreadableError,
-)
+from core.documents.docx_lists import WordLists, level_number
+from core.documents.docx_part import W, parse_part
+from core.documents.limits import DamagedError, Gathered, NotWordError, Told, UnreadableError
 
 _MAIN = "word/document.xml"
-_W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main "
 _FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallback"
 # The XML of the longest books is a tenth of this; a zip can claim any size.
 MOST_XML_BYTES = 256 * 1024 * 1024
-_PIECE_BYTES = 1024 * 1024
-# Older expats look at a tag from its beginning again with every piece of it.
-_MOST_TAG_BYTES = 8 * 1024 * 1024
-# With its namespace. A long one would be copied for every element.
-_MOST_NAME_CHARACTERS = 1024
-_WORDS_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# Of a list inside a list: enough for Markdown to see it under `-` and under `10.`
+_INDENT = "    "
 
 
 def docx_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
@@ -43,15 +29,8 @@ def docx_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
         with zipfile.ZipFile(stream) as archive:
             if _MAIN not in archive.NameToInfo:
                 raise NotWordError
-            info = archive.getinfo(_MAIN)
-            if info.flag_bits & 1:
-                raise LockedError
-            if info.compress_type not in _WORDS_COMPRESSIONS:
-                raise DamagedError
-            if info.file_size > MOST_XML_BYTES:
-                raise UnpacksError(info.file_size, MOST_XML_BYTES)
-            with archive.open(info) as part:
-                _parse(part, info.file_size, told, gathered)
+            words = _Words(gathered, WordLists(archive))
+            parse_part(archive, _MAIN, words, MOST_XML_BYTES, told)
     except (UnreadableError, OSError, MemoryError):
         raise
     except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
@@ -65,100 +44,102 @@ def _begins_like_word(stream: IO[bytes]) -> bool:
     return b"word/" in stream.read(4096)
 
 
-def _parse(part: IO[bytes], size_bytes: int, told: Told, gathered: Gathered) -> None:
-    words = _Words(gathered)
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    parser.StartElementHandler = words.start
-    parser.EndElementHandler = words.end
-    parser.CharacterDataHandler = words.characters
-    parser.XmlDeclHandler = words.declared
-    parser.StartDoctypeDeclHandler = words.document_type
-    done = 0
-    while True:
-        told(done, max(done, size_bytes, 1), "bytes")
-        piece = part.read(_PIECE_BYTES)
-        done += len(piece)
-        try:
-            parser.Parse(piece, not piece)
-        except expat.ExpatError as error:
-            raise DamagedError from error
-        except (LookupError, ValueError) as error:
-            # From the codec that the declaration names.
-            raise EncodedError(words.encoding) from error
-        if not piece:
-            return
-        if done - parser.CurrentByteIndex > _MOST_TAG_BYTES:
-            raise DamagedError
+class _Paragraph:
+    """One that is open: its style, its list, its level there, its text so far."""
+
+    def __init__(self, most_characters: int) -> None:
+        self.style = ""
+        self.use: str | None = None
+        self.level: int | None = None
+        self.line = Gathered(most_characters)
 
 
 class _Words:
-    """Takes the parser's events and writes to `gathered`."""
+    """Takes the main part's elements and writes to `gathered`."""
 
-    def __init__(self, gathered: Gathered) -> None:
-        self.encoding = ""
+    def __init__(self, gathered: Gathered, lists: WordLists) -> None:
         self._gathered = gathered
-        self._line = Gathered(gathered.left)
-        self._mark = ""
-        # How many are open: what older programs show instead (the same words once more), and cells.
-        self._fallbacks = self._cells = 0
+        self._lists = lists
+        # The innermost last: a text box is inside a paragraph and has paragraphs of its own.
+        self._open: list[_Paragraph] = []
+        self._in_list = False
+        # How many are open: what older programs show instead (the same words once more), what
+        # paragraphs looked like before a tracked change, and cells.
+        self._fallbacks = self._changes = self._cells = 0
         self._in_text = False
 
-    def declared(self, version: str, encoding: str | None, standalone: int) -> None:
-        self.encoding = (encoding or "")[:40]
-
-    def document_type(self, *parts: object) -> None:
-        raise DamagedError
-
     def characters(self, text: str) -> None:
-        if self._in_text:
-            self._line.add(text)
+        if self._in_text and self._open:
+            self._open[-1].line.add(text)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if len(name) > _MOST_NAME_CHARACTERS:
-            raise DamagedError
         if name == _FALLBACK:
             self._fallbacks += 1
-        if self._fallbacks or not name.startswith(_W):
+        if self._fallbacks or not name.startswith(W):
             return
-        tag = name[len(_W) :]
+        tag = name[len(W) :]
+        if tag == "p":
+            self._open.append(_Paragraph(self._gathered.left))
+        elif tag == "tc":
+            self._cells += 1
+        elif tag == "pPrChange":
+            self._changes += 1
+        elif self._open and not self._changes:
+            self._in_paragraph(self._open[-1], tag, attributes.get(W + "val", ""))
+
+    def _in_paragraph(self, paragraph: _Paragraph, tag: str, value: str) -> None:
         if tag == "t":
             self._in_text = True
         elif tag == "tab":
-            self._line.add("\t")
+            paragraph.line.add("\t")
         elif tag in ("br", "cr"):
-            self._line.add("\n")
+            paragraph.line.add("\n")
         elif tag == "pStyle":
-            self._mark = _heading(attributes.get(_W + "val", "")) or self._mark
-        elif tag == "numPr":
-            self._mark = self._mark or "- "
-        elif tag == "tc":
-            self._cells += 1
+            paragraph.style = value
+        elif tag == "numId":
+            paragraph.use = value
+        elif tag == "ilvl":
+            paragraph.level = level_number(value)
 
     def end(self, name: str) -> None:
         if name == _FALLBACK:
             self._fallbacks -= 1
             return
-        if self._fallbacks or not name.startswith(_W):
+        if self._fallbacks or not name.startswith(W):
             return
-        tag = name[len(_W) :]
+        tag = name[len(W) :]
         if tag == "t":
             self._in_text = False
-        elif tag == "p":
-            self._gathered.add(_paragraph(self._mark, self._line.text(), in_cell=self._cells > 0))
-            self._mark, self._line = "", Gathered(self._gathered.left)
+        elif tag == "p" and self._open:
+            self._paragraph(self._open.pop())
+        elif tag == "pPrChange":
+            self._changes -= 1
         elif tag == "tc":
             self._cells -= 1
             self._gathered.add("\t")
         elif tag in ("tr", "tbl"):
             self._gathered.add("\n")
 
-
-def _paragraph(mark: str, text: str, *, in_cell: bool) -> str:
-    if in_cell:
-        return " ".join(text.split()) + " "
-    text = text.strip()
-    return f"{mark}{text}\n\n" if text and not mark.startswith("- ") else f"{mark}{text}\n" if text else "\n"
+    def _paragraph(self, whole: _Paragraph) -> None:
+        # Also without a word in it, it counts.
+        mark = self._lists.mark(whole.style, whole.use, whole.level)
+        text, heading = whole.line.text(), _heading(whole.style)
+        number = f"{mark.text} " if mark and mark.text else ""
+        if self._cells:
+            words = " ".join(text.split())
+            self._gathered.add(f"{number}{words} " if words else " ")
+        elif not (text := text.strip()):
+            self._gathered.add("\n")
+        elif mark and not heading:
+            indent = _INDENT * mark.level
+            lines = text.replace("\n", "\n" + indent + " " * len(number))
+            self._gathered.add(f"{indent}{number}{lines}\n")
+        else:
+            # A list ends with an empty line, or the paragraph after it would be of its last item.
+            self._gathered.add("\n" if self._in_list else "")
+            self._gathered.add(f"{heading}{number}{text}\n\n")
+        if not self._cells:
+            self._in_list = bool(mark and text and not heading)
 
 
 def _heading(style: str) -> str:
@@ -173,4 +154,4 @@ def _tidy(text: str) -> str:
     for line in (line.rstrip() for line in text.replace(" \t", "\t").split("\n")):
         if line or (kept and kept[-1]):
             kept.append(line)
-    return "\n".join(kept).strip()
+    return "\n".join(kept).strip("\n")

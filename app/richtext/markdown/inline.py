@@ -33,17 +33,21 @@ class InlineText(Struct, frozen=True):
     styles: tuple[Styled, ...]
 
 
-def align_inline(content: str, children: Sequence[Node]) -> InlineText:
-    """The visible form of `children`, the parser's parts of `content`."""
-    reader = _Reader(content)
+def align_inline(content: str, children: Sequence[Node], keep_indent: bool = False) -> InlineText:
+    """The visible form of `children`, the parser's parts of `content`.
+
+    `keep_indent`: the spaces that lines after the first begin with are shown.
+    """
+    reader = _Reader(content, keep_indent)
     for node in children:
         reader.take(node)
     return InlineText("".join(reader.shown), tuple(reader.origins), tuple(reader.styles))
 
 
 class _Reader:
-    def __init__(self, content: str) -> None:
+    def __init__(self, content: str, keep_indent: bool) -> None:
         self.content = content
+        self._keep_indent = keep_indent
         self.at = 0
         self.shown: list[str] = []
         self.origins: list[int] = []
@@ -119,6 +123,12 @@ class _Reader:
         self.at = found if found >= 0 else self.at
         self._show("\n", (min(self.at, len(self.content) - 1),))
         self.at += 1
+        if self._keep_indent:
+            end = self.at
+            while self.content[end : end + 1] in (" ", "\t"):
+                end += 1
+            self._show(self.content[self.at : end], range(self.at, end))
+            self.at = end
 
     def _code(self, node: Node) -> None:
         opening = self.content.find(node.markup, self.at)

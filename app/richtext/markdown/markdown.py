@@ -1,7 +1,8 @@
 """Markdown: one closed block of an answer as pieces, every visible character with its source. No Qt.
 
 Paragraphs, headings, lists, quotes, fenced and indented code, tables and rules; inline bold,
-italic, struck, code, links and formulas. Line breaks stay where the model wrote them. HTML and link
+italic, struck, code, links and formulas. Line breaks stay where the model wrote them, and outside
+lists and quotes so does the indent: code that nobody fenced reads as it came. HTML and link
 definitions are text: nothing the model wrote is hidden except syntax that has been carried out,
 and nothing is ever fetched. What is deeper or larger than anybody writes stands as it was written.
 
@@ -312,12 +313,25 @@ class _Walk:
             cell = align_inline(node.content, node.children or ())
             self.rows[-1].append((cell, self._cell_places(node.content, first)))
             return
-        inline = align_inline(node.content, node.children or ())
+        free = not (self.lists or self.quotes or self.level)
+        inline = align_inline(node.content, node.children or (), keep_indent=free)
         places = self._places(node.content, first)
         places += places[-1:] * (max(inline.origins, default=0) + 1 - len(places))
         origins = [self.offset + places[origin] for origin in inline.origins]
         kind: PieceKind = "heading" if self.level else "text"
-        self._add(kind, inline.text, segments_of(origins), inline.styles, node.map)
+        text, styles = inline.text, inline.styles
+        if free and (indent := self._first_indent(node, first)):
+            begin = self.offset + self._line_start(first)
+            text, origins = indent + text, [*range(begin, begin + len(indent)), *origins]
+            styles = tuple(replace(s, start=s.start + len(indent), end=s.end + len(indent)) for s in styles)
+        self._add(kind, text, segments_of(origins), styles, node.map)
+
+    def _first_indent(self, node: Node, line: int) -> str:
+        """The spaces before a paragraph, if they are meant: many a model begins with a single one."""
+        source = self.line(line)
+        indent = source[: len(source) - len(source.lstrip(" \t"))]
+        is_formula = bool(node.children and node.children[0].type == "math")
+        return indent if len(indent) > 1 and not is_formula else ""
 
     def _as_written(self, lines: Sequence[int]) -> None:
         """Those lines, whatever they mean."""
@@ -334,6 +348,8 @@ class _Walk:
     def _code(self, node: Node) -> None:
         first, last = node.map or (0, 0)
         content = node.content.removesuffix("\n")
+        if node.type == "code_block" and not (self.lists or self.quotes):
+            content = "\n".join(self.line(line) for line in range(first, last))
         places = self._places(content, first + 1 if node.type == "fence" else first)
         segments = segments_of(self.offset + place for place in places)
         words = node.info.split()

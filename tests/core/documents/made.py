@@ -43,9 +43,13 @@ def paragraph(text: str, properties: str = "") -> str:
     return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{escape(text)}</w:t></w:r></w:p>"
 
 
-def write_docx(path: Path, body: str) -> Path:
-    """A Word document with that body."""
+def write_docx(path: Path, body: str, numbering: str = "", styles: str = "") -> Path:
+    """A Word document with that body, and the insides of its lists' and styles' parts."""
     xml = f'<?xml version="1.0"?><w:document xmlns:w="{W}"><w:body>{body}</w:body></w:document>'
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", xml)
+        for name, inside in (("numbering", numbering), ("styles", styles)):
+            if inside:
+                xml = f'<?xml version="1.0"?><w:{name} xmlns:w="{W}">{inside}</w:{name}>'
+                archive.writestr(f"word/{name}.xml", xml)
     return path

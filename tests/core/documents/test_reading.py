@@ -207,8 +207,8 @@ def test_a_word_document_keeps_its_structure(tmp_path: Path) -> None:
         + paragraph("Fog & snow", style("Heading2"))
         + "<w:p><w:r><w:t>One</w:t><w:tab/><w:t>two</w:t><w:br/><w:t>three</w:t>"
         + "<w:delText>gone</w:delText></w:r></w:p>"
-        + paragraph("first", "<w:numPr/>")
-        + paragraph("second", "<w:numPr/>")
+        + paragraph("first", '<w:numPr><w:numId w:val="1"/></w:numPr>')
+        + paragraph("second", '<w:numPr><w:numId w:val="1"/></w:numPr>')
         + table
         + paragraph("End")
     )

@@ -66,7 +66,7 @@ def test_headings_quotes_rules_and_code() -> None:
         ("heading", "Head it", 2, 0),
         ("text", "said\nso", 0, 1),
         ("rule", "", 0, 0),
-        ("code", "indented", 0, 0),
+        ("code", "    indented", 0, 0),
     ]
 
 
@@ -75,6 +75,33 @@ def test_fenced_code_is_shown_as_written() -> None:
     assert (piece.kind, piece.language) == ("code", "python")
     assert piece.text == "def f():\n\n    return '**'"
     assert source_at(piece.segments, 0) == 18
+
+
+UNFENCED = (
+    "def tide(hours):\n    if hours:\n\treturn 'low'\n    return 'high'",
+    "    else:\n        `x` = **1**\n    return x",
+    "harbour:\n  quay: 4 m\n    pier: 3 m",
+    "  quay: 4 m\n  *pier*: 3 m",
+)
+
+
+@pytest.mark.parametrize("source", UNFENCED)
+def test_code_that_nobody_fenced_keeps_its_indent_when_it_is_closed(source: str) -> None:
+    piece = one(source)
+    streamed = plain_piece(source, 0, len(source)).text
+    assert piece.kind == ("code" if source.startswith("    ") else "text")
+    indents = [line[: len(line) - len(line.lstrip())] for line in streamed.split("\n")]
+    assert [line[: len(line) - len(line.lstrip())] for line in piece.text.split("\n")] == indents
+    for place, character in enumerate(piece.text):
+        assert (source[source_at(piece.segments, place) or 0]) == character
+    assert styled(piece, "italic") in ([], ["pier"])
+
+
+def test_a_single_space_before_an_answer_and_those_inside_lists_and_quotes_are_no_indent() -> None:
+    assert one(" Sure.").text == "Sure."
+    assert one("- a\n  b").text == "a\nb"
+    assert one("> a\n>  b").text == "a\nb"
+    assert one("  $x$ is").text == "x is"
 
 
 def test_tables_stand_in_columns() -> None:

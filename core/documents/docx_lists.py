@@ -1,0 +1,286 @@
+"""The lists of a Word document: which number or bullet each of its paragraphs has.
+
+Word keeps no number in a paragraph, only the list and the level that it belongs to (or its style
+does); the number follows from all paragraphs before it. The lists stand in `word/numbering.xml`:
+a definition has nine levels (format, first number, pattern such as `%1.%2.`), a list is one use of
+a definition, which may begin anew or change levels. Lists of one definition count on from each other.
+
+    levels  0…8, 0 the outermost; a deeper level begins anew after an outer one
+    formats decimal, with a zero, letters, Roman; a bullet of any look is `-`; others are decimal
+"""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass, field
+
+from core.documents.docx_part import W, parse_part
+
+_LISTS = "word/numbering.xml"
+_STYLES = "word/styles.xml"
+# Those of thick books are a hundredth.
+_MOST_BYTES = 16 * 1024 * 1024
+_LEVELS = 9
+_BULLET = "-"
+# Longer ones would multiply with every paragraph.
+_MOST_PATTERN_CHARACTERS = 40
+_MOST_NUMBER_DIGITS = 9
+# As in Word: beyond these it counts in other ways.
+_MOST_ROMAN, _MOST_LETTERS = 3_999, 780
+_MOST_BASES = 32
+_ROMAN = (
+    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"),
+    (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
+)  # fmt: skip
+
+
+@dataclass
+class _Level:
+    """`restart`: the outer level (from 1) after which it begins anew; 0 never, None after any."""
+
+    start: int = 1
+    format: str = "decimal"
+    pattern: str = ""
+    restart: int | None = None
+    legal: bool = False
+    style: str = ""
+
+
+@dataclass
+class _Definition:
+    levels: dict[int, _Level] = field(default_factory=dict)
+    style_link: str = ""
+
+
+@dataclass
+class _Use:
+    """One list. `starts` are numbers to begin anew with; `levels` stand in for the definition's."""
+
+    definition: str = ""
+    starts: dict[int, int] = field(default_factory=dict)
+    levels: dict[int, _Level] = field(default_factory=dict)
+
+
+@dataclass
+class _Style:
+    base: str = ""
+    use: str = ""
+    level: int | None = None
+
+
+@dataclass(frozen=True)
+class ListMark:
+    """A paragraph's number or bullet, and its level."""
+
+    text: str
+    level: int
+
+
+class WordLists:
+    """Asked once for each paragraph in a list, in order. Without the parts every mark is a bullet."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        lists, styles = _Lists(), _Styles()
+        if _LISTS in archive.NameToInfo:
+            parse_part(archive, _LISTS, lists, _MOST_BYTES)
+            if _STYLES in archive.NameToInfo:
+                parse_part(archive, _STYLES, styles, _MOST_BYTES)
+        self._definitions, self._uses, self._styles = lists.definitions, lists.uses, styles.styles
+        self._counts: dict[str, dict[int, int]] = {}
+        self._begun: set[tuple[str, int]] = set()
+
+    def mark(self, style: str, use: str | None, level: int | None) -> ListMark | None:
+        """Of the next paragraph; None if it is in no list. What it does not say its style says."""
+        if use is None or level is None:
+            styled_use, styled_level = self._of_style(style)
+            use = styled_use if use is None else use
+            level = styled_level if level is None else level
+        if use in ("", "0"):
+            return None
+        level = level or 0
+        found = self._uses.get(use)
+        if found is None:
+            return ListMark(_BULLET, level)
+        name = self._definition_name(found)
+        levels = {**self._definitions.get(name, _Definition()).levels, **found.levels}
+        if not levels:
+            return ListMark(_BULLET, level)
+        count = self._counted(name, use, found, levels, level)
+        return ListMark(_text(levels, count, level), level)
+
+    def _counted(
+        self, name: str, use: str, found: _Use, levels: dict[int, _Level], level: int
+    ) -> dict[int, int]:
+        """The numbers of all levels, with this paragraph's."""
+        count = self._counts.setdefault(name, {})
+        if level in found.starts and (use, level) not in self._begun:
+            count[level] = found.starts[level]
+        elif level in count:
+            count[level] += 1
+        else:
+            count[level] = levels.get(level, _Level()).start
+        self._begun.add((use, level))
+        for inner in range(level + 1, _LEVELS):
+            restart = levels.get(inner, _Level()).restart
+            if restart is None or level < restart:
+                count.pop(inner, None)
+        return count
+
+    def _of_style(self, style: str) -> tuple[str, int | None]:
+        """The list and the level of a style, or of the ones that it builds on."""
+        name = style
+        for _ in range(_MOST_BASES):
+            found = self._styles.get(name)
+            if found is None:
+                break
+            if found.use:
+                return found.use, self._linked_level(found.use, name, found.level)
+            name = found.base
+        return "", None
+
+    def _linked_level(self, use: str, style: str, level: int | None) -> int | None:
+        found = self._uses.get(use)
+        if found:
+            definition = self._definitions.get(self._definition_name(found), _Definition())
+            for index, each in definition.levels.items():
+                if each.style == style:
+                    return index
+        return level
+
+    def _definition_name(self, use: _Use) -> str:
+        """A definition may only name the style of the list that has the levels."""
+        link = self._definitions.get(use.definition, _Definition()).style_link
+        linked = self._uses.get(self._styles.get(link, _Style()).use) if link else None
+        return linked.definition if linked else use.definition
+
+
+class _Lists:
+    """Reads `word/numbering.xml`."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, _Definition] = {}
+        self.uses: dict[str, _Use] = {}
+        self._definition: _Definition | None = None
+        self._use: _Use | None = None
+        self._level: _Level | None = None
+        self._overridden = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        tag, value = name.removeprefix(W), attributes.get(W + "val", "")
+        if tag == "abstractNum":
+            self._definition = self.definitions[attributes.get(W + "abstractNumId", "")] = _Definition()
+        elif tag == "num":
+            self._use = self.uses[attributes.get(W + "numId", "")] = _Use()
+        elif tag == "lvlOverride":
+            self._overridden = level_number(attributes.get(W + "ilvl", ""))
+        elif tag == "lvl":
+            self._level = _Level()
+            owner = self._use or self._definition
+            if owner:
+                owner.levels[level_number(attributes.get(W + "ilvl", ""))] = self._level
+        elif self._level:
+            self._of_level(self._level, tag, value, W + "val" in attributes)
+        elif self._use and tag == "abstractNumId":
+            self._use.definition = value
+        elif self._use and tag == "startOverride":
+            self._use.starts[self._overridden] = _number(value, 1)
+        elif self._definition and tag == "numStyleLink":
+            self._definition.style_link = value
+
+    def end(self, name: str) -> None:
+        tag = name.removeprefix(W)
+        if tag == "lvl":
+            self._level = None
+        elif tag == "num":
+            self._use = None
+        elif tag == "abstractNum":
+            self._definition = None
+
+    def characters(self, text: str) -> None:
+        """None of it counts."""
+
+    def _of_level(self, level: _Level, tag: str, value: str, said: bool) -> None:
+        if tag == "start":
+            level.start = _number(value, 1)
+        elif tag == "numFmt":
+            level.format = value
+        elif tag == "lvlText":
+            level.pattern = value[:_MOST_PATTERN_CHARACTERS]
+        elif tag == "lvlRestart":
+            level.restart = _number(value, 0)
+        elif tag == "isLgl":
+            level.legal = not said or value in ("1", "true", "on")
+        elif tag == "pStyle":
+            level.style = value
+
+
+class _Styles:
+    """Reads the lists of `word/styles.xml`."""
+
+    def __init__(self) -> None:
+        self.styles: dict[str, _Style] = {}
+        self._style = _Style()
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        tag, value = name.removeprefix(W), attributes.get(W + "val", "")
+        if tag == "style":
+            self._style = self.styles[attributes.get(W + "styleId", "")] = _Style()
+        elif tag == "basedOn":
+            self._style.base = value
+        elif tag == "numId":
+            self._style.use = value
+        elif tag == "ilvl":
+            self._style.level = level_number(value)
+
+    def end(self, name: str) -> None:
+        """A style ends with the next one's start."""
+
+    def characters(self, text: str) -> None:
+        """None of it counts."""
+
+
+def _text(levels: dict[int, _Level], count: dict[int, int], level: int) -> str:
+    own = levels.get(level, _Level())
+    if own.format == "bullet":
+        return _BULLET
+    if own.format == "none":
+        return ""
+    text = own.pattern
+    for each in range(_LEVELS):
+        place = f"%{each + 1}"
+        if place in text:
+            of = levels.get(each, _Level())
+            kind = "decimal" if own.legal else of.format
+            text = text.replace(place, _figure(count.get(each, of.start), kind))
+    return text.strip()
+
+
+def _figure(number: int, kind: str) -> str:
+    if kind == "decimalZero":
+        return f"{number:02}"
+    if kind in ("lowerLetter", "upperLetter") and 0 < number <= _MOST_LETTERS:
+        letters = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
+        return letters.upper() if kind == "upperLetter" else letters
+    if kind in ("lowerRoman", "upperRoman") and 0 < number <= _MOST_ROMAN:
+        roman = _roman(number)
+        return roman.upper() if kind == "upperRoman" else roman
+    return "" if kind in ("none", "bullet") else str(number)
+
+
+def _roman(number: int) -> str:
+    pieces = []
+    for value, letters in _ROMAN:
+        pieces.append(letters * (number // value))
+        number %= value
+    return "".join(pieces)
+
+
+def _number(value: str, otherwise: int) -> int:
+    """ASCII digits only: `isdigit` knows others that `int` refuses."""
+    good = value.isascii() and value.isdigit() and len(value) <= _MOST_NUMBER_DIGITS
+    return int(value) if good else otherwise
+
+
+def level_number(value: str) -> int:
+    """The level that an attribute names."""
+    return min(_number(value, 0), _LEVELS - 1)
