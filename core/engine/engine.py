@@ -31,7 +31,7 @@ from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel, Progress, load
-from core.models.prompt import check_continuation, offsets, render
+from core.models.prompt import check_continuation, offsets, plain, render
 from core.models.runtime import memory
 from core.models.runtime.blas_threads import BlasThreads
 from core.models.runtime.memory import is_exhausted
@@ -242,7 +242,10 @@ class Engine:
         context_tokens = settings.prefill.context_of(model_tokens)
         most_tokens = context_tokens * (_MOST_CONTEXTS if settings.prefill.reads_beyond else 1)
         check_fits(tokenizer, request.messages, most_tokens - 1, context_tokens < model_tokens)
-        prompt = render(tokenizer, request.messages, settings.chat.system_prompt)
+        if request.raw:
+            prompt = plain(tokenizer, request.messages[-1].content if request.messages else "")
+        else:
+            prompt = render(tokenizer, request.messages, settings.chat.system_prompt, request.tools)
 
         continuation = request.continuation
         check_continuation(continuation, self.loaded.info)
@@ -251,7 +254,7 @@ class Engine:
             return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
 
         text = PromptText([*prompt.ids, *continuation], prompt.asked, laid_out, len(continuation))
-        yield from self._answer(text, request, cancelled)
+        yield from self._answer(text, request, cancelled, prompt.changes)
 
     def generate_ids(
         self,
@@ -265,15 +268,21 @@ class Engine:
         text = PromptText(list(prompt), "", lambda: unknown_layout(len(prompt)))
         yield from self._answer(text, Generate(request, (), settings), cancelled)
 
-    def _answer(self, text: PromptText, request: Generate, cancelled: Callable[[], bool]) -> Iterator[Event]:
+    def _answer(
+        self,
+        text: PromptText,
+        request: Generate,
+        cancelled: Callable[[], bool],
+        changes: Sequence[Change] = (),
+    ) -> Iterator[Event]:
         self._rehearsal.drop()
         try:
-            yield from self._answer_alone(text, request, cancelled)
+            yield from self._answer_alone(text, request, cancelled, changes)
         finally:
             self._rehearsal.resume()
 
     def _answer_alone(
-        self, text: PromptText, request: Generate, cancelled: Callable[[], bool]
+        self, text: PromptText, request: Generate, cancelled: Callable[[], bool], changes: Sequence[Change]
     ) -> Iterator[Event]:
         started, prompt, here = self._clock(), text.ids, self._here
         settings, isolated = request.settings, request.isolated
@@ -295,7 +304,7 @@ class Engine:
         try:
             settings, refused = _drafted_without_model(settings) if beyond else (settings, ())
             plan = self._plan(held_tokens, settings, isolated)
-            plan = replace(plan, changes=(*refused, *plan.changes))
+            plan = replace(plan, changes=(*changes, *refused, *plan.changes))
             whole = bool(why_whole(settings.prefill, text.asked))
             sequence = (
                 CachedSequence(here.model.new_cache)

@@ -15,14 +15,15 @@ from msgspec import Struct
 from transformers import PreTrainedTokenizerBase
 
 from core.errors import EmptyPromptError, RequestError
-from core.events import Message, ModelInfo
+from core.events import Change, Message, ModelInfo, Tool
 from core.events.text import well_formed, well_formed_record
 from core.models.library.naming import base_name, readable
 from core.models.template import refused, renderer
+from core.models.tools import called, declared, in_words, knows_tools, told
 
 # About as many words as `core.prefill.layout` takes tokens for the question.
 _ASKED_CHARACTERS = 500
-RegionKind = Literal["system", "user", "assistant", "document"]
+RegionKind = Literal["system", "user", "assistant", "tool", "document"]
 
 
 class Region(Struct, frozen=True):
@@ -40,11 +41,15 @@ class Region(Struct, frozen=True):
 
 
 class Prompt(Struct, frozen=True):
-    """`ids` end where the answer begins. What is in no region of `text` is the template's own."""
+    """`ids` end where the answer begins. What is in no region of `text` is the template's own.
+
+    `changes`: what was asked for and is told to the model in another way.
+    """
 
     ids: list[int]
     text: str
     regions: tuple[Region, ...]
+    changes: tuple[Change, ...] = ()
 
     @property
     def asking(self) -> Region | None:
@@ -78,31 +83,94 @@ class _Piece(Struct, frozen=True):
     regions: tuple[Region, ...]
 
 
-def render(tokenizer: TokenizerWrapper, messages: Sequence[Message], system_prompt: str = "") -> Prompt:
+def render(
+    tokenizer: TokenizerWrapper,
+    messages: Sequence[Message],
+    system_prompt: str = "",
+    tools: Sequence[Tool] = (),
+) -> Prompt:
     """The prompt, ending where the answer begins.
 
     A message's attachments come before its own words, each under its name. A tokenizer without
     a chat template gets the plain texts. Raises `EmptyPromptError` if the last message says
-    nothing, `ChatTemplateError` if the template refuses the conversation or goes beyond its bounds.
+    nothing, `ChatTemplateError` if the template refuses the conversation or goes beyond its bounds,
+    `RequestError` if a tool or a call is malformed.
     """
     messages, system_prompt = well_formed_record(tuple(messages)), well_formed(system_prompt)
-    if not messages or messages[-1].role != "user" or not _says_something(messages[-1]):
+    tools = well_formed_record(tuple(tools))
+    changes: tuple[Change, ...] = ()
+    last = messages[-1] if messages else None
+    if not last or last.role not in ("user", "tool") or not (_says_something(last) or last.role == "tool"):
         raise EmptyPromptError("There is nothing to answer: the message is empty.", "Type a question.")
-    turns: list[tuple[str, _Piece]] = []
+    template = _template(tokenizer)
+    if not knows_tools(template):
+        messages = tuple(map(in_words, messages))
+        if tools:
+            system_prompt = "\n\n".join(
+                part for part in (_system(messages, system_prompt), told(tools)) if part
+            )
+            changes, tools = (_told_in_words(tools),), ()
+    turns: list[tuple[dict[str, Any], _Piece]] = []
     attachments = 0
     for message in messages:
-        if _says_something(message):
-            turns.append((message.role, _piece(message, attachments)))
+        if _says_something(message) or message.tool_calls or message.role == "tool":
+            turns.append((_turn(message), _piece(message, attachments)))
         attachments += len(message.attachments)
     if system_prompt.strip():
         system = _Piece(system_prompt, (Region(0, len(system_prompt), "system"),))
-        turns = [("system", system), *(turn for turn in turns if turn[0] != "system")]
+        turns = [({"role": "system"}, system), *(turn for turn in turns if turn[0]["role"] != "system")]
     if not tokenizer.has_chat_template:
         text = "\n\n".join(piece.content for _, piece in turns)
         ids = [int(i) for i in tokenizer.encode(text)]
     else:
-        text, ids = _templated(tokenizer, [{"role": r, "content": p.content} for r, p in turns])
-    return Prompt(ids, text, _placed(text, [piece for _, piece in turns]))
+        contents = [{**turn, "content": piece.content} for turn, piece in turns]
+        text, ids = _templated(tokenizer, contents, declared(tools) or None)
+    return Prompt(ids, text, _placed(text, [piece for _, piece in turns]), changes)
+
+
+def plain(tokenizer: TokenizerWrapper, text: str) -> Prompt:
+    """`text` as it stands, without a template; all of it is the user's.
+
+    Raises `EmptyPromptError` if it says nothing.
+    """
+    text = well_formed(text)
+    ids = [int(i) for i in tokenizer.encode(text)]
+    if not ids:
+        raise EmptyPromptError("There is nothing to go on from: the prompt is empty.", "Give a prompt.")
+    return Prompt(ids, text, (Region(0, len(text), "user"),))
+
+
+def _turn(message: Message) -> dict[str, Any]:
+    """What a template is told of a message beside its content."""
+    turn: dict[str, Any] = {"role": message.role}
+    if message.tool_calls:
+        turn["tool_calls"] = called(message.tool_calls)
+    if message.tool_call_id:
+        turn["tool_call_id"] = message.tool_call_id
+    return turn
+
+
+def _system(messages: Sequence[Message], system_prompt: str) -> str:
+    """What the model is told before the chat: `system_prompt`, or else what the messages say of it."""
+    said = [message.content for message in messages if message.role == "system"]
+    return system_prompt if system_prompt.strip() else "\n\n".join(said)
+
+
+def _told_in_words(tools: Sequence[Tool]) -> Change:
+    names = ", ".join(tool.name for tool in tools)
+    reason = "the model's chat template knows no tools"
+    return Change("tools", names, "told in the system prompt", reason)
+
+
+def _template(tokenizer: TokenizerWrapper) -> str:
+    """The chat template's source; empty if there is none, or if it is code of a library."""
+    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
+    if not tokenizer.has_chat_template or not _is_of_the_folder(tokenizer, inner):
+        return ""
+    try:
+        return str(inner.get_chat_template())
+    except ValueError:  # none of several is the default one: rendering says so
+        return ""
 
 
 def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> list[tuple[int, int]] | None:
@@ -114,7 +182,9 @@ def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> list[tuple[int, int]
     return [(int(a), int(b)) for a, b in told["offset_mapping"]] if told["input_ids"] == prompt.ids else None
 
 
-def _templated(tokenizer: TokenizerWrapper, turns: list[dict[str, str]]) -> tuple[str, list[int]]:
+def _templated(
+    tokenizer: TokenizerWrapper, turns: list[dict[str, Any]], tools: list[dict[str, Any]] | None
+) -> tuple[str, list[int]]:
     inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
     name = readable(base_name(Path(str(getattr(inner, "name_or_path", "") or "this model"))))
     if not _is_of_the_folder(tokenizer, inner):
@@ -130,7 +200,7 @@ def _templated(tokenizer: TokenizerWrapper, turns: list[dict[str, str]]) -> tupl
         named = {
             **inner.special_tokens_map,
             "enable_thinking": tokenizer.has_thinking,
-            "tools": None,
+            "tools": tools,
             "documents": None,
             "add_generation_prompt": True,
         }

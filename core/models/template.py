@@ -56,13 +56,16 @@ class TemplateRenderer:
             self._started()
 
     def render(
-        self, name: str, template: str, messages: Sequence[Mapping[str, str]], named: Mapping[str, Any]
+        self, name: str, template: str, messages: Sequence[Mapping[str, Any]], named: Mapping[str, Any]
     ) -> str:
         """The `template` of model `name`, given `messages` and what else is `named`.
 
         Raises `ChatTemplateError`.
         """
         said = sum(len(message["content"]) for message in messages)
+        beside = [message["tool_calls"] for message in messages if "tool_calls" in message]
+        if tools := [*beside, *(named.get("tools") or ())]:
+            said += len(json.dumps(tools, ensure_ascii=False))
         request = {
             "template": template,
             "context": {**named, "messages": messages},

@@ -40,6 +40,8 @@ def sample(kind: type) -> typing.Any:
             values[field.name] = typing.get_args(field.type)[-1]
         elif typing.get_origin(field.type) is tuple:
             values[field.name] = (sample(typing.get_args(field.type)[0]),)
+        elif typing.get_origin(field.type) is dict:
+            values[field.name] = dict([tuple(map(sample, typing.get_args(field.type)))])
         else:
             values[field.name] = None
     return kind(**values)
