@@ -33,9 +33,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.decoding.accept import walk
+from core.decoding.logprobs import Logprob, logprobs
 from core.decoding.planner import Planner
 from core.decoding.probes.exactness import FAST, Exactness
-from core.decoding.sampling import NO_CHOICE, PENALTY_WINDOW_TOKENS, Choices, Sampler
+from core.decoding.rows import AnswerRows
+from core.decoding.sampling import NO_CHOICE, Choices, Rows, Sampler
 from core.decoding.top_ids import top_ids
 from core.decoding.tree_pass import tree_pass
 from core.drafting.draft import EMPTY, Draft, sanitise
@@ -62,7 +64,7 @@ class Step(Struct, frozen=True):
 
     `drafted` counts the nodes that were verified, `tested` those that the walk reached.
     `width` is the block's, pending tokens included. `rechecked`: the verifier's own token was a
-    close call and was made again at width 1.
+    close call and was made again at width 1. `logprobs`: of each of the tokens, if they were asked for.
     """
 
     tokens: tuple[int, ...]
@@ -72,6 +74,7 @@ class Step(Struct, frozen=True):
     draft_s: float
     rechecked: bool = False
     width: int = 1
+    logprobs: tuple[Logprob, ...] = ()
 
 
 class DecodeLoop:
@@ -80,7 +83,9 @@ class DecodeLoop:
     `model(ids[1, w], cache=…)` returns logits [1, w, vocabulary]. `vocabulary` bounds drafted
     ids. `gate` says whether to ask the drafter at all; without one it is always asked. `planner`
     takes the part of a draft that pays. `recycles`: the drafter wants the verifier's likeliest
-    ids. A step never goes on after one of `stops`. Worker's main thread.
+    ids. A step never goes on after one of `stops`. The last `begun` tokens of the context are the answer's
+    own. `top_logprobs`: with how many of the likeliest tokens each step tells its logprobs; None: it tells
+    none. Worker's main thread.
     """
 
     def __init__(
@@ -98,12 +103,15 @@ class DecodeLoop:
         recycles: bool = False,
         exactness: Exactness = FAST,
         stops: frozenset[int] = frozenset(),
+        begun: int = 0,
+        top_logprobs: int | None = None,
     ) -> None:
         self._model = model
         self._sequence = sequence
         self._pending = [pending]
         self._drafter = drafter
         self._sampler = sampler
+        self._paths = AnswerRows(sequence, sampler, begun)
         self._vocabulary = vocabulary
         self._drafts = drafts and not sequence.why_no_rollback
         self._gate = gate
@@ -115,8 +123,12 @@ class DecodeLoop:
         self._stops = stops
         self._rotations: list[Rotation] | None = None
         self._running: Choices | None = None
-        # The last forward's logits, kept only where somebody recycles them; and its block's width.
+        self._top_logprobs = top_logprobs
+        # The last forward's logits, kept only where somebody wants them; those of the last step's tokens,
+        # kept only where logprobs are told; and the block's width.
+        self._keeps = recycles or top_logprobs is not None
         self._logits = mx.array(0.0)
+        self._said = mx.array(0.0)
         self._width = 1
         self._dry = 0
         self._steps = 0
@@ -132,13 +144,20 @@ class DecodeLoop:
             step = self._verify_or_run(left)
             if step.tokens[-1] == NO_CHOICE:
                 if step.accepted:
-                    yield replace(step, tokens=step.tokens[:-1])
+                    yield self._told(replace(step, tokens=step.tokens[:-1]))
                 raise BrokenLogitsError
             left -= len(step.tokens)
             self._steps += 1
             if self._steps % _CLEAR_EVERY_STEPS == 0:
                 mx.clear_cache()
-            yield step
+            yield self._told(step)
+
+    def _told(self, step: Step) -> Step:
+        """`step` with the logprobs of its tokens, if they were asked for."""
+        if self._top_logprobs is None:
+            return step
+        rows = self._said[: len(step.tokens)]
+        return replace(step, logprobs=logprobs(rows, step.tokens, self._top_logprobs))
 
     def _verify_or_run(self, left: int) -> Step:
         started = time.perf_counter()
@@ -181,10 +200,12 @@ class DecodeLoop:
         lead = len(pending)
         self._width = lead + len(draft)
         block = VerifyBlock(sequence.cache)
-        choices, close = self._choices(mx.array([*pending, *draft.tokens]), draft)
+        choices, close = self._choices(pending, draft)
         found = walk(draft, choices, self._stops, close)
         if self._recycles:
             self._recycle(draft, found.path)
+        if self._top_logprobs is not None:
+            self._said = self._logits[mx.array([0, *(node + 1 for node in found.path)])]
         accepted = [draft.tokens[node] for node in found.path]
         rows = [*range(lead), *(lead + node for node in found.path)]
         known = [*pending, *accepted]
@@ -193,6 +214,8 @@ class DecodeLoop:
             kept = rows[:-1] if block.keep(lead + len(draft), rows[:-1]) else []
             sequence.append(known[: len(kept)])
             last = self._alone(known[len(kept) :])
+            if self._top_logprobs is not None:
+                self._said = mx.concatenate([self._said[:-1], self._logits])
         else:
             last = found.last
             kept = rows if block.keep(lead + len(draft), rows) else []
@@ -210,12 +233,12 @@ class DecodeLoop:
         rows = top_ids(self._logits, [node + 1 for node in beside])
         self._rejected = [(draft.tokens[node], row) for node, row in zip(beside, rows)]
 
-    def _choices(self, block: mx.array, draft: Draft) -> tuple[list[int], list[bool] | None]:
+    def _choices(self, lead: Sequence[int], draft: Draft) -> tuple[list[int], list[bool] | None]:
         """The verifier's choices, and which of them are too close to call at this width."""
-        logits, positions, windows = self._rows(block, draft)
+        logits, rows = self._rows(lead, draft)
         if not self._exactness.noise:
-            return self._sampler.choose(logits, positions, windows).pull(), None
-        choices, margins = self._sampler.choose_with_margins(logits, positions, windows)
+            return self._sampler.choose(logits, rows).pull(), None
+        choices, margins = self._sampler.choose_with_margins(logits, rows)
         mx.eval(*choices, margins)
         won_by: Any = margins.tolist()
         return choices.pull(), [margin <= self._exactness.noise for margin in won_by]
@@ -224,7 +247,7 @@ class DecodeLoop:
         """Feed known `tokens` one at a time; the choice after the last of them, which becomes pending."""
         token = NO_CHOICE
         for known in tokens:
-            (token,) = self._forward(mx.array([known]), EMPTY).pull()
+            (token,) = self._forward([known]).pull()
             self._sequence.append([known])
         self._pending = [token]
         return token
@@ -234,14 +257,14 @@ class DecodeLoop:
         running = self._running
         self._width = max(1, len(self._pending))
         if running is None:
-            running = self._forward(mx.array(self._pending), EMPTY)
+            running = self._forward(self._pending)
             running.start()
             sequence.append(self._pending)
             self._pending = []
-        logits = self._logits
+        logits = self._said = self._logits
         ahead: Choices | None = None
         if left > 1 and (not self._drafts or self._dry >= _DRY_STEPS):
-            ahead = self._forward(running.ids, EMPTY, unknown=running.ids)
+            ahead = self._forward([], unknown=running.ids)
             ahead.start()
         (token,) = running.pull()
         if self._recycles:
@@ -253,50 +276,27 @@ class DecodeLoop:
         self._running = ahead
         return Step((token,), 0, 0, 0, draft_s)
 
-    def _forward(self, block: mx.array, draft: Draft, unknown: mx.array | None = None) -> Choices:
-        """The verifier's choices at 1 + len(draft) rows; lazy. See `_rows`."""
-        logits, positions, windows = self._rows(block, draft, unknown)
-        return self._sampler.choose(logits, positions, windows)
+    def _forward(self, lead: Sequence[int], unknown: mx.array | None = None) -> Choices:
+        """The verifier's choice after known tokens, or after one still being computed; lazy."""
+        logits, rows = self._rows(lead, EMPTY, unknown)
+        return self._sampler.choose(logits, rows)
 
     def _rows(
-        self, block: mx.array, draft: Draft, unknown: mx.array | None = None
-    ) -> tuple[mx.array, list[int], mx.array | None]:
-        """One forward: logits of the last known token and of each node, their positions and windows.
+        self, lead: Sequence[int], draft: Draft, unknown: mx.array | None = None
+    ) -> tuple[mx.array, Rows]:
+        """One forward over `lead`, or `unknown` in its place, and the draft.
 
-        `block` holds known tokens (or `unknown`, one that is still being computed) and the draft.
+        Gives the logits of the last known token and of each node, and what those rows go by.
         """
-        lead = block.shape[0] - len(draft)
         cache = self._sequence.cache
+        block = mx.array([*lead, *draft.tokens]) if unknown is None else unknown
         hooks: Any = nullcontext()
         if not draft.is_chain:
             if self._rotations is None:
                 self._rotations = rotations(self._model)
-            hooks = tree_pass(self._model, cache, draft.parents, lead, self._rotations)
+            hooks = tree_pass(self._model, cache, draft.parents, len(lead), self._rotations)
         with hooks:
-            logits = self._model(block[None], cache=cache)[0, lead - 1 :]
-        if self._recycles:
+            logits = self._model(block[None], cache=cache)[0, max(0, len(lead) - 1) :]
+        if self._keeps:
             self._logits = logits
-        start = len(self._sequence.tokens) + lead
-        depths = [0]
-        for parent in draft.parents:
-            depths.append(depths[parent + 1] + 1)
-        windows = self._windows(block, draft, unknown) if self._sampler.penalises else None
-        return logits, [start + depth for depth in depths], windows
-
-    def _windows(self, block: mx.array, draft: Draft, unknown: mx.array | None) -> mx.array:
-        """For each row the last ids of its own path; `unknown` is a token still being computed.
-
-        All rows see equally far back. A path that is shorter than the longest one begins with its first
-        id again: the penalty asks whether an id is there, never how often.
-        """
-        context = self._sequence.tokens[-PENALTY_WINDOW_TOKENS:]
-        if unknown is not None:
-            known = mx.array(context[-(PENALTY_WINDOW_TOKENS - 1) :], dtype=mx.uint32)
-            return mx.concatenate([known, unknown.astype(mx.uint32)])[None]
-        lead: Any = block[: block.shape[0] - len(draft)].tolist()
-        paths: list[list[int]] = [[*context, *lead]]
-        for token, parent in zip(draft.tokens, draft.parents):
-            paths.append([*paths[parent + 1], token])
-        size = min(PENALTY_WINDOW_TOKENS, max(map(len, paths)))
-        seen = [path[-size:] for path in paths]
-        return mx.array([path[:1] * (size - len(path)) + path for path in seen], dtype=mx.uint32)
+        return logits, self._paths.of(lead, draft, unknown, logits.shape[-1])

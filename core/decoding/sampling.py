@@ -6,17 +6,20 @@ logits a speculative run therefore equals the plain run token for token, and sin
 made a node, whatever was drafted, the output's distribution is the target's (see `accept`).
 
 The repetition penalty of a row sees the last tokens of the prompt and of the path to that row
-and nothing else. Penalty first, then top-p, min-p, top-k on the untempered distribution, then
-temperature: the order of mlx-lm, whose filters are used (a mask before top-p would shift it).
+and nothing else; the frequency and presence penalties (OpenAI's: a logit loses count · frequency and,
+where count > 0, presence) count the answer's own tokens up to that row. Penalties and bias come first,
+then top-p, min-p, top-k on the untempered distribution, then temperature: the order of mlx-lm, whose
+filters are used (a mask before top-p would shift it).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import mlx.core as mx
+import numpy as np
 from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p
 
 from core.settings.sampling import Sampling
@@ -28,6 +31,18 @@ PENALTY_WINDOW_TOKENS = 64
 _MIX = 0x9E3779B97F4A7C15
 # Stands for the choice at a row whose logits are not numbers; no drafted id equals it.
 NO_CHOICE = -1
+
+
+class Rows(NamedTuple):
+    """Of w rows. `positions[i]`: where the token stands that row i chooses.
+
+    `windows`: int [w, n], the ids that the repetition penalty of each row looks at. `counts`: float32
+    [w, vocabulary], how often each id was said in the answer before. None where nobody asks.
+    """
+
+    positions: Sequence[int]
+    windows: mx.array | None = None
+    counts: mx.array | None = None
 
 
 class Choices(NamedTuple):
@@ -53,39 +68,38 @@ class Choices(NamedTuple):
 
 
 class Sampler:
-    """`settings` of one request."""
+    """`settings` of one request; `bias` is added to the logits of these ids, all inside the vocabulary."""
 
-    def __init__(self, settings: Sampling) -> None:
+    def __init__(self, settings: Sampling, bias: Mapping[int, float] | None = None) -> None:
         self._settings = settings
         self.greedy = settings.temperature == 0.0
         self.penalises = settings.repetition_penalty != 1.0
+        self.counts = settings.frequency_penalty != 0.0 or settings.presence_penalty != 0.0
+        self._bias = dict(bias or {})
+        self._biases = mx.array(0.0)
 
-    def choose(self, logits: mx.array, positions: Sequence[int], windows: mx.array | None) -> Choices:
-        """The choice at each row of `logits` [w, vocabulary].
-
-        `positions[i]` is the absolute position of the token that row i draws. `windows` is
-        int [w, n], the ids the penalty of each row looks at, or None without a penalty.
-        """
-        scores, peaks = self._scores(logits, positions, windows)
+    def choose(self, logits: mx.array, rows: Rows) -> Choices:
+        """The choice at each row of `logits` [w, vocabulary]."""
+        scores, peaks = self._scores(logits, rows)
         return Choices(mx.argmax(scores, axis=-1), peaks)
 
-    def choose_with_margins(
-        self, logits: mx.array, positions: Sequence[int], windows: mx.array | None
-    ) -> tuple[Choices, mx.array]:
+    def choose_with_margins(self, logits: mx.array, rows: Rows) -> tuple[Choices, mx.array]:
         """Like `choose`, and by how much each choice won, float32 [w], in units of the logits."""
-        scores, peaks = self._scores(logits, positions, windows)
+        scores, peaks = self._scores(logits, rows)
         scores = scores.astype(mx.float32)
         best = mx.topk(scores, 2, axis=-1)
         scale = 1.0 if self.greedy else self._settings.temperature
         margins = mx.abs(best[:, 1] - best[:, 0]) * scale
         return Choices(mx.argmax(scores, axis=-1), peaks), margins
 
-    def _scores(
-        self, logits: mx.array, positions: Sequence[int], windows: mx.array | None
-    ) -> tuple[mx.array, mx.array]:
+    def _scores(self, logits: mx.array, rows: Rows) -> tuple[mx.array, mx.array]:
         """What the choice is the arg-max of, and the peaks."""
-        if windows is not None:
-            logits = self._penalise(logits, windows)
+        if rows.windows is not None:
+            logits = self._penalise(logits, rows.windows)
+        if rows.counts is not None:
+            logits = logits - self._penalties(rows.counts)
+        if self._bias:
+            logits = logits + self._bias_of(logits.shape[-1])
         if self.greedy:
             return logits, mx.max(logits, axis=-1)
         settings = self._settings
@@ -98,7 +112,7 @@ class Sampler:
         if 0 < settings.top_k < logits.shape[-1]:
             logprobs = apply_top_k(logprobs, settings.top_k)
         scaled = logprobs.astype(mx.float32) * (1.0 / settings.temperature)
-        noise = mx.stack([self._noise(position, logits.shape[-1]) for position in positions])
+        noise = mx.stack([self._noise(position, logits.shape[-1]) for position in rows.positions])
         return scaled + noise, total[:, 0]
 
     def _noise(self, position: int, vocabulary: int) -> mx.array:
@@ -111,3 +125,14 @@ class Sampler:
         picked = mx.take_along_axis(logits, windows, axis=-1)
         picked = mx.where(picked < 0, picked * penalty, picked / penalty)
         return mx.put_along_axis(logits, windows, picked, axis=-1)
+
+    def _penalties(self, counts: mx.array) -> mx.array:
+        frequency, presence = self._settings.frequency_penalty, self._settings.presence_penalty
+        return counts * frequency + (counts > 0).astype(mx.float32) * presence
+
+    def _bias_of(self, vocabulary: int) -> mx.array:
+        if self._biases.shape != (vocabulary,):
+            biases = np.zeros(vocabulary, dtype=np.float32)
+            biases[list(self._bias)] = list(self._bias.values())
+            self._biases = mx.array(biases)
+        return self._biases

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 import mlx.core as mx
 from msgspec.structs import replace
 
+from core.decoding.options import DecodingOptions
 from core.decoding.probes.exactness import Profile, exactness
 from core.decoding.probes.verdict import Verdict
 from core.decoding.probes.width_cost import CostProfile
@@ -263,10 +264,15 @@ class Engine:
         cancelled: Callable[[], bool] = never,
         *,
         request: str = "",
+        also: Generate | None = None,
     ) -> Iterator[Event]:
-        """Like `generate`, from token ids instead of messages; their end is taken for the question."""
+        """Like `generate`, from token ids instead of messages; their end is taken for the question.
+
+        `also` says what else is asked: of its logits, a grammar, and what the answer will probably be.
+        """
         text = PromptText(list(prompt), "", lambda: unknown_layout(len(prompt)))
-        yield from self._answer(text, Generate(request, (), settings), cancelled)
+        asked = replace(also or Generate(request, ()), settings=settings)
+        yield from self._answer(text, asked, cancelled)
 
     def _answer(
         self,
@@ -289,6 +295,8 @@ class Engine:
         if not isolated:
             here.rest = None
         check(settings)
+        options = DecodingOptions(request.logit_bias, request.top_logprobs)
+        options.check(here.model.info.vocabulary)
         mode = settings.decoding.exactness
         self._threads.begin(steady="" if mode == "fast" else f"exactness is “{mode}”")
         model_tokens = here.model.info.context_tokens
@@ -304,7 +312,7 @@ class Engine:
         try:
             settings, refused = _drafted_without_model(settings) if beyond else (settings, ())
             plan = self._plan(held_tokens, settings, isolated)
-            plan = replace(plan, changes=(*changes, *refused, *plan.changes))
+            plan = replace(plan, changes=(*changes, *refused, *plan.changes), options=options)
             whole = bool(why_whole(settings.prefill, text.asked))
             sequence = (
                 CachedSequence(here.model.new_cache)

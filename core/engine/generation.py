@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from core.decoding.detokenise import TokenTexts
 from core.decoding.loop import DecodeLoop, Step
+from core.decoding.options import PLAIN, DecodingOptions
 from core.decoding.planner import Planner
 from core.decoding.probes.exactness import Exactness
 from core.decoding.probes.width_cost import LiveCost
@@ -35,6 +36,7 @@ from core.events import (
     FinishReason,
     Gauges,
     Generate,
+    Likely,
     Origin,
     Passage,
     PrefillProgress,
@@ -42,6 +44,7 @@ from core.events import (
     TableUse,
     Token,
 )
+from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.models.runtime import memory
@@ -68,6 +71,7 @@ class AnswerPlan(Struct, frozen=True):
     cost: LiveCost | None = None
     proposer: ModelProposer | None = None
     changes: tuple[Change, ...] = ()
+    options: DecodingOptions = PLAIN
 
 
 def within_context(
@@ -215,7 +219,7 @@ class Generation:
             self._sequence,
             self._prompt[-1],
             plan.drafter,
-            Sampler(plan.settings.sampling),
+            Sampler(plan.settings.sampling, plan.options.bias),
             vocabulary=loaded.info.vocabulary,
             drafts=plan.spec.drafts,
             gate=self._gate if plan.cost is None or plan.settings.gate.mode == "prompt" else None,
@@ -223,6 +227,8 @@ class Generation:
             recycles=plan.spec.recycles,
             exactness=plan.exactness,
             stops=loaded.eos,
+            begun=len(self._before),
+            top_logprobs=plan.options.top_logprobs,
         )
         texts, told = TokenTexts(loaded.tokenizer, self._before), self._stop_texts
         waiting: list[Token] = []
@@ -280,7 +286,14 @@ class Generation:
             index + 1 if drafted else 0,
             step.drafted if drafted else 0,
             now_s,
+            step.logprobs[index].own if step.logprobs else None,
+            self._likely(step, index),
         )
+
+    def _likely(self, step: Step, index: int) -> tuple[Likely, ...]:
+        decode = self._loaded.tokenizer.decode
+        likely = step.logprobs[index].likely if step.logprobs else ()
+        return tuple(Likely(token, well_formed(decode([token])), value) for token, value in likely)
 
     def _gauges(self) -> Gauges:
         tally, drafter = self._tally, self._plan.drafter

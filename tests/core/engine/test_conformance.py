@@ -25,7 +25,7 @@ from mlx_lm.utils import load_tokenizer
 from core.decoding.sampling import PENALTY_WINDOW_TOKENS
 from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine
-from core.events import Event, Finished, ModelInfo, Token
+from core.events import Event, Finished, Generate, ModelInfo, Token
 from core.kv.entries import why_no_rollback
 from core.models.family import fingerprint
 from core.models.loader import LoadedModel
@@ -70,6 +70,13 @@ def tokenizer(toy_folder: Path) -> TokenizerWrapper:
 
 @pytest.fixture
 def engine(architecture: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
+    engine = engine_of(architecture, tokenizer)
+    yield engine
+    engine.unload()
+
+
+def engine_of(architecture: str, tokenizer: TokenizerWrapper) -> Engine:
+    """An engine on a tiny random model that never stops by itself, tried out."""
     model: Any = tiny_once(architecture)
     why_not = why_no_rollback(make_prompt_cache(model))
     info = ModelInfo(
@@ -81,8 +88,7 @@ def engine(architecture: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
     engine = Engine()
     engine.use(loaded)
     engine.try_out()
-    yield engine
-    engine.unload()
+    return engine
 
 
 @cache
@@ -120,11 +126,24 @@ def run(
     engine: Engine, prompt: Sequence[int], chosen: Settings, steps: int = 10**9
 ) -> tuple[list[int], Finished]:
     """The answer's ids; cancelled after so many looks at the cancel flag."""
+    tokens, finished = told(engine, prompt, chosen, steps)
+    return [token.id for token in tokens], finished
+
+
+def told(
+    engine: Engine,
+    prompt: Sequence[int],
+    chosen: Settings,
+    steps: int = 10**9,
+    also: Generate | None = None,
+) -> tuple[list[Token], Finished]:
+    """The answer's tokens; cancelled after so many looks at the cancel flag."""
     looks = iter(range(10**9))
-    events: list[Event] = list(engine.generate_ids(prompt, chosen, lambda: next(looks) >= steps))
+    cancelled = lambda: next(looks) >= steps  # noqa: E731
+    events: list[Event] = list(engine.generate_ids(prompt, chosen, cancelled, also=also))
     finished = events[-1]
     assert isinstance(finished, Finished)
-    return [event.id for event in events if isinstance(event, Token)], finished
+    return [event for event in events if isinstance(event, Token)], finished
 
 
 @everywhere

@@ -1,0 +1,217 @@
+"""Answers whose logits are changed (penalties, bias) or told (logprobs): drafted runs equal plain ones.
+
+On one architecture of each kind of cache, with every drafter, as chains and as trees.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_lm.utils import load_tokenizer
+
+from core.engine.engine import Engine
+from core.errors import RequestError
+from core.events import Generate, Message, Token
+from core.kv.entries import why_no_rollback
+from core.settings import Settings, assign_all
+from tests.core.architectures import VOCABULARY
+from tests.core.decoding.test_loop import prompt_with_repetition
+from tests.core.engine.test_conformance import (
+    ONE_DRAFTER,
+    ONE_OF_EACH,
+    VARIANT_IDS,
+    VARIANTS,
+    engine_of,
+    settings,
+    tiny_once,
+    told,
+)
+
+TOKENS = 60
+OFF = ("off", "fast")
+BIAS = {7: 3.0, 40: -100.0, 41: 2.5, 259: 1.0}
+PENALISED: dict[str, dict[str, object]] = {
+    "greedy": {"sampling.frequency_penalty": 0.3, "sampling.presence_penalty": -0.4},
+    "sampled": {
+        "sampling.frequency_penalty": 0.8,
+        "sampling.presence_penalty": 0.5,
+        "sampling.repetition_penalty": 1.1,
+        "sampling.temperature": 0.5,
+        "sampling.top_p": 0.95,
+    },
+    # Makes answers that repeat themselves, so that drafts are accepted.
+    "rewarded": {"sampling.frequency_penalty": -0.2, "sampling.presence_penalty": -1.0},
+}
+each = pytest.mark.parametrize(
+    ("architecture", "variant"),
+    [
+        pytest.param(
+            *(architecture, variant),
+            id=f"{name}-{architecture}",
+            marks=() if architecture == "llama" or variant == ONE_DRAFTER else pytest.mark.slow,
+        )
+        for architecture in ONE_OF_EACH
+        for variant, name in zip(VARIANTS, VARIANT_IDS)
+    ],
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(toy_folder: Path) -> TokenizerWrapper:
+    return load_tokenizer(toy_folder)
+
+
+@pytest.fixture(scope="module")
+def engines(tokenizer: TokenizerWrapper) -> Iterator[dict[str, Engine]]:
+    made: dict[str, Engine] = {}
+    yield made
+    for engine in made.values():
+        engine.unload()
+
+
+@pytest.fixture
+def engine(architecture: str, engines: dict[str, Engine], tokenizer: TokenizerWrapper) -> Engine:
+    if architecture not in engines:
+        engines[architecture] = engine_of(architecture, tokenizer)
+    engines[architecture].forget()
+    return engines[architecture]
+
+
+def prompt_of(architecture: str) -> list[int]:
+    return prompt_with_repetition(random.Random(architecture))
+
+
+def asking(**asked: Any) -> Generate:
+    """A request of which only these fields count."""
+    return Generate("r", (), **asked)
+
+
+def ids(tokens: Sequence[Token]) -> list[int]:
+    return [token.id for token in tokens]
+
+
+@each
+@pytest.mark.parametrize("penalised", PENALISED)
+def test_penalties_and_bias_count_the_rows_own_path(
+    engine: Engine, architecture: str, variant: tuple[str, str], penalised: str, toy_folder: Path
+) -> None:
+    prompt, also = prompt_of(architecture), asking(logit_bias=BIAS)
+    values = {**PENALISED[penalised], "sampling.max_tokens": TOKENS}
+    expected, _ = told(engine, prompt, settings(OFF, toy_folder, **values), also=also)
+    engine.forget()
+    got, finished = told(engine, prompt, settings(variant, toy_folder, **values), also=also)
+    assert ids(got) == ids(expected)
+    assert 40 not in ids(got)
+    if penalised == "rewarded" and variant == ONE_DRAFTER and not why_no_rollback(engine.sequence.cache):
+        assert finished.stats.accepted > 10
+
+
+@pytest.mark.parametrize("architecture", ["llama"])
+@pytest.mark.parametrize("drafter", ["off", "cacheback"])
+def test_penalties_follow_the_formula(
+    engine: Engine, architecture: str, drafter: str, toy_folder: Path
+) -> None:
+    """Each token is the arg-max of logits that were worked out apart: nothing of the prompt counts."""
+    prompt = prompt_of(architecture)
+    values = {"sampling.frequency_penalty": 1.5, "sampling.presence_penalty": 0.75, "sampling.max_tokens": 40}
+    also = asking(logit_bias=BIAS)
+    tokens, _ = told(engine, prompt, settings((drafter, "fast"), toy_folder, **values), also=also)
+    answer = ids(tokens)
+    rows = np.array(tiny_once(architecture)(mx.array([[*prompt, *answer]]))[0].astype(mx.float32))
+    bias = np.zeros(VOCABULARY)
+    bias[list(BIAS)] = list(BIAS.values())
+    for place, token in enumerate(answer):
+        scores = rows[len(prompt) - 1 + place] + bias
+        for said, count in Counter(answer[:place]).items():
+            scores[said] -= 1.5 * count + 0.75
+        assert scores[token] > np.max(scores) - 1e-3
+    plain, _ = told(engine, prompt, settings((drafter, "fast"), toy_folder, **{"sampling.max_tokens": 40}))
+    assert ids(plain) != answer
+
+
+@pytest.mark.parametrize("architecture", ["llama"])
+def test_an_answer_that_goes_on_counts_what_it_began_with(
+    engine: Engine, architecture: str, toy_folder: Path
+) -> None:
+    values = {"sampling.frequency_penalty": 0.9, "sampling.temperature": 0.4, "sampling.max_tokens": 40}
+    chosen = settings(("cacheback", "fast"), toy_folder, **values)
+    messages = (Message("user", "Say it once more, say it once more."),)
+
+    def answer(begun: tuple[int, ...]) -> list[int]:
+        request = Generate("r", messages, chosen, continuation=begun)
+        return [event.id for event in engine.generate(request) if isinstance(event, Token)]
+
+    whole = answer(())
+    assert answer(tuple(whole[:15]))[:25] == whole[15:40]
+
+
+@each
+def test_logprobs_are_the_models_own_whoever_drafted(
+    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
+) -> None:
+    prompt = prompt_of(architecture)
+    # Nothing that is done to the logits may show in them.
+    values = {"sampling.temperature": 0.3, "sampling.top_k": 3, "sampling.max_tokens": TOKENS}
+    also = asking(logit_bias={40: -100.0}, top_logprobs=4)
+    plain, _ = told(engine, prompt, settings(OFF, toy_folder, **values), also=also)
+    engine.forget()
+    drafted, _ = told(engine, prompt, settings(variant, toy_folder, **values), also=also)
+    assert ids(drafted) == ids(plain)
+    logits = tiny_once(architecture)(
+        mx.array([[*prompt, *ids(plain)]]), cache=make_prompt_cache(tiny_once(architecture))
+    )
+    rows = np.array(logits[0].astype(mx.float32))
+    rows -= np.log(np.sum(np.exp(rows - rows.max(-1, keepdims=True)), -1, keepdims=True)) + rows.max(
+        -1, keepdims=True
+    )
+    for tokens in (plain, drafted):
+        for place, token in enumerate(tokens):
+            row = rows[len(prompt) - 1 + place]
+            assert token.logprob == pytest.approx(row[token.id], abs=2e-3)
+            likely = sorted(row, reverse=True)[:4]
+            assert [like.logprob for like in token.likely] == pytest.approx(likely, abs=2e-3)
+            assert all(row[like.id] == pytest.approx(like.logprob, abs=2e-3) for like in token.likely)
+            assert all(like.text == engine.loaded.tokenizer.decode([like.id]) for like in token.likely)
+
+
+@pytest.mark.parametrize("architecture", ["llama"])
+@pytest.mark.parametrize("drafter", ["off", "auto"])
+@pytest.mark.parametrize("asked", [None, 0, 1000])
+def test_only_so_many_likely_tokens_are_told_as_were_asked_for(
+    engine: Engine, architecture: str, drafter: str, asked: int | None, toy_folder: Path
+) -> None:
+    chosen = settings((drafter, "fast"), toy_folder, **{"sampling.max_tokens": 8})
+    also = asking(top_logprobs=asked)
+    tokens, _ = told(engine, prompt_of(architecture), chosen, also=also)
+    for token in tokens:
+        assert (token.logprob is None) == (asked is None)
+        assert len(token.likely) == min(asked or 0, VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    ("also", "named"),
+    [
+        (asking(logit_bias={3: 1.0, VOCABULARY: 1.0}), "260"),
+        (asking(logit_bias={-1: 1.0}), "-1"),
+        (asking(logit_bias={3: float("nan")}), "nan"),
+        (asking(logit_bias={3: float("-inf")}), "inf"),
+        (asking(top_logprobs=-1), "-1"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("architecture", ["llama"])
+def test_what_the_model_cannot_do_is_refused_before_anything_is_read(
+    engine: Engine, architecture: str, also: Generate, named: str
+) -> None:
+    chosen = assign_all(Settings(), [("sampling.max_tokens", 4)])
+    with pytest.raises(RequestError, match=named):
+        next(engine.generate_ids([5, 6, 7], chosen, also=also))
