@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, get_args
 
+from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.models import ModelsController
 from app.controllers.running_answer import RunningAnswer
 from app.controllers.tables import TablesController
@@ -42,6 +43,7 @@ class Handlers:
         trouble: TroubleController,
         tables: TablesController,
         models: ModelsController,
+        settings: ChatSettings,
     ) -> None:
         self._restart = restart
         self._answer = answer
@@ -49,12 +51,13 @@ class Handlers:
         self._trouble = trouble
         self._models = models
         self._tables = tables
+        self._settings = settings
         self.table: dict[type, Callable[[Any], None]] = {
             fx.Send: send,
             fx.RestartWorker: self._on_restart,
             fx.LoadStarted: self._on_load_started,
-            fx.ModelReady: worker.on_model_ready,
-            fx.ModelGone: worker.on_model_gone,
+            fx.ModelReady: self._on_model_ready,
+            fx.ModelGone: self._on_model_gone,
             fx.LoadFailed: self._on_load_failed,
             fx.AnswerBegun: answer.on_begun,
             fx.ReadingHeard: answer.on_reading,
@@ -116,6 +119,14 @@ class Handlers:
     def _on_load_started(self, effect: fx.LoadStarted) -> None:
         self._models.on_load_started(effect)
         self._worker.on_load_started(effect)
+
+    def _on_model_ready(self, effect: fx.ModelReady) -> None:
+        self._worker.on_model_ready(effect)
+        self._settings.set_model(effect.info)
+
+    def _on_model_gone(self, effect: fx.ModelGone) -> None:
+        self._worker.on_model_gone(effect)
+        self._settings.set_model(None)
 
     def _on_load_failed(self, effect: fx.LoadFailed) -> None:
         self._models.on_models_failed(effect)

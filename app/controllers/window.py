@@ -85,7 +85,14 @@ class WindowController(QObject):
         self.models = ModelsController(views.inspector, self.home.preferences, self.handle, self)
         answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
         self._handlers = Handlers(
-            self._send_command, self._start_anew, answer, self._worker, self.trouble, self.tables, self.models
+            self._send_command,
+            self._start_anew,
+            answer,
+            self._worker,
+            self.trouble,
+            self.tables,
+            self.models,
+            self.chat.settings,
         )
         if self.home.library and not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)

@@ -40,7 +40,7 @@ class SettingField(QWidget):
         self.setting = setting
         self.control = control_for(theme, setting)
         self.control.edited.connect(self._take)
-        self._held = self._note_of_value = ""
+        self._held = self._note_of_value = self._source = ""
         indent = label_px + GAP_PX if labelled else 0
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
@@ -107,7 +107,13 @@ class SettingField(QWidget):
             return
         self._held = reason
         self.control.setEnabled(not reason)
-        self._say(reason or self._note_of_value)
+        self._say_note()
+
+    def show_source(self, source: str) -> None:
+        """Say in the note where the value comes from; empty says nothing."""
+        if source != self._source:
+            self._source = source
+            self._say_note()
 
     def _take(self, value: Any) -> None:
         self._show_note(value)
@@ -115,8 +121,9 @@ class SettingField(QWidget):
 
     def _show_note(self, value: Any) -> None:
         self._note_of_value = self.setting.notes.get(str(value), "")
-        self._say(self._held or self._note_of_value)
+        self._say_note()
 
-    def _say(self, note: str) -> None:
+    def _say_note(self) -> None:
+        note = self._held or " ".join(filter(None, (self._note_of_value, self._source)))
         self._note.setText(note)
         self._note.setVisible(bool(note))

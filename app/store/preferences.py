@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,12 +82,18 @@ class PreferencesFile:
 
     @property
     def defaults(self) -> Settings:
-        """The settings that a chat has unless it says otherwise."""
-        return apply(Settings(), self._now.defaults)[0]
+        """The settings that a chat has unless it, or its model, says otherwise."""
+        return self.defaults_over(Settings())
 
-    def set_defaults(self, settings: Settings) -> None:
-        """Let chats start with `settings`."""
-        self.change(defaults=differences(settings, Settings()))
+    def defaults_over(self, base: Settings) -> Settings:
+        """What a person chose for all chats, over a model's `base`."""
+        return apply(base, self._now.defaults)[0]
+
+    def set_defaults(
+        self, settings: Settings, base: Settings | None = None, chosen: Collection[str] = ()
+    ) -> None:
+        """Let chats start with `settings`, as far as `base` is not that already; `chosen` in any case."""
+        self.change(defaults=differences(settings, base or Settings(), chosen))
 
     def change(self, **fields: Any) -> None:
         """Take over other values of some fields and write them, if anything is different."""

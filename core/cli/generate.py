@@ -19,12 +19,14 @@ from core.events import (
     Finished,
     Generate,
     Message,
+    ModelInfo,
     PrefillProgress,
     Stats,
     TableStatus,
     Token,
 )
 from core.events.text import well_formed_record
+from core.settings import Settings, read
 from core.system.paths import tables_dir
 from core.system.progress_line import ProgressLine
 
@@ -68,7 +70,7 @@ def _file_or_stdin(text: str) -> Path:
 
 def run(options: argparse.Namespace) -> int:
     """Answer what `options` ask; returns the exit status. Raises `DraftlightError` kinds."""
-    settings = settings_from(options)
+    settings_from(options)  # what is wrong is said before a model is loaded
     with ProgressLine(options.quiet) as line:
         messages = _messages(options, line)
     from core.models.runtime.runtime import prepare
@@ -88,7 +90,11 @@ def run(options: argparse.Namespace) -> int:
         line.say(f"Loading {options.model}")
         engine = Engine(TableMemory(TableFolder(tables_dir()), say))
         try:
-            engine.load(options.model, lambda stage, fraction: line.say(_loading(stage, fraction)))
+            info = engine.load(options.model, lambda stage, fraction: line.say(_loading(stage, fraction)))
+            settings = settings_from(options, info.settings)
+            line.clear()
+            for note in model_notes(info, settings):
+                print(note, file=sys.stderr)
             for event in engine.generate(Generate(json_lines.REQUEST, messages, settings)):
                 if isinstance(event, PrefillProgress):
                     line.say(_reading(event))
@@ -117,6 +123,17 @@ def _reading(event: PrefillProgress) -> str:
     if event.phase == "scoring":
         return f"Choosing what to read: {event.scored_tokens:,} of {event.total_tokens:,} tokens{left}"
     return f"Reading: {event.done_tokens:,} of {event.total_tokens:,} tokens{left}"
+
+
+def model_notes(info: ModelInfo, settings: Settings) -> list[str]:
+    """What of the model's own sampling is not used as its file has it."""
+    moved = [each for each in info.defaults if each.given != each.value]
+    notes = [
+        f"{each.key}: {each.value:g} instead of the model's own {each.given:g}, which is not allowed"
+        for each in moved
+        if read(settings, each.key) == each.value
+    ]
+    return [*notes, info.defaults_problem] if info.defaults_problem else notes
 
 
 def summary(stats: Stats, effective: Effective) -> str:

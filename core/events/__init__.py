@@ -56,7 +56,15 @@ from core.events.catalogue import (
     fit_of,
 )
 from core.events.codec import Command, Event, decode_command, decode_event, encode, failure
-from core.events.models import LoadModel, LoadProgress, ModelInfo, ModelLoaded, ModelUnloaded, UnloadModel
+from core.events.models import (
+    LoadModel,
+    LoadProgress,
+    ModelDefault,
+    ModelInfo,
+    ModelLoaded,
+    ModelUnloaded,
+    UnloadModel,
+)
 from core.events.process import PROTOCOL, Activity, Failed, Heartbeat, Hello, Shutdown, StandStill
 from core.events.reading import Passage, PrefillPhase, PrefillProgress, ReadingMap, ReadingWay
 from core.events.rehearsal import RehearsalState, Rehearse, Rehearsing, Typing, WaitsFor
@@ -129,6 +137,7 @@ __all__ = [
     "LookUpModels",
     "MemoryNeed",
     "Message",
+    "ModelDefault",
     "ModelEntry",
     "ModelImported",
     "ModelInfo",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from core.events.wire import Wire
+from core.settings import Settings, assign_all
 
 
 class LoadModel(Wire, frozen=True):
@@ -17,10 +18,22 @@ class UnloadModel(Wire, frozen=True):
     """Free the model and its caches."""
 
 
+class ModelDefault(Struct, frozen=True):
+    """What a model's own generation_config gives for the setting `key`.
+
+    `given` is what stands there: another than `value` if that is not allowed here.
+    """
+
+    key: str
+    value: float
+    given: float
+
+
 class ModelInfo(Struct, frozen=True):
     """The loaded model. `family` is the tokenizer's fingerprint, `family_name` what people call it.
 
-    `speculates` is False where rollback cannot be exact; `why_not` then says why.
+    `speculates` is False where rollback cannot be exact; `why_not` then says why. `defaults` are the
+    model's own sampling; `defaults_problem` says what of it could not be read.
     """
 
     name: str
@@ -37,6 +50,14 @@ class ModelInfo(Struct, frozen=True):
     layers: int
     speculates: bool
     why_not: str = ""
+    defaults: tuple[ModelDefault, ...] = ()
+    defaults_problem: str = ""
+
+    @property
+    def settings(self) -> Settings:
+        """Draftlight's settings with the model's own sampling: what holds until a person chooses."""
+        values = [(e.key, int(e.value) if e.value.is_integer() else e.value) for e in self.defaults]
+        return assign_all(Settings(), values)
 
 
 class LoadProgress(Wire, frozen=True):

@@ -33,6 +33,7 @@ from core.models.library.naming import base_name, display_name, is_hub_name
 from core.models.library.need import context_tokens
 from core.models.library.places import find
 from core.models.runtime.memory import machine
+from core.models.sampling_defaults import sampling_defaults
 from core.models.starter import STARTER, ensure_starter
 from core.models.template import renderer
 
@@ -258,6 +259,7 @@ def _describe(
     quantisation = config.get("quantization") or config.get("quantization_config") or {}
     stored = f"{quantisation['bits']}-bit" if "bits" in quantisation else ""
     why_not = why_no_rollback(make_prompt_cache(model))
+    defaults, problem = sampling_defaults(folder)
     return ModelInfo(
         name=display_name(folder, config),
         path=str(folder),
@@ -273,6 +275,8 @@ def _describe(
         layers=len(getattr(model, "layers", [])),
         speculates=not why_not,
         why_not=why_not,
+        defaults=defaults,
+        defaults_problem=problem,
     )
 
 

@@ -6,9 +6,11 @@ The inspector, the command line, the wire's validation and the docs are generate
 
 from core.settings.declaration import Setting, assign, assign_all, declared, parse, parse_all, permitted, read
 from core.settings.root import Settings
+from core.settings.sampling import FROM_MODEL
 from core.settings.window import WindowSettings
 
 __all__ = [
+    "FROM_MODEL",
     "Setting",
     "Settings",
     "WindowSettings",

@@ -6,6 +6,15 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+# What a model's own generation_config may give.
+FROM_MODEL = (
+    "sampling.temperature",
+    "sampling.top_p",
+    "sampling.min_p",
+    "sampling.top_k",
+    "sampling.repetition_penalty",
+)
+
 
 class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
     """How tokens are drawn. Temperature 0 is greedy, and then the filters do nothing."""

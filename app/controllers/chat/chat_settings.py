@@ -1,7 +1,8 @@
-"""ChatSettings: which settings the inspector shows: the defaults, with what the open chat wants otherwise.
+"""ChatSettings: which settings the inspector shows.
 
-A change in the inspector is the chat's own. “Make default” turns what a section shows into what
-every chat starts with.
+Draftlight's own, over them the loaded model's sampling, over that what a person chose for all chats, and
+over all what the open chat wants otherwise. A change in the inspector is the chat's own. “Make default”
+turns what a section shows into what every chat starts with.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from app.controllers.chat import strings
 from app.panels.inspector.inspector import Inspector
 from app.session.chats import presets
 from app.session.chats.chats import Chats
-from app.session.chats.overrides import apply, differences
+from app.session.chats.overrides import apply, chosen_keys, differences
 from app.store.preferences import PreferencesFile
 from core.errors import RequestError
+from core.events import ModelInfo
 from core.settings import Settings, assign
 
 
@@ -31,29 +33,42 @@ class ChatSettings(QObject):
         self._inspector = inspector
         self._chats = chats
         self._preferences = preferences
+        self._base = Settings()
         inspector.settings_changed.connect(self._keep)
-        inspector.defaults_changed.connect(self._keep_defaults)
+        inspector.defaults_changed.connect(self._take_defaults)
         inspector.presets.preset_chosen.connect(self.take_preset)
         inspector.presets.save_requested.connect(self.save_preset)
         inspector.presets.delete_requested.connect(self.delete_preset)
 
     def show(self) -> None:
         """The open chat's settings. What of its own is not allowed any more is left out."""
-        defaults = self._preferences.defaults
-        settings, _ = apply(defaults, self._chats.open.overrides)
-        self._inspector.set_settings(settings, defaults)
+        defaults, overrides = self._defaults, self._chats.open.overrides
+        settings, refused = apply(defaults, overrides)
+        chosen = chosen_keys(each for each in overrides if each not in refused)
+        self._inspector.set_settings(settings, defaults, chosen)
         self._show_presets()
+
+    def set_model(self, info: ModelInfo | None) -> None:
+        """Let what nobody chose be as the loaded model wants it; None: as Draftlight has it."""
+        base = info.settings if info else Settings()
+        if base != self._base:
+            self._base = base
+            self.show()
 
     def take_preset(self, name: str) -> None:
         """Let the open chat have the settings of a preset; empty for the defaults."""
-        defaults = self._preferences.defaults
+        defaults = self._defaults
         preset = next((each for each in presets.known(self._own_presets) if each.name == name), None)
-        self._inspector.change_settings(presets.chosen(preset, defaults) if preset else defaults)
+        if preset is None:
+            self._inspector.change_settings(defaults, frozenset())
+        else:
+            chosen = chosen_keys(preset.overrides)
+            self._inspector.change_settings(presets.chosen(preset, defaults), chosen)
 
     def save_preset(self, name: str) -> None:
         """Keep the open chat's settings under `name`."""
-        settings, defaults = self._inspector.settings, self._preferences.defaults
-        self._change_presets(presets.with_preset(self._own_presets, name, settings, defaults))
+        settings, chosen = self._inspector.settings, self._inspector.chosen
+        self._change_presets(presets.with_preset(self._own_presets, name, settings, self._defaults, chosen))
 
     def delete_preset(self, name: str) -> None:
         """A person's own goes; the chats that took it keep their settings."""
@@ -66,19 +81,17 @@ class ChatSettings(QObject):
 
     def reset_defaults(self) -> None:
         """Let new chats start with Draftlight's own settings; what a chat has set for itself stays."""
-        self._keep_defaults(Settings())
+        self._keep_defaults(self._base, frozenset())
         self.show()
 
     def set_default(self, key: str, value: object) -> None:
         """Let every chat that does not say otherwise have `value` for the setting `key`."""
-        self._preferences.set_defaults(assign(self._preferences.defaults, key, value))
-        self._tell_problem()
-        self.defaults_changed.emit(self.own_defaults)
+        self._set_defaults(assign(self._defaults, key, value), self._chosen_defaults)
         self.show()
 
     def _keep(self, settings: Settings) -> None:
         chat = self._chats.open
-        overrides = differences(settings, self._inspector.defaults)
+        overrides = differences(settings, self._inspector.defaults, self._inspector.chosen)
         if overrides != chat.overrides:
             self._chats.keep(chat.with_overrides(overrides))
         self._show_presets()
@@ -93,7 +106,7 @@ class ChatSettings(QObject):
         self._show_presets()
 
     def _show_presets(self) -> None:
-        settings, defaults, own = self._inspector.settings, self._preferences.defaults, self._own_presets
+        settings, defaults, own = self._inspector.settings, self._defaults, self._own_presets
         current = presets.name_of(settings, defaults, own)
         self._inspector.presets.show_presets(
             [preset.name for preset in presets.known(own)],
@@ -102,10 +115,26 @@ class ChatSettings(QObject):
             custom=not current and settings != defaults,
         )
 
-    def _keep_defaults(self, defaults: Settings) -> None:
-        self._preferences.set_defaults(defaults)
-        self._tell_problem()
+    @property
+    def _defaults(self) -> Settings:
+        """What a chat has that chose nothing."""
+        return self._preferences.defaults_over(self._base)
+
+    @property
+    def _chosen_defaults(self) -> frozenset[str]:
+        return chosen_keys(self._preferences.now.defaults)
+
+    def _take_defaults(self, defaults: Settings, chosen: frozenset[str]) -> None:
+        """From a section of the inspector, where the keys in `chosen` were set by hand."""
+        self._keep_defaults(defaults, self._chosen_defaults | chosen)
+
+    def _keep_defaults(self, defaults: Settings, chosen: frozenset[str]) -> None:
+        self._set_defaults(defaults, chosen)
         self._keep(self._inspector.settings)
+
+    def _set_defaults(self, defaults: Settings, chosen: frozenset[str]) -> None:
+        self._preferences.set_defaults(defaults, self._base, chosen)
+        self._tell_problem()
         self.defaults_changed.emit(self.own_defaults)
 
     def _tell_problem(self) -> None:

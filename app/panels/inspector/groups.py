@@ -6,7 +6,7 @@ the section of the drafter's choice and show only while that drafter is chosen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,9 +55,12 @@ def groups(settings: Sequence[Setting] | None = None) -> tuple[Group, ...]:
     )
 
 
-def differs(group: Group, settings: Settings, defaults: Settings) -> bool:
-    """Whether anything in the section is not as the defaults have it."""
-    return any(read(settings, each.key) != read(defaults, each.key) for each in group.all_settings)
+def differs(group: Group, settings: Settings, defaults: Settings, chosen: Collection[str] = ()) -> bool:
+    """Whether anything in the section is not as the defaults have it, or was `chosen` by hand."""
+    return any(
+        each.key in chosen or read(settings, each.key) != read(defaults, each.key)
+        for each in group.all_settings
+    )
 
 
 def merged(settings: Settings, source: Settings, group: Group) -> Settings:

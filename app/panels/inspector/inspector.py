@@ -10,7 +10,7 @@ and stores nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ from app.panels.inspector.preset_bar import PresetBar
 from app.panels.inspector.section import PADDING_PX, Section
 from app.theme.theme import Theme
 from core.errors import SettingError
-from core.events import ModelInfo
-from core.settings import Setting, Settings, assign_all, read
+from core.events import ModelDefault, ModelInfo
+from core.settings import FROM_MODEL, Setting, Settings, assign_all, read
 
 WIDTH_PX = 304
 _FOOTER_PX = 34
@@ -47,13 +47,16 @@ class Inspector(QWidget):
     """`settings_changed` tells a person's change; `set_settings` is silent."""
 
     settings_changed = Signal(object)  # Settings, valid
-    defaults_changed = Signal(object)  # Settings, valid: what all chats shall start with
+    # Settings, valid: what all chats shall start with; frozenset[str]: the keys that were set by hand
+    defaults_changed = Signal(object, object)
     models_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._settings = self._defaults = Settings()
+        self._chosen: frozenset[str] = frozenset()
+        self._model_defaults: dict[str, ModelDefault] = {}
         self._refused: dict[str, Any] = {}
         self._held: Mapping[str, str] = {}
         self._fields: dict[str, SettingField] = {}  # those that were made
@@ -90,25 +93,41 @@ class Inspector(QWidget):
         """What sections are reset to."""
         return self._defaults
 
-    def set_settings(self, settings: Settings, defaults: Settings | None = None) -> None:
+    @property
+    def chosen(self) -> frozenset[str]:
+        """The keys, of those that a model may give, that were set by hand: what it gives is not used."""
+        return self._chosen
+
+    def set_settings(
+        self, settings: Settings, defaults: Settings | None = None, chosen: Collection[str] | None = None
+    ) -> None:
         """Show `settings`, marked where they are not `defaults`; refused changes are forgotten.
 
-        Without `defaults` those from before hold. Emits nothing.
+        Without `defaults` and `chosen` those from before hold. Emits nothing.
         """
         self._settings = settings
         self._defaults = defaults or self._defaults
+        self._chosen = self._chosen if chosen is None else frozenset(chosen)
         self._refused.clear()
         self._show_all()
 
-    def change_settings(self, settings: Settings) -> None:
-        """Show `settings` as a person's change made elsewhere. Emits `settings_changed`."""
-        self.set_settings(settings)
+    def change_settings(self, settings: Settings, chosen: Collection[str] | None = None) -> None:
+        """Show `settings` as a person's change made elsewhere. Emits `settings_changed`.
+
+        Without `chosen` what is different from before counts as set by hand, too.
+        """
+        if chosen is None:
+            new = (key for key in FROM_MODEL if read(settings, key) != read(self._settings, key))
+            chosen = self._chosen.union(new)
+        self.set_settings(settings, chosen=chosen)
         self.settings_changed.emit(settings)
 
     def set_model(self, info: ModelInfo | None) -> None:
         """Show the loaded model; None while there is none."""
         self._card.show_model(info)
         self._model_section.set_summary(info.name if info else strings.NO_MODEL)
+        self._model_defaults = {each.key: each for each in info.defaults} if info else {}
+        self._show_sources()
 
     @property
     def models_button(self) -> Button:
@@ -204,6 +223,7 @@ class Inspector(QWidget):
         field.show_value(read(self._settings, setting.key))
         field.hold(self._held.get(setting.key, ""))
         field.edited.connect(self._take_edit)
+        field.show_source(self._source_of(setting.key))
         return field
 
     def _fill_shown(self) -> None:
@@ -232,6 +252,8 @@ class Inspector(QWidget):
             self._refused[key] = value
             self.field(key).show_error(error.message, error.hint)
             return
+        if key in FROM_MODEL:
+            self._chosen |= {key}
         self._refused.pop(key, None)
         self.field(key).clear_error()
         if key == KEEP_KEY:
@@ -245,6 +267,7 @@ class Inspector(QWidget):
     def _reset(self, group: Group) -> None:
         """Back to the defaults in one section."""
         self._settings = merged(self._settings, self._defaults, group)
+        self._chosen = self._chosen.difference(setting.key for setting in group.all_settings)
         for setting in group.all_settings:
             self._refused.pop(setting.key, None)
         self._show_all()
@@ -253,8 +276,10 @@ class Inspector(QWidget):
     def _make_default(self, group: Group) -> None:
         """What one section shows is what chats start with from now on."""
         self._defaults = merged(self._defaults, self._settings, group)
+        chosen = self._chosen.intersection(setting.key for setting in group.all_settings)
+        self._chosen -= chosen
         self._show_summaries()
-        self.defaults_changed.emit(self._defaults)
+        self.defaults_changed.emit(self._defaults, chosen)
 
     def _retry_refused(self) -> None:
         """Take over what was refused before and is right by now; renew the other reasons."""
@@ -287,10 +312,30 @@ class Inspector(QWidget):
     def _show_summaries(self) -> None:
         self.keep_bar.show_keep(read(self._settings, KEEP_KEY))
         for group in self._groups:
-            section, own = self._sections[group.name], differs(group, self._settings, self._defaults)
+            section = self._sections[group.name]
+            own = differs(group, self._settings, self._defaults, self._chosen)
             section.set_summary(summary(group, self._settings))
             section.set_own(own)
             self._own[group.name].setVisible(own)
+        self._show_sources()
+
+    def _show_sources(self) -> None:
+        for key in FROM_MODEL:
+            if key in self._fields:
+                self._fields[key].show_source(self._source_of(key))
+
+    def _source_of(self, key: str) -> str:
+        """Who says what the setting is, where a model says something, too."""
+        model = self._model_defaults.get(key)
+        if model is None:
+            return ""
+        value, default = read(self._settings, key), read(self._defaults, key)
+        if key in self._chosen or value != default:
+            return strings.CHOSEN_HERE.format(value=model.value)
+        if default != model.value:
+            return strings.CHOSEN_FOR_ALL.format(value=model.value)
+        moved = model.given != model.value
+        return strings.MODEL_DEFAULT_MOVED.format(given=model.given) if moved else strings.MODEL_DEFAULT
 
 
 def _bar(label: TextLabel, height_px: int) -> QWidget:

@@ -64,7 +64,8 @@ class ModelCard(QWidget):
             self._note.setText(strings.NO_MODEL)
         else:
             unfit = strings.SPECULATES_NOT.format(why=info.why_not)
-            self._note.setText(strings.SPECULATES if info.speculates else unfit)
+            drafts = strings.SPECULATES if info.speculates else unfit
+            self._note.setText(" ".join(filter(None, (drafts, info.defaults_problem))))
 
 
 def _facts(info: ModelInfo | None) -> dict[str, str]:

@@ -6,7 +6,7 @@ by default. Five come along; a person's own are kept in the preferences, and one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
@@ -82,10 +82,10 @@ def name_of(settings: Settings, defaults: Settings, own: Sequence[Preset]) -> st
 
 
 def with_preset(
-    own: Sequence[Preset], name: str, settings: Settings, defaults: Settings
+    own: Sequence[Preset], name: str, settings: Settings, defaults: Settings, chosen: Collection[str] = ()
 ) -> tuple[Preset, ...]:
-    """A person's own with one more, in the place of the one of that name."""
-    preset = Preset(name, differences(settings, defaults))
+    """A person's own with one more, in the place of the one of that name; `chosen` as for `differences`."""
+    preset = Preset(name, differences(settings, defaults, chosen))
     return (*(each for each in own if each.name != name), preset)
 
 

@@ -29,13 +29,16 @@ class Config(Struct, frozen=True):
     settings: Settings = Settings()
 
 
-def read_config() -> Config:
-    """The file, or nothing where there is none. Raises `UsageError` for one that is no use."""
+def read_config(base: Settings | None = None) -> Config:
+    """The file over `base` (None: ours), or nothing where there is none.
+
+    Raises `UsageError` for a file that is no use.
+    """
     path = config_dir() / "config.toml"
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return Config(path)
+        return Config(path, settings=base or Settings())
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be used: {error}.", "Mend it or move it away.") from None
     model = found.pop("model", "")
@@ -49,7 +52,7 @@ def read_config() -> Config:
             raise UsageError(f"{path}: there is no “{group}” outside a table.", hint)
         values += [(f"{group}.{name}", value) for name, value in fields.items()]
     try:
-        settings = assign_all(Settings(), values, relative_to=path.parent)
+        settings = assign_all(base or Settings(), values, relative_to=path.parent)
     except SettingError as error:
         raise UsageError(f"{path}: {error.message}", error.hint) from None
     return Config(path, absolute_reference(model, path.parent), settings)

@@ -6,7 +6,7 @@ import argparse
 
 from core.cli.console.config import read_config
 from core.cli.console.parser import UsageError
-from core.settings import Settings, declared, parse_all
+from core.settings import FROM_MODEL, Settings, declared, parse_all
 
 # Settings common enough to have a flag of their own; all others are reached by --set.
 _FLAGS = {
@@ -25,7 +25,8 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     known = {setting.key: setting for setting in declared()}
     for flag, key in _FLAGS.items():
         setting = known[key]
-        told = f"{setting.title.lower()}: {setting.allowed} (default {setting.default})"
+        default = f"the model's own, else {setting.default}" if key in FROM_MODEL else setting.default
+        told = f"{setting.title.lower()}: {setting.allowed} (default {default})"
         parser.add_argument(
             flag, dest=key, metavar="NAME" if setting.choices else "N", help=told.replace("%", "%%")
         )
@@ -38,11 +39,14 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def settings_from(options: argparse.Namespace) -> Settings:
-    """The settings that the flags ask for. Raises `SettingError`, `UsageError`."""
+def settings_from(options: argparse.Namespace, base: Settings | None = None) -> Settings:
+    """The settings that the flags and the file of defaults ask for, `base` for all others.
+
+    Raises `SettingError`, `UsageError`.
+    """
     pairs = [setting_pair(text) for text in options.set]
     pairs += [(key, value) for key in _FLAGS.values() if (value := vars(options)[key]) is not None]
-    return parse_all(read_config().settings, pairs)
+    return parse_all(read_config(base).settings, pairs)
 
 
 def setting_pair(text: str) -> tuple[str, str]:

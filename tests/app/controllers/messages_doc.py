@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
+from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.handlers import Handlers
 from app.controllers.models import ModelsController
 from app.controllers.running_answer import RunningAnswer
@@ -40,6 +41,7 @@ def handlers() -> Handlers:
         bare(TroubleController),
         bare(TablesController),
         bare(ModelsController),
+        bare(ChatSettings),
     )
 
 

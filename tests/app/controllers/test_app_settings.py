@@ -110,7 +110,7 @@ def test_the_defaults_of_new_chats_are_taken_back(qapp: QApplication, tmp_path: 
     async def scene(window: MainWindow) -> None:
         await ready(window)
         warm = assign(Settings(), "sampling.temperature", 0.7)
-        window.views.inspector.defaults_changed.emit(warm)
+        window.views.inspector.defaults_changed.emit(warm, frozenset())
         settings = await opened(window)
         assert settings.defaults_button.isEnabled()
         await click(settings.defaults_button)

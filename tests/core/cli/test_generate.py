@@ -19,6 +19,7 @@ from core.events import Effective, Stats
 from core.settings import Settings
 from core.system.progress_line import ProgressLine
 from tests.core.documents.made import pdf_of
+from tests.core.toy import write_toy_model
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -148,3 +149,31 @@ def test_the_line_is_said_four_times_a_second_at_most(monkeypatch: pytest.Monkey
             now_s += 0.01
     said = out.getvalue().split("\r\x1b[K")
     assert said == ["", "0 of 100", "25 of 100", "50 of 100", "75 of 100", ""]
+
+
+def test_the_models_own_sampling_holds_where_no_flag_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    model = tmp_path / "model"
+    write_toy_model(model)
+    (model / "generation_config.json").write_text('{"temperature": 0.6, "top_p": 0.9, "top_k": 5000}')
+
+    def sampling(*flags: str) -> tuple[float, float, int]:
+        assert (
+            main(["generate", "--model", str(model), "--prompt", "x", "--max-tokens", "3", "--json", *flags])
+            == 0
+        )
+        said = capsys.readouterr()
+        notes.append(said.err)
+        used = json.loads(said.out.splitlines()[-1])["effective"]["settings"]["sampling"]
+        return used["temperature"], used["top_p"], used["top_k"]
+
+    notes: list[str] = []
+    assert sampling() == (0.6, 0.9, 1000)
+    assert "sampling.top_k: 1000 instead of the model's own 5000" in notes[-1]
+    assert sampling("--temperature", "0", "--set", "sampling.top_k=7") == (0.0, 0.9, 7)
+    assert "instead of" not in notes[-1]
+    (tmp_path / "home").mkdir(exist_ok=True)
+    (tmp_path / "home" / "config.toml").write_text("[sampling]\ntop_p = 1.0\n")
+    assert sampling("--temperature", "0.3") == (0.3, 1.0, 1000)

@@ -47,7 +47,7 @@ def test_what_cannot_fit_is_cut_or_taken_along(qapp: QApplication) -> None:
         # Else passages that fit would be read of it.
         off = assign(Settings(), "prefill.mode", "off")
         window.views.inspector.set_settings(off)
-        window.views.inspector.defaults_changed.emit(off)
+        window.views.inspector.defaults_changed.emit(off, frozenset())
         window.views.inspector.settings_changed.emit(off)
         ask(window, "write 4")
         await ready(window)

@@ -1,0 +1,148 @@
+"""The sampling that a model asks for, over the real worker: taken, shown, chosen otherwise, switched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from app.launch.scenario import ask
+from app.session.chats.overrides import Override
+from app.session.turn.intents import Load
+from app.shell.window import MainWindow
+from core.settings import Settings, assign, read
+from core.worker.client import worker_command
+from tests.app.stage import click, last, play, ready, until
+from tests.core.toy import write_toy_model
+
+TEMPERATURE, TOP_P, TOP_K = "sampling.temperature", "sampling.top_p", "sampling.top_k"
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`warm` and `cool` ask for sampling of their own, `plain` for none."""
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    wanted = {"warm": {"temperature": 0.6, "top_p": 0.95}, "cool": {"temperature": 5, "top_k": 20}}
+    for name, said in {**wanted, "plain": None}.items():
+        write_toy_model(tmp_path / name)
+        if said:
+            (tmp_path / name / "generation_config.json").write_text(json.dumps(said))
+    return tmp_path
+
+
+def sampling(window: MainWindow) -> tuple[float, float, int]:
+    used = window.views.inspector.settings.sampling
+    return used.temperature, used.top_p, used.top_k
+
+
+async def switched(window: MainWindow, folder: Path) -> None:
+    window.controller.handle(Load(str(folder)))
+    await ready(window, 60)
+    assert window.controller.link.info
+    assert window.controller.link.info.path == str(folder)
+
+
+def note(window: MainWindow, key: str) -> str:
+    return window.views.inspector.field(key).note
+
+
+def test_what_the_model_asks_for_is_used_and_said_until_a_person_chooses(
+    qapp: QApplication, models: Path
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        inspector, chats = window.views.inspector, window.controller.chats
+        assert sampling(window) == (0.6, 0.95, 0)
+        assert chats.open.overrides == ()
+        assert not inspector.section("sampling").is_own
+        assert note(window, TEMPERATURE) == "Model default."
+        assert note(window, TOP_K) == ""
+
+        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 4))
+        ask(window, "hello")
+        await ready(window, 60)
+        finished = last(window).finished
+        assert finished
+        assert finished.effective.settings.sampling.temperature == 0.6
+        assert finished.effective.settings.sampling.top_p == 0.95
+
+        # Chosen by hand: it stays, also as what another model would give.
+        inspector.field(TEMPERATURE).edited.emit(TEMPERATURE, 0.9)
+        inspector.field(TEMPERATURE).edited.emit(TEMPERATURE, 0.6)
+        assert note(window, TEMPERATURE) == "Set for this chat. Model default: 0.6."
+        await switched(window, models / "cool")
+        assert sampling(window) == (0.6, 1.0, 20)
+        assert note(window, TEMPERATURE) == "Set for this chat. Model default: 2."
+
+        section, foot = inspector.section("sampling"), inspector.own_settings("sampling")
+        section.set_open(True)
+        await click(foot.reset_button)
+        assert sampling(window) == (2.0, 1.0, 20)
+        assert note(window, TEMPERATURE) == "Model default; its 5 is not allowed."
+        assert note(window, TOP_K) == "Model default."
+        assert not section.is_own
+        assert foot.isHidden()
+        await switched(window, models / "plain")
+        assert sampling(window) == (0.0, 1.0, 0)
+        assert note(window, TEMPERATURE) == ""
+
+    play(qapp, scene, command=worker_command(), model=str(models / "warm"))
+
+
+def test_a_default_for_all_chats_and_a_presets_value_go_before_the_models(
+    qapp: QApplication, models: Path, tmp_path: Path
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        inspector, controller = window.views.inspector, window.controller
+        assert sampling(window) == (0.0, 1.0, 0)
+        # Greedy is what there is anyway; it was chosen all the same.
+        controller.chat.settings.take_preset("Documents")
+        assert controller.chats.open.overrides[0] == Override(TEMPERATURE, 0.0)
+        await switched(window, models / "warm")
+        assert sampling(window) == (0.0, 0.95, 0)
+        assert inspector.presets.popup.value == "Documents"
+        controller.chat.settings.take_preset("")
+        assert sampling(window) == (0.6, 0.95, 0)
+
+        inspector.field(TEMPERATURE).edited.emit(TEMPERATURE, 0.0)
+        inspector.section("sampling").set_open(True)
+        await click(inspector.own_settings("sampling").default_button)
+        kept = controller.home.preferences.now.defaults
+        assert kept == (Override(TEMPERATURE, 0.0),)  # and not the model's top-p
+        assert note(window, TEMPERATURE) == "Your default. Model default: 0.6."
+        controller.chat.settings.set_default("tables.learn", False)
+        assert Override(TEMPERATURE, 0.0) in controller.home.preferences.now.defaults
+
+    async def again(window: MainWindow) -> None:
+        await ready(window, 60)
+        assert sampling(window) == (0.0, 0.95, 0)
+        window.controller.chat.settings.reset_defaults()
+        assert window.controller.home.preferences.now.defaults == ()
+        assert sampling(window) == (0.6, 0.95, 0)
+
+    folder = tmp_path / "kept"
+    play(qapp, scene, command=worker_command(), model=str(models / "plain"), folder=folder)
+    play(qapp, again, command=worker_command(), model=str(models / "warm"), folder=folder)
+
+
+def test_a_file_that_is_no_use_is_said(qapp: QApplication, models: Path) -> None:
+    (models / "warm" / "generation_config.json").write_text('{"temperature": "hot", "top_p": 0.9}')
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        assert sampling(window) == (0.0, 0.9, 0)
+        shown = window.views.inspector.section("model")
+        await until(lambda: "gives no number for temperature" in _text(shown))
+        assert read(window.views.inspector.defaults, TEMPERATURE) == read(Settings(), TEMPERATURE)
+
+    play(qapp, scene, command=worker_command(), model=str(models / "warm"))
+
+
+def _text(section: object) -> str:
+    from app.panels.inspector.model_card import ModelCard
+
+    cards = section.findChildren(ModelCard)  # type: ignore[attr-defined]
+    return "\n".join(card.text for card in cards)
