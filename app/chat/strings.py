@@ -11,6 +11,7 @@ OPEN_TABLES = "Open Tables"
 DETAILS = "Details"
 HIDE_DETAILS = "Hide details"
 CLOSE_BANNER = "Dismiss"
+CLOSE_NOTICE = "Dismiss"
 NEXT_TROUBLE = "Next"
 LOG_NAME = "Last lines of the worker’s log"
 

@@ -11,6 +11,7 @@ from app.chat.composer.composer import Composer
 from app.chat.composer.editing_bar import EditingBar
 from app.chat.composer.queue_bar import QueueBar
 from app.chat.first_page.first_page import FirstPage
+from app.chat.notice_bar import NoticeBar
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
 from app.controls.text_label import TextLabel
@@ -35,6 +36,7 @@ class Views:
     first_page: FirstPage
     transcript: Transcript
     editing_bar: EditingBar
+    notice_bar: NoticeBar
     queue_bar: QueueBar
     composer: Composer
     legend: Legend

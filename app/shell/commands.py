@@ -36,6 +36,7 @@ class Commands(QObject):
         controller.link_changed.connect(self._follow)
         views.side.tab_changed.connect(self.facts_changed)
         controller.chat.document_requested.connect(self.show_document)
+        views.transcript.quote_requested.connect(views.composer.quote)
 
     def slots(self) -> dict[str, Callable[[], object]]:
         """What is bound to the declared actions."""
@@ -53,6 +54,7 @@ class Commands(QObject):
             "import": controller.chat.transfer.import_files,
             **focused.slots(),
             "paste_raw": edit.paste_raw,
+            "quote": self._quote,
             "search": self._search,
             "find": self._find,
             "find_next": lambda: self._find_step(True),
@@ -130,14 +132,24 @@ class Commands(QObject):
         self.show_document()
         self._views.document.jump(steps)
 
+    def _quote(self) -> None:
+        """What is selected in the chat or, with the keyboard in the document, its marked passage."""
+        document, chat = self._views.document, self._views.transcript
+        text = document.view.current_text if self._is_in_document() else ""
+        self._views.composer.quote(text or chat.selected_text())
+
+    def _is_in_document(self) -> bool:
+        focused_widget, document = QApplication.focusWidget(), self._views.document
+        return focused_widget is not None and document.isAncestorOf(focused_widget)
+
     def _find(self) -> None:
         self._finder().open()
 
     def _finder(self) -> Finder | DocumentFinder:
         """Of what the person is at: the document, if the keyboard is there, else the chat."""
-        focused_widget, document = QApplication.focusWidget(), self._views.document
-        in_document = focused_widget is not None and document.isAncestorOf(focused_widget)
-        return document.finder if in_document and document.shown else self._views.transcript.finder
+        document = self._views.document
+        in_document = self._is_in_document() and document.shown
+        return document.finder if in_document else self._views.transcript.finder
 
     def _find_step(self, forward: bool) -> None:
         finder = self._finder()

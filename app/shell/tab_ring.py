@@ -33,6 +33,8 @@ def _ring(window: QWidget, views: Views) -> list[QWidget]:
         views.banner,
         views.first_page,
         views.transcript,
+        views.notice_bar,
+        views.queue_bar,
         views.editing_bar,
         views.composer,
         views.race,

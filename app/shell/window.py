@@ -21,6 +21,7 @@ from app.chat.composer.composer import Composer
 from app.chat.composer.editing_bar import EditingBar
 from app.chat.composer.queue_bar import QueueBar
 from app.chat.first_page.first_page import FirstPage
+from app.chat.notice_bar import NoticeBar
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
 from app.controllers.app_settings import AppSettings
@@ -178,6 +179,7 @@ class MainWindow(QMainWindow):
             first_page=first_page,
             transcript=transcript,
             editing_bar=EditingBar(theme),
+            notice_bar=NoticeBar(theme),
             queue_bar=QueueBar(theme),
             composer=Composer(theme),
             legend=Legend(theme),
@@ -196,6 +198,7 @@ class MainWindow(QMainWindow):
         column.addWidget(views.strip)
         column.addLayout(_centred(views.banner, 0))
         column.addWidget(views.pages, 1)
+        column.addLayout(_centred(views.notice_bar, 6))
         column.addLayout(_centred(views.queue_bar, 6))
         column.addLayout(_centred(views.editing_bar, 6))
         column.addLayout(_centred(views.composer, 10))

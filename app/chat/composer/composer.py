@@ -36,7 +36,7 @@ from app.chat.composer import strings
 from app.chat.composer.composer_edit import ComposerEdit, SendKeys
 from app.chat.composer.composer_fit import Remedy, Written, beginning, remedies
 from app.chat.composer.composer_notice import ComposerNotice, Way
-from app.chat.composer.composer_paste import PasteWeigher, Weigh
+from app.chat.composer.composer_paste import SURELY_CHARACTERS, PasteWeigher, Weigh
 from app.chat.composer.context_pill import ContextPill
 from app.chat.composer.send_button import SendButton
 from app.controls.buttons.icon_button import IconButton
@@ -156,6 +156,14 @@ class Composer(QWidget):
         """What is written now."""
         return well_formed_record(Message("user", self.text.strip(), self.attachments))
 
+    def quote(self, text: str) -> None:
+        """Quote `text` in the message; one of a document's length comes along as one."""
+        if len(text) >= SURELY_CHARACTERS:
+            self._attach_text(strings.QUOTED_TEXT, text)
+            self.edit.setFocus()
+        elif text.strip():
+            self.edit.insert_quote(text)
+
     def clear(self) -> None:
         """Nothing written, nothing attached, nothing on its way."""
         self._empty()
@@ -271,11 +279,14 @@ class Composer(QWidget):
     # ---- pastes
 
     def _attach_pasted(self, text: str) -> None:
+        self._attach_text(strings.PASTED_TEXT, text)
+
+    def _attach_text(self, kind: str, text: str) -> None:
         taken = {attachment.name for attachment in self.attachments}
-        number, name = 1, strings.PASTED_TEXT
+        number, name = 1, kind
         while name in taken:
             number += 1
-            name = strings.numbered(strings.PASTED_TEXT, number)
+            name = strings.numbered(kind, number)
         self.attach(Attachment(name, text))
 
     # ---- what does not fit

@@ -27,6 +27,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QWidget
 
 from app.chat.composer import strings
+from app.chat.composer.quote import quote_between
 from app.controls.scroll_bar import ScrollBar
 from app.richtext.layout.text_style import zoomed
 from app.theme.fonts import ui_font
@@ -94,6 +95,23 @@ class ComposerEdit(QTextEdit):
     def paste_raw(self) -> None:
         """Insert the text on the clipboard, whatever its length, and go on writing here."""
         self.textCursor().insertText(QGuiApplication.clipboard().text())
+        self.ensureCursorVisible()
+        self.setFocus()
+
+    def insert_quote(self, text: str) -> None:
+        """Put `text` in as a quote where the cursor is, and go on writing below it."""
+        cursor = self.textCursor()
+        written = self.toPlainText()
+        quote, rest = quote_between(
+            text, written[: cursor.selectionStart()], written[cursor.selectionEnd() :]
+        )
+        cursor.beginEditBlock()
+        cursor.insertText(quote)
+        below = cursor.position()
+        cursor.insertText(rest)
+        cursor.setPosition(below)
+        cursor.endEditBlock()
+        self.setTextCursor(cursor)
         self.ensureCursorVisible()
         self.setFocus()
 

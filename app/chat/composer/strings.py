@@ -11,6 +11,7 @@ DROP_TO_ATTACH = "Drop to attach"
 SEND = "Send message"
 STOP = "Stop answering"
 PASTED_TEXT = "Pasted text"
+QUOTED_TEXT = "Quoted text"
 
 
 def reading_first(name: str) -> str:

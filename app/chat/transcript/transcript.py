@@ -55,6 +55,7 @@ class Transcript(QScrollArea):
     edit_requested = Signal(str)  # turn id
     version_requested = Signal(str, int)  # turn id, the version's place
     compare_requested = Signal(str)  # turn id
+    quote_requested = Signal(str)  # what is selected
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -313,6 +314,8 @@ class Transcript(QScrollArea):
         # As wide as it will be, or Qt shows it at a width of its own first and all is laid out twice more.
         item.resize(self._column.column_px + 2 * item.OUTDENT_PX, item.height())
         item.body.beyond = self._selecting
+        item.body.quotable = True
+        item.body.quote_requested.connect(lambda: self.quote_requested.emit(self.selected_text()))
         item.body.drag_moved.connect(self._selecting.drag)
         item.body.drag_ended.connect(self._selecting.release)
 

@@ -48,7 +48,7 @@ class ChatController(QObject):
         self._meter = meter
         self.settings = ChatSettings(views.inspector, chats, home.preferences, self)
         self.listing = ChatListController(views, chats, page, answering, self)
-        self.transfer = Transfer(views.sidebar, chats, self)
+        self.transfer = Transfer(views.sidebar, views.notice_bar, chats, self)
         self.saving = Saving(trouble, chats, home, self)
         reading = DocumentController(views, chats, page, answering, self)
         reading.panel_requested.connect(self.document_requested)

@@ -12,6 +12,18 @@ EXPORT_TITLE = "Export"
 IMPORT_TITLE = "Import chats"
 IMPORT_FILTER = "Chats (*.json *.md *.markdown *.txt)"
 ALL_CHATS_FILE = "Draftlight chats"
+SHOW_IN_FOLDER = "Show in folder"
+CHECK_FOLDER = "Look for it with your file manager."
+
+
+def exported(name: str, chats: int, in_folder: bool) -> str:
+    """`name` is the file's or, `in_folder`, that of the folder with a file for each chat."""
+    what = "1 chat" if chats == 1 else f"{chats:,} chats"
+    return f"Exported {what} into the folder “{name}”" if in_folder else f"Exported {what} as “{name}”"
+
+
+def folder_not_shown(path: str) -> str:
+    return f"The folder of {path} could not be opened."
 
 
 def export_filter(ending: str) -> str:

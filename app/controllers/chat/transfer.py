@@ -1,6 +1,7 @@
 """Transfer: chats out into files and in from files, chosen by the person.
 
 Many chats are written one at a time between the window's other work, so that nothing stands still.
+What was written is said, and so is what could not be.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.chat.notice_bar import NoticeBar
 from app.controllers.chat import strings
 from app.controls.first_folder import first_folder
+from app.controls.show_in_folder import show_in_folder
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
@@ -21,19 +24,23 @@ from app.store import strings as store_strings
 from app.store.files.json_file import from_json, to_json
 from app.store.files.markdown_file import from_markdown, to_markdown
 from app.store.recovery.faults import StoreError, TransferError
+from core.errors import RequestError
 
 _NAME_CHARACTERS = 80
 
 
 class Transfer(QObject):
-    """`window` is the parent of the dialogs."""
+    """`window` is the parent of the dialogs, `notice` says what was written where."""
 
     imported = Signal(str)  # the first chat's id
     failed = Signal(object)  # RequestError
 
-    def __init__(self, window: QWidget, chats: Chats, parent: QObject | None = None) -> None:
+    def __init__(
+        self, window: QWidget, notice: NoticeBar, chats: Chats, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self._window = window
+        self._notice = notice
         self._chats = chats
         self._work: Iterator[None] | None = None
         self._timer = QTimer(self, interval=0)
@@ -81,36 +88,57 @@ class Transfer(QObject):
         path = self._save_path(_file_name(chat.title), "json" if kind == "json" else "md")
         if path:
             data = to_json([chat]) if kind == "json" else to_markdown(chat).encode()
-            self._guard(lambda: path.write_bytes(data), path)
+            if self._guard(lambda: path.write_bytes(data), path):
+                self._tell(path, 1)
 
     def _all_as_json(self, path: Path) -> Iterator[None]:
         chats = []
         for each in self._chats.listed():
             chats.append(self._chats.get(each.id))
             yield
-        self._guard(lambda: path.write_bytes(to_json(chats)), path)
+        if self._guard(lambda: path.write_bytes(to_json(chats)), path):
+            self._tell(path, len(chats))
 
     def _all_as_markdown(self, folder: Path) -> Iterator[None]:
+        written = 0
         for each in self._chats.listed():
             chat = self._chats.get(each.id)
             path = _free(folder / f"{_file_name(chat.title)}.md")
             text = to_markdown(chat)
             if not self._guard(lambda path=path, text=text: path.write_text(text, "utf-8"), path):  # type: ignore[misc]
                 return
+            written += 1
             yield
+        self._tell(folder, written)
+
+    def _tell(self, path: Path, chats: int) -> None:
+        text = strings.exported(path.name or str(path), chats, path.is_dir())
+        self._notice.show_notice(text, strings.SHOW_IN_FOLDER, lambda: self._show(path))
+
+    def _show(self, path: Path) -> None:
+        if not show_in_folder(path):
+            self.failed.emit(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
 
     def _start(self, work: Iterator[None]) -> None:
         self._work = work
         self._timer.start()
 
     def _go_on(self) -> None:
-        if self._work is None or next(self._work, self) is self:
+        try:
+            over = self._work is None or next(self._work, self) is self
+        except StoreError as error:  # a chat that the disk does not give
+            self.failed.emit(error)
+            over = True
+        if over:
             self._work = None
             self._timer.stop()
 
     def _save_path(self, name: str, ending: str) -> Path | None:
         chosen, _ = QFileDialog.getSaveFileName(
-            self._window, strings.EXPORT_TITLE, f"{name}.{ending}", strings.export_filter(ending)
+            self._window,
+            strings.EXPORT_TITLE,
+            str(Path(first_folder(), f"{name}.{ending}")),
+            strings.export_filter(ending),
         )
         return Path(chosen) if chosen else None
 

@@ -141,6 +141,14 @@ class DocumentView(QAbstractScrollArea):
         return self._current
 
     @property
+    def current_text(self) -> str:
+        """Its words; empty if none was."""
+        if self._current < 0:
+            return ""
+        stretch = self._stretches[self._current]
+        return self._text[stretch.first : stretch.last].strip()
+
+    @property
     def laid_out(self) -> int:
         """How many blocks hold a layout now."""
         return len(self._layouts)

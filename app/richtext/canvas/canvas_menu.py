@@ -1,4 +1,4 @@
-"""The context menu of a text: copy, what is under the mouse, select all."""
+"""The context menu of a text: copy, quote, what is under the mouse, select all."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ def canvas_menu(canvas: TextCanvas, at: QPointF) -> QMenu:
     menu = QMenu(canvas)
     copied = _add(menu, strings.MENU_COPY, canvas.copy, QKeySequence.StandardKey.Copy)
     copied.setEnabled(bool(canvas.copied_text))
+    if canvas.quotable:
+        quoted = _add(menu, strings.MENU_QUOTE, canvas.quote_requested.emit)
+        quoted.setEnabled(bool(canvas.copied_text))
     code, link = canvas.code_at(at), canvas.link_at(at)
     if code:
         _add(menu, strings.MENU_COPY_CODE, lambda: to_clipboard(code))

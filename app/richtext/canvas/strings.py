@@ -10,6 +10,7 @@ MENU_COPY = "Copy"
 MENU_COPY_CODE = "Copy code"
 MENU_COPY_LINK = "Copy link"
 MENU_OPEN_LINK = "Open link"
+MENU_QUOTE = "Quote in message"
 MENU_SELECT_ALL = "Select all"
 
 # ---- finding

@@ -86,6 +86,7 @@ class TextCanvas(ReadAloud):
     gave_up = Signal()
     drag_moved = Signal(QPoint)  # the mouse selects and is at this global point
     drag_ended = Signal()
+    quote_requested = Signal()  # of what copying would give
 
     def __init__(
         self, theme: Theme, size: tuple[float, int] | None = None, parent: QWidget | None = None
@@ -97,6 +98,7 @@ class TextCanvas(ReadAloud):
         self._size = size
         self._width = 720
         self.is_given_up = False
+        self.quotable = False  # whether its menu offers that
         self.boxes: list[PieceBox] = []
         self._selection: TextSelection | None = None
         self.beyond: WiderSelection | None = None  # who selects over several texts, if this is one of them

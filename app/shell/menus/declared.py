@@ -84,6 +84,7 @@ MENUS = (
                 ActionSpec("paste", strings.PASTE, ("Ctrl+V",)),
                 ActionSpec("paste_raw", strings.PASTE_RAW, ("Ctrl+Shift+V",)),
                 ActionSpec("select_all", strings.SELECT_ALL, ("Ctrl+A",)),
+                ActionSpec("quote", strings.QUOTE, ("Ctrl+Shift+B",), "asked"),
             ),
             (
                 ActionSpec("search", strings.SEARCH, ("Ctrl+K",)),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QObject, QPoint, Qt, QUrl, Slot
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
 
@@ -658,7 +660,8 @@ def test_out_into_files_and_in_again(
     filled(home, *chats)
 
     def save(parent: object, title: str, name: str, kinds: str) -> tuple[str, str]:
-        return str(files / name), ""
+        assert Path(name).is_absolute()  # else the dialog begins where the app happens to run
+        return str(files / Path(name).name), ""
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", save)
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: str(files))
@@ -700,6 +703,73 @@ def test_out_into_files_and_in_again(
 
     play(qapp, out, folder=home)
     play(qapp, back, folder=tmp_path / "elsewhere")
+
+
+class _Opened(QObject):
+    """Hears which folders the system is asked to open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paths: list[str] = []
+
+    @Slot(QUrl)
+    def take(self, url: QUrl) -> None:
+        self.paths.append(url.toLocalFile())
+
+
+def test_an_export_says_what_it_wrote_and_where(
+    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, files = tmp_path / "home", tmp_path / "files"
+    files.mkdir()
+    filled(home, *(chat_of(number, 1, 5) for number in range(2)))
+    chosen = [files / "Tides.md"]
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (str(chosen[0]), ""))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: str(files))
+    opened = _Opened()
+    QDesktopServices.setUrlHandler("file", opened, "take")
+
+    async def scene(window: MainWindow) -> None:
+        notice, banner, transfer = (
+            window.views.notice_bar,
+            window.views.banner,
+            window.controller.chat.transfer,
+        )
+        transfer.export("c1", "markdown")
+        assert notice.isVisible()
+        assert notice.text == "Exported 1 chat as “Tides.md”"
+        await click(notice.action_button)
+        assert opened.paths == [str(files)]
+        await click(notice.close_button)
+        assert notice.isHidden()
+        transfer.export("", "markdown")
+        await until(lambda: not transfer.is_busy)
+        assert notice.text == "Exported 2 chats into the folder “files”"
+        notice.set_time_ms(400)
+        chosen[0] = files / "All.json"
+        transfer.export("", "json")
+        await until(lambda: notice.text == "Exported 2 chats as “All.json”")
+        await until(lambda: notice.isHidden())
+        # What could not be written is told, and nothing else.
+        chosen[0] = files / "gone" / "Tides.md"
+        transfer.export("c1", "json")
+        assert notice.isHidden()
+        assert banner.trouble
+        assert "Tides.md could not be written: No such file" in banner.trouble.title
+        banner.dismissed.emit()
+        # Nor can a folder be shown that is not there any more.
+        chosen[0] = files / "Tides.md"
+        notice.set_time_ms(20_000)
+        transfer.export("c1", "markdown")
+        shutil.rmtree(files)
+        await click(notice.action_button)
+        assert banner.trouble
+        assert "could not be opened" in banner.trouble.title
+
+    try:
+        play(qapp, scene, folder=home)
+    finally:
+        QDesktopServices.unsetUrlHandler("file")
 
 
 def _questions(folder: Path) -> list[str]:

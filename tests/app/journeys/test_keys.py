@@ -198,6 +198,7 @@ def test_the_windows_keys_work_from_anywhere(
             ("next_passage", KEY.Key_Down, CTRL | ALT),
             ("previous_passage", KEY.Key_Up, CTRL | ALT),
             ("document", KEY.Key_D, CTRL | ALT),
+            ("quote", KEY.Key_B, CTRL | SHIFT),
             ("zoom_in", KEY.Key_Plus, CTRL),
             ("zoom_out", KEY.Key_Minus, CTRL),
             ("zoom_reset", KEY.Key_0, CTRL),

@@ -1,0 +1,21 @@
+"""Show in folder: a file where it lies, in the system's own file manager."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from PySide6.QtCore import QProcess, QUrl
+from PySide6.QtGui import QDesktopServices
+
+
+def show_in_folder(path: Path) -> bool:
+    """Open the folder of `path`, or `path` itself if it is one. False if the system cannot."""
+    folder = path if path.is_dir() else path.parent
+    if not folder.is_dir():
+        return False
+    if sys.platform == "darwin" and path.is_file():
+        # Finder marks the file in it.
+        started = QProcess.startDetached("/usr/bin/open", ["-R", str(path)])
+        return bool(started[0] if isinstance(started, tuple) else started)
+    return QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
