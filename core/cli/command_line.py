@@ -7,7 +7,18 @@ import importlib.metadata
 import sys
 from collections.abc import Sequence
 
-from core.cli import bench, completion, doctor, generate, json_lines, models, settings, tables, window
+from core.cli import (
+    bench,
+    completion,
+    doctor,
+    generate,
+    json_lines,
+    models,
+    serve,
+    settings,
+    tables,
+    window,
+)
 from core.cli.console.config import read_config
 from core.cli.console.output import OutputGoneError, guarded_output
 from core.cli.console.parser import Parser, UsageError, add_command
@@ -65,6 +76,9 @@ def parser() -> argparse.ArgumentParser:
     window.add_arguments(root)
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
     generate.add_arguments(add_command(commands, "generate", "answer one prompt in the terminal"))
+    serve.add_arguments(
+        add_command(commands, "serve", "answer editors and scripts on this machine by OpenAI's API")
+    )
     models.add_arguments(
         add_command(commands, "models", "which are here, what fits, downloads, what a model costs")
     )

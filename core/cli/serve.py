@@ -1,0 +1,149 @@
+"""`draftlight serve`: OpenAI's API at an address of this machine, until it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.cli.console.arguments import whole
+from core.cli.console.parser import add_model, add_quiet
+from core.cli.console.settings_flags import add_settings, settings_from
+from core.errors import DraftlightError, ModelError, WorkerError
+from core.events import Failed, LoadProgress, ModelLoaded
+from core.events.heard import WorkerExited, WorkerSilent
+from core.settings import Settings, assign
+from core.settings.server import Server
+from core.system.children import absolute_reference
+from core.system.progress_line import ProgressLine
+
+if TYPE_CHECKING:
+    from core.serve.own_worker import Told
+    from core.serve.server import Serving
+
+_MB = 1_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    defaults = Server()
+    add_model(parser)
+    parser.add_argument(
+        "--port", type=whole(0, 65535), default=defaults.port, metavar="N",
+        help=f"0 takes one that is free (default {defaults.port})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS",
+        help="an address of this machine; one that others reach needs --key-file (default 127.0.0.1)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME",
+        help="a name that clients may call this machine; may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allow-origin", action="append", default=[], metavar="ORIGIN",
+        help="a page that may ask, as http://localhost:3000; may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--key-file", type=Path, metavar="F", help="clients must know the key in it; made if it is not there"
+    )
+    parser.add_argument("--metrics", action="store_true", help="tell figures at /metrics, for Prometheus")
+    parser.add_argument(
+        "--waiting", type=whole(0, 64), default=defaults.waiting, metavar="N",
+        help=f"requests that may wait while one is answered (default {defaults.waiting})",
+    )  # fmt: skip
+    parser.add_argument("--learn", action="store_true", help="let tables learn from what clients send")
+    add_settings(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C; returns the exit status. Raises `DraftlightError` kinds."""
+    from core.serve.http.security import Doors
+    from core.serve.key_file import key_of
+    from core.serve.server import Serving
+
+    key = ""
+    if options.key_file is not None:
+        key, made = key_of(options.key_file)
+        if made:
+            print(f"A new key is in {options.key_file}.", file=sys.stderr)
+    doors = Doors(
+        options.host, tuple(options.allow_host), tuple(options.allow_origin), key, Server().max_body_mb * _MB
+    )
+    base = _base(options)
+    serving = Serving(doors, options.port, options.metrics, lambda: base)
+    return asyncio.run(_serve(options, serving))
+
+
+def _base(options: argparse.Namespace) -> Settings:
+    """Of requests that say nothing: all that is sent is read, and nothing of it is learned."""
+    settings = settings_from(options)
+    said = {text.partition("=")[0].replace("-", "_") for text in options.set}
+    if "prefill.mode" not in said and vars(options)["prefill.mode"] is None:
+        settings = assign(settings, "prefill.mode", "off")
+    return assign(settings, "tables.learn", bool(options.learn))
+
+
+async def _serve(options: argparse.Namespace, serving: Serving) -> int:
+    from core.serve.answers.answer import Answers
+    from core.serve.answers.queue import AnswerQueue
+    from core.serve.answers.requests import ServedRequests
+    from core.serve.own_worker import OwnWorker
+    from core.serve.server import LocalServer
+
+    line = ProgressLine(options.quiet)
+    console = _Console(line)
+    worker = OwnWorker(absolute_reference(options.model), console.tell)
+    server = LocalServer(Answers(worker.gate, AnswerQueue(options.waiting), ServedRequests(0)), serving)
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    await server.start()
+    # Said for programs that started this one, whether or not stderr is watched.
+    print(f"{server.address}/v1", flush=True)
+    worker.start()
+    waits = [asyncio.ensure_future(stopped.wait()), asyncio.ensure_future(worker.ended.wait())]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        line.clear()
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+        await server.stop()
+        await worker.stop()
+    if stopped.is_set():
+        return 0
+    raise console.problem or WorkerError("The worker ended again and again.", "See draftlight doctor.")
+
+
+class _Console:
+    """What the worker says, on stderr; never what is asked or answered."""
+
+    def __init__(self, line: ProgressLine) -> None:
+        self._line = line
+        self.problem: DraftlightError | None = None
+
+    def tell(self, told: Told) -> None:
+        """One thing."""
+        match told:
+            case LoadProgress(_, stage, fraction):
+                self._line.say(stage if fraction is None else f"{stage}, {fraction:.0%}")
+            case ModelLoaded(info):
+                self._line.print(f"{info.name} answers. Ctrl-C ends it.")
+            case Failed():
+                self.problem = ModelError(told.message, told.hint)
+            case WorkerSilent(seconds):
+                self._line.print(f"The worker has been silent for {seconds:.0f} s; another one is started.")
+            case WorkerExited():
+                how = told.signal_name or f"status {told.returncode}"
+                self._line.print(f"The worker ended ({how}); another one is started.")
+                self._line.print("\n".join(told.log[-5:]))
+            case WorkerError():
+                self.problem = told

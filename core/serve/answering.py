@@ -1,0 +1,144 @@
+"""Answering: an answer's events to one client, streaming or in one piece, in the shape of any API.
+
+What is refused before anything was sent gets its own status. While others are answered or a prompt is
+read, comments keep the line alive and say how far it is.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from core.events import Failed, Finished, Generate, PrefillProgress, Token
+from core.serve.answers.answer import Answer, Answers, Happening, Waiting
+from core.serve.errors import ApiError, of_failure
+from core.serve.http.responses import EventLine, comment, send_json, watched
+
+# Proxies give up after 30 to 60 s without a byte.
+_QUIET_S = 10.0
+_CLIENT_CHARACTERS = 60
+
+
+class Writer(Protocol):
+    """The shape of one API's answers. Bytes are whole events; empty ones are not sent."""
+
+    def opening(self) -> bytes:
+        """Before the first token."""
+        ...
+
+    def written(self, tokens: Sequence[Token]) -> bytes:
+        """Of one or more tokens that came together."""
+        ...
+
+    def finished(self, finished: Finished) -> bytes:
+        """The end."""
+        ...
+
+    def failed(self, error: ApiError) -> bytes:
+        """The end, where something went wrong after the opening."""
+        ...
+
+    def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
+        """All of it in one piece."""
+        ...
+
+
+def new_id(kind: str) -> str:
+    """An id that nobody guesses: whoever knows one can cancel it."""
+    return f"{kind}-{secrets.token_hex(14)}"
+
+
+def client_name(scope: Scope) -> str:
+    """What a client calls itself: the first word of its user agent, without anything unprintable."""
+    agent = Headers(scope=scope).get("user-agent", "")
+    name = "".join(letter for letter in agent if letter.isprintable()).strip()[:_CLIENT_CHARACTERS]
+    return name or "Unknown client"
+
+
+async def answer_with(
+    answers: Answers,
+    generate: Generate,
+    writer: Writer,
+    streams: bool,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+) -> None:
+    """Ask, and answer. The body was read. Raises `ApiError` before anything was sent, `ClientGoneError`."""
+    answer = answers.begin(generate, path=scope["path"], client=client_name(scope), streams=streams)
+    headers = {"x-request-id": generate.request}
+    try:
+        async with watched(receive, answer.leave):
+            if streams:
+                await _stream(answer, writer, headers, send)
+            else:
+                await _whole(answer, writer, headers, send)
+    finally:
+        answers.done(answer)
+
+
+async def _whole(answer: Answer, writer: Writer, headers: Mapping[str, str], send: Send) -> None:
+    tokens: list[Token] = []
+    while True:
+        for happening in await answer.next(_QUIET_S):
+            match happening:
+                case Token():
+                    tokens.append(happening)
+                case Finished():
+                    await send_json(send, writer.whole(tokens, happening), headers=headers)
+                    return
+                case Failed():
+                    raise of_failure(happening)
+                case _:
+                    pass
+
+
+async def _stream(answer: Answer, writer: Writer, headers: Mapping[str, str], send: Send) -> None:
+    line = EventLine(send, headers)
+    last = comment("waiting")
+    opened = False
+    while True:
+        happened = await answer.next(_QUIET_S)
+        failed = next((one for one in happened if isinstance(one, Failed)), None)
+        if failed is not None and not line.is_open:
+            raise of_failure(failed)
+        tokens = [one for one in happened if isinstance(one, Token)]
+        finished = next((one for one in happened if isinstance(one, Finished)), None)
+        out = b""
+        if tokens or finished is not None:
+            if not opened:
+                opened, out = True, writer.opening()
+            out += writer.written(tokens) if tokens else b""
+        elif said := _progress(happened):
+            out = last = said
+        elif not happened:
+            out = last
+        if finished is not None:
+            out += writer.finished(finished)
+        if failed is not None:
+            out += writer.failed(of_failure(failed))
+        # A place in the queue is no promise yet: what is refused when its turn comes gets its status.
+        if out and (line.is_open or not _only_waits(happened)):
+            await line.write(out)
+        if finished is not None or failed is not None:
+            await line.close()
+            return
+
+
+def _only_waits(happened: Sequence[Happening]) -> bool:
+    return bool(happened) and all(isinstance(one, Waiting) for one in happened)
+
+
+def _progress(happened: Sequence[Happening]) -> bytes:
+    match happened[-1] if happened else None:
+        case Waiting(position):
+            return comment(f"waiting {position}" if position else "loading model")
+        case PrefillProgress() as reading:
+            done = reading.scored_tokens if reading.phase == "scoring" else reading.done_tokens
+            return comment(f"keepalive {done}/{reading.total_tokens}")
+        case _:
+            return b""

@@ -1,0 +1,82 @@
+"""What every API's requests share: Draftlight's own fields, and settings by what a field says.
+
+A field that nobody here knows, or that asks for what cannot be done, is refused by name before the model
+is touched: an answer that silently differs from what was asked is worse than none.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct, field
+
+from core.errors import SettingError
+from core.serve.errors import ApiError, field_error
+from core.settings import Settings, assign
+from core.settings.declaration import find
+
+# A model by its name; a path would tell whoever asks what lies on this machine.
+_MODEL_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+_MOST_SEED = 2**31
+
+
+class TellTokens(Struct, forbid_unknown_fields=True):
+    """`"draftlight": {"tokens": true}`: each chunk tells where its tokens came from."""
+
+    tokens: bool = False
+
+
+class OwnFields(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Fields that no other server has, or that servers like this one share."""
+
+    drafter: str | None = None
+    specprefill: bool | None = None
+    specprefill_keep_pct: float | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    draftlight: TellTokens = field(default_factory=TellTokens)
+
+    def own_settings(self) -> Iterable[tuple[str, str, Any]]:
+        """(the field, the setting's key, its value) of all that was said."""
+        for key, value in self.settings.items():
+            _check_open(key, value)
+            yield f"settings.{key}", key, value
+        if self.drafter is not None:
+            yield "drafter", "drafting.drafter", self.drafter
+        if self.specprefill is not None:
+            yield "specprefill", "prefill.mode", "on" if self.specprefill else "off"
+        if self.specprefill_keep_pct is not None:
+            yield "specprefill_keep_pct", "prefill.keep_pct", self.specprefill_keep_pct
+
+
+def settings_with(base: Settings, values: Iterable[tuple[str, str, Any]]) -> Settings:
+    """`base` with what the fields say. Raises `ApiError` 400 that names the field and what it takes."""
+    settings = base
+    for name, key, value in values:
+        try:
+            settings = assign(settings, key, value)
+        except SettingError as error:
+            raise field_error(name, f"“{name}”: {error}") from None
+    return settings
+
+
+def seed_of(seed: int | None) -> int:
+    """One that the sampler takes; without one, every answer is drawn anew."""
+    return random.randrange(_MOST_SEED) if seed is None else seed % _MOST_SEED
+
+
+def refused(name: str, why: str) -> ApiError:
+    """A field is known, but what it asks for is not done here."""
+    return field_error(name, f"“{name}” is not supported here: {why}.", "unsupported_parameter")
+
+
+def _check_open(key: str, value: Any) -> None:
+    """Raises `ApiError` for what is not a client's business: files of this machine."""
+    try:
+        names = find(key).names
+    except SettingError as error:
+        raise field_error(f"settings.{key}", str(error)) from None
+    if names == "file" or (names == "model" and value and not _MODEL_NAME.fullmatch(str(value))):
+        raise refused(f"settings.{key}", "a request names no file or folder of this machine")

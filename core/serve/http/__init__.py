@@ -1,0 +1,1 @@
+"""HTTP: the sockets, who is let in, bodies in, answers out."""

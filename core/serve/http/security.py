@@ -1,0 +1,168 @@
+"""Who is let in, checked before anything is read: Host, Origin, key, content type, size; in this order.
+
+A page on the web reaches a server on this machine in two ways. It may ask it directly; then the browser
+says where the page is from, in Origin. Or its own name may be made to mean this machine (DNS rebinding);
+then there is no Origin on a GET, but Host is the page's name. So both are looked at, on every request, and
+before the key, so that a page learns nothing of whether there is one. No origin is allowed unless it was
+listed, and only then is there any CORS header. Nothing that is looked at here is logged.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+
+from msgspec import Struct
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from core.serve.errors import ApiError
+from core.serve.http.responses import refuse
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_WILDCARDS = ("0.0.0.0", "::")
+_PREFLIGHT_S = "600"
+
+
+class Doors(Struct, frozen=True):
+    """Who may come in.
+
+    `host` is the address that is listened at; `hosts` are names besides it that clients may call this
+    machine. `origins` are whole (`http://localhost:3000`). An empty `key`: none is asked for.
+    """
+
+    host: str = "127.0.0.1"
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    key: str = ""
+    most_bytes: int = 16 * 1024 * 1024
+
+    def knows(self, name: str) -> bool:
+        """Whether `name`, of a Host header and without its port, means this server."""
+        name = name.lower().removesuffix(".")
+        if name in _LOOPBACK or name == self.host.lower() or name in (one.lower() for one in self.hosts):
+            return True
+        # Whoever listens everywhere has addresses that are not known here. No page's name is one.
+        return self.host in _WILDCARDS and _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def host_name(header: str) -> str:
+    """The name or address in a Host header, without port and brackets; empty if it is none."""
+    if header.startswith("["):
+        name, bracket, rest = header[1:].partition("]")
+        return name if bracket and (not rest or rest.startswith(":")) else ""
+    name, _, port = header.partition(":")
+    return name if not port or port.isdigit() else ""
+
+
+class Guard:
+    """ASGI middleware around everything else."""
+
+    def __init__(self, app: ASGIApp, doors: Doors) -> None:
+        self._app = app
+        self._doors = doors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let it in or refuse it."""
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        try:
+            self._check_host(headers)
+            self._check_origin(origin)
+            if scope["method"] == "OPTIONS" and origin is not None:
+                await self._preflight(origin, send)
+                return
+            self._check_key(headers)
+            if scope["method"] == "POST":
+                self._check_type(headers)
+            self._check_size(headers)
+        except ApiError as error:
+            await refuse(error, send, scope["path"])
+            return
+        await self._app(scope, receive, self._named(origin, send) if origin is not None else send)
+
+    def _check_host(self, headers: Headers) -> None:
+        named = headers.getlist("host")
+        if len(named) != 1 or not self._doors.knows(host_name(named[0])):
+            raise ApiError(
+                403,
+                "This server does not answer to the name in the Host header. Use the address that it"
+                " shows; other names must be allowed when it is started.",
+                code="host_not_allowed",
+            )
+
+    def _check_origin(self, origin: str | None) -> None:
+        if origin is not None and origin not in self._doors.origins:
+            raise ApiError(
+                403,
+                "Pages from this origin may not ask this server. Allow it when the server is started.",
+                code="origin_not_allowed",
+            )
+
+    def _check_key(self, headers: Headers) -> None:
+        key = self._doors.key.encode()
+        if not key:
+            return
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        given = [headers.get("x-api-key", "")]
+        if scheme.lower() == "bearer":
+            given.append(bearer.strip())
+        # Both are compared, whatever the first gave.
+        matches = [hmac.compare_digest(one.encode("latin-1"), key) for one in given]
+        if not any(matches):
+            raise ApiError(
+                401,
+                "This server asks for its key, as “Authorization: Bearer …” or “x-api-key: …”, and it was"
+                " missing or another one.",
+                code="invalid_api_key",
+                headers={"www-authenticate": "Bearer"},
+            )
+
+    def _check_type(self, headers: Headers) -> None:
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise ApiError(
+                415, "Send JSON, with “Content-Type: application/json”.", code="unsupported_content_type"
+            )
+
+    def _check_size(self, headers: Headers) -> None:
+        told = headers.get("content-length", "0")
+        if not told.isdigit() or int(told[:20]) > self._doors.most_bytes:
+            raise too_large(self._doors.most_bytes)
+
+    async def _preflight(self, origin: str, send: Send) -> None:
+        headers = MutableHeaders({"content-length": "0"})
+        _allow(headers, origin)
+        headers["access-control-allow-methods"] = "GET, POST"
+        headers["access-control-allow-headers"] = "authorization, content-type, x-api-key"
+        headers["access-control-max-age"] = _PREFLIGHT_S
+        await send({"type": "http.response.start", "status": 204, "headers": headers.raw})
+        await send({"type": "http.response.body", "body": b""})
+
+    def _named(self, origin: str, send: Send) -> Send:
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _allow(MutableHeaders(scope=message), origin)
+            await send(message)
+
+        return named
+
+
+def too_large(most_bytes: int) -> ApiError:
+    """A body has more than it may."""
+    return ApiError(413, f"A request has {most_bytes:,} bytes at most.", code="request_too_large")
+
+
+def _allow(headers: MutableHeaders, origin: str) -> None:
+    headers["access-control-allow-origin"] = origin
+    headers.add_vary_header("Origin")

@@ -1,0 +1,1 @@
+"""OpenAI's shapes: chat completions, completions, models, errors."""

@@ -1,0 +1,245 @@
+"""What a chat completion may be asked with, and the command that comes of it.
+
+Every field of OpenAI's is in one of four lists: done, taken because it cannot change the answer, taken in
+the one value that is what is done anyway, or refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from core.events import Generate, Grammar, Tool
+from core.events.text import well_formed_record
+from core.serve.errors import field_error
+from core.serve.fields import OwnFields, refused, seed_of, settings_with
+from core.serve.http.bodies import convert_fields
+from core.serve.openai.messages import ChatMessage, Content, messages_of, text_of
+from core.settings import Settings
+from core.settings.declaration import find
+
+# Who asks, what is kept elsewhere and how it is charged: nothing of it changes the answer.
+IGNORED = frozenset(
+    {
+        "metadata",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "user",
+    }
+)
+_MOST_STOPS = 16
+_MOST_TOP = 20
+
+
+class StreamOptions(Struct, forbid_unknown_fields=True):
+    """`include_obfuscation` is about who listens on a line that nobody listens on."""
+
+    include_usage: bool = False
+    include_obfuscation: bool = False
+
+
+class FunctionTool(Struct, forbid_unknown_fields=True):
+    """A function that the model may call."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ChatTool(Struct, forbid_unknown_fields=True):
+    """As it stands in `tools`."""
+
+    type: Literal["function"]
+    function: FunctionTool
+    cache_control: Any = None
+
+
+class Schema(Struct, forbid_unknown_fields=True):
+    """As it stands in `response_format`."""
+
+    name: str = ""
+    schema: dict[str, Any] | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+class ResponseFormat(Struct, forbid_unknown_fields=True):
+    """What an answer must be."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: Schema | None = None
+
+
+class Prediction(Struct, forbid_unknown_fields=True):
+    """What an answer will probably be."""
+
+    type: Literal["content"]
+    content: Content
+
+
+class Sampled(OwnFields, kw_only=True, forbid_unknown_fields=True):
+    """What chat completions and completions share."""
+
+    model: str = ""
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[str, float] = field(default_factory=dict)
+    n: int = 1
+
+    @property
+    def includes_usage(self) -> bool:
+        """Whether a stream ends with a chunk of figures."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
+    @property
+    def most_tokens(self) -> tuple[str, int] | None:
+        """The field that says how long the answer may be, and what it says."""
+        return None if self.max_tokens is None else ("max_tokens", self.max_tokens)
+
+    def settings_of(self, base: Settings, context_tokens: int) -> Settings:
+        """Raises `ApiError` 400 that names the field."""
+        return settings_with(base, self._values(context_tokens))
+
+    def stops_of(self) -> tuple[str, ...]:
+        """Raises `ApiError` 400."""
+        stops = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        if len(stops) > _MOST_STOPS:
+            raise field_error("stop", f"“stop” takes at most {_MOST_STOPS} texts.")
+        if "" in stops:
+            raise field_error("stop", "“stop” has an empty text, which would end every answer at once.")
+        return stops
+
+    def bias_of(self) -> dict[int, float]:
+        """Raises `ApiError` 400."""
+        bias: dict[int, float] = {}
+        for token, value in self.logit_bias.items():
+            if not (token.isascii() and token.isdigit() and len(token) < 10) or not -100 <= value <= 100:
+                raise field_error(
+                    "logit_bias", "“logit_bias” maps ids of tokens to numbers from -100 to 100."
+                )
+            bias[int(token)] = value
+        return bias
+
+    def check_shared(self) -> None:
+        """Raises `ApiError` 400 for what is not done."""
+        if self.n != 1:
+            raise refused("n", "one answer a request; it takes 1")
+        if self.stream_options is not None and not self.stream:
+            raise field_error("stream_options", "“stream_options” is for “stream”: true alone.")
+
+    def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
+        limit = int(find("sampling.max_tokens").maximum or 0)
+        # Whoever gives no limit means the context's.
+        name, most = self.most_tokens or ("max_tokens", min(context_tokens, limit))
+        yield name, "sampling.max_tokens", min(most, limit)
+        yield "seed", "sampling.seed", seed_of(self.seed)
+        for name in ("temperature", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"):
+            if (value := getattr(self, name)) is not None:
+                yield name, f"sampling.{name}", value
+        if self.top_p is not None:
+            # At 0 the likeliest token is left, as at any number that is small enough.
+            yield "top_p", "sampling.top_p", self.top_p or 1e-9
+        if self.top_k is not None:
+            yield "top_k", "sampling.top_k", 0 if self.top_k == -1 else self.top_k
+        # Draftlight's own come last: they are the most exact.
+        yield from self.own_settings()
+
+
+class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
+    """All of it."""
+
+    messages: list[ChatMessage]
+    max_completion_tokens: int | None = None
+    logprobs: bool = False
+    top_logprobs: int | None = None
+    tools: list[ChatTool] = field(default_factory=list)
+    tool_choice: Any = None
+    parallel_tool_calls: bool = True
+    response_format: ResponseFormat | None = None
+    prediction: Prediction | None = None
+    modalities: list[Literal["text"]] = field(default_factory=list)
+
+    @property
+    def most_tokens(self) -> tuple[str, int] | None:
+        """The newer name goes first."""
+        if self.max_completion_tokens is not None:
+            return "max_completion_tokens", self.max_completion_tokens
+        return super().most_tokens
+
+    def generate(self, request: str, base: Settings, context_tokens: int) -> Generate:
+        """The command. Raises `ApiError` 400."""
+        self.check_shared()
+        return well_formed_record(
+            Generate(
+                request,
+                messages_of(self.messages),
+                self.settings_of(base, context_tokens),
+                tools=self._tools(),
+                stops=self.stops_of(),
+                prediction=text_of(self.prediction.content) if self.prediction else "",
+                grammar=self._grammar(),
+                logit_bias=self.bias_of(),
+                top_logprobs=self._top(),
+            )
+        )
+
+    def _top(self) -> int | None:
+        if self.top_logprobs is None:
+            return 0 if self.logprobs else None
+        if not self.logprobs:
+            raise field_error("top_logprobs", "“top_logprobs” needs “logprobs”: true.")
+        if not 0 <= self.top_logprobs <= _MOST_TOP:
+            raise field_error("top_logprobs", f"“top_logprobs” takes 0 to {_MOST_TOP}.")
+        return self.top_logprobs
+
+    def _tools(self) -> tuple[Tool, ...]:
+        if self.tool_choice not in (None, "auto", "none"):
+            raise refused("tool_choice", "it takes “auto” and “none”")
+        if not self.parallel_tool_calls and self.tools:
+            raise refused("parallel_tool_calls", "a model calls as many as it wants; it takes true")
+        if self.tool_choice == "none":
+            return ()
+        return tuple(
+            Tool(
+                tool.function.name,
+                tool.function.description or "",
+                msgspec.json.encode(tool.function.parameters or {}).decode(),
+            )
+            for tool in self.tools
+        )
+
+    def _grammar(self) -> Grammar | None:
+        asked = self.response_format
+        if asked is None or asked.type == "text":
+            return None
+        if asked.type == "json_object":
+            return Grammar("json_object")
+        if asked.json_schema is None or asked.json_schema.schema is None:
+            raise field_error(
+                "response_format.json_schema.schema",
+                "“response_format” of the type “json_schema” needs “json_schema.schema”.",
+                "missing_required_parameter",
+            )
+        return Grammar("json_schema", msgspec.json.encode(asked.json_schema.schema).decode())
+
+
+def chat_request(fields: dict[str, Any]) -> ChatRequest:
+    """Of a decoded body. Raises `ApiError` 400."""
+    return convert_fields(fields, ChatRequest, IGNORED)

@@ -1,0 +1,93 @@
+"""Messages as OpenAI's clients send them, and as Draftlight asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from core.events import Message, Role, ToolCall
+from core.serve.errors import field_error
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
+
+
+class TextPart(Struct, forbid_unknown_fields=True):
+    """A part of a content; others than text are refused. Where a cache may begin is Draftlight's affair."""
+
+    type: Literal["text"]
+    text: str
+    cache_control: Any = None
+
+
+Content = str | list[TextPart] | None
+
+
+class CalledFunction(Struct, forbid_unknown_fields=True):
+    """What a call called."""
+
+    name: str
+    arguments: str = "{}"
+
+
+class GivenCall(Struct, forbid_unknown_fields=True):
+    """A call of an earlier answer."""
+
+    id: str
+    function: CalledFunction
+    type: Literal["function"] = "function"
+    index: int = 0
+
+
+class ChatMessage(Struct, forbid_unknown_fields=True):
+    """One message. What an answer of ours or of another server had besides is taken and left aside."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content = None
+    name: str | None = None
+    tool_calls: list[GivenCall] | None = None
+    tool_call_id: str | None = None
+    refusal: Any = None
+    audio: Any = None
+    annotations: Any = None
+    function_call: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    provider_specific_fields: Any = None
+
+
+def text_of(content: Content) -> str:
+    """All of it; parts are lines of their own."""
+    if isinstance(content, list):
+        return "\n".join(part.text for part in content)
+    return content or ""
+
+
+def messages_of(given: Sequence[ChatMessage]) -> tuple[Message, ...]:
+    """Draftlight's. Raises `ApiError` 400 where there are none, or one has nothing that it must have."""
+    if not given:
+        raise field_error("messages", "“messages” is empty; it takes at least one message.")
+    return tuple(_message(f"messages[{place}]", message) for place, message in enumerate(given))
+
+
+def _message(place: str, given: ChatMessage) -> Message:
+    calls = tuple(
+        ToolCall(call.id, call.function.name, call.function.arguments) for call in given.tool_calls or ()
+    )
+    if given.role == "tool" and not given.tool_call_id:
+        raise field_error(f"{place}.tool_call_id", "A message of the role “tool” says which call it answers.")
+    if given.content is None and not (given.role == "assistant" and calls):
+        raise field_error(f"{place}.content", f"“{place}.content” is missing.", "missing_required_parameter")
+    return Message(
+        _ROLES[given.role],
+        text_of(given.content),
+        tool_calls=calls,
+        tool_call_id=given.tool_call_id or "",
+    )

@@ -1,0 +1,120 @@
+"""Whether it lives, and which model it has. A model's id is its name in one word; its path is not told."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from core.errors import RequestError
+from core.events import ModelInfo
+from core.serve.answers.answer import Answers
+from core.serve.errors import ApiError
+from core.serve.http.responses import send_json
+
+
+class Health:
+    """`GET /health`: 200 while a model answers, 503 while one is loaded or none is."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Say how it is."""
+        gate = self._answers.gate
+        said = {"ready": "ok", "starting": "loading model", "empty": "no model"}[gate.state]
+        await send_json(send, {"status": said}, 200 if gate.state == "ready" else 503)
+
+
+class Models:
+    """`GET /v1/models`: the loaded one."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._since = int(time.time())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """List it."""
+        model = self._answers.gate.model
+        await send_json(send, {"object": "list", "data": [shape(model, self._since)] if model else []})
+
+
+class Model:
+    """`GET /v1/models/{id}`."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._since = int(time.time())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Tell it, if it is the loaded one."""
+        model = self._answers.gate.model
+        wanted = scope["path_params"]["model"]
+        if model is None or not is_called(model, wanted):
+            raise not_here(wanted, model)
+        await send_json(send, shape(model, self._since))
+
+
+def shape(model: ModelInfo, since: int) -> dict[str, Any]:
+    """OpenAI's, and what Draftlight knows besides."""
+    return {
+        "id": model_id(model),
+        "object": "model",
+        "created": since,
+        "owned_by": "draftlight",
+        "context_length": model.context_tokens,
+        "parameters": model.parameters,
+        "quantisation": model.quantisation,
+    }
+
+
+def model_id(model: ModelInfo) -> str:
+    """The name in one word: clients take it on command lines."""
+    return "-".join(model.name.split())
+
+
+def is_called(model: ModelInfo, wanted: str) -> bool:
+    """Whether a request that names `wanted` means `model`: by its name, with or without its owner."""
+    name = wanted.strip().lower()
+    return (
+        name in ("", "draftlight", "default")
+        or name.rpartition("/")[2] == (model.name.lower().rpartition("/")[2])
+    )
+
+
+def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
+    """Another model than the loaded one was asked for."""
+    has = f"“{model_id(model)}” is loaded" if model else "none is loaded"
+    return ApiError(
+        404, f"There is no model “{wanted[:200]}” here; {has}.", param="model", code="model_not_found"
+    )
+
+
+class NoModelYetError(RequestError):
+    """Nothing is loaded, and nothing is being loaded."""
+
+    code = "no-model"
+
+    def __init__(self) -> None:
+        super().__init__("No model is loaded.", "Load one in Draftlight, then ask again.")
+
+
+def check_model(answers: Answers, wanted: str) -> str:
+    """The name to answer under. Raises `ApiError` 404, `NoModelYetError`.
+
+    While a model is still being loaded its name is not known; whatever was asked for is answered by it.
+    """
+    model = answers.gate.model
+    if model is None:
+        if answers.gate.state == "empty":
+            raise NoModelYetError
+        return wanted
+    if not is_called(model, wanted):
+        raise not_here(wanted, model)
+    return model_id(model)
+
+
+def context_of(answers: Answers) -> int:
+    """Tokens of the loaded model's context; more than any has while it is not known."""
+    return answers.gate.model.context_tokens if answers.gate.model else 2**31

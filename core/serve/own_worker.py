@@ -1,0 +1,121 @@
+"""OwnWorker: the worker of `draftlight serve`, one process after the other.
+
+Starts it, has it load the model, passes on what is heard, and starts another one when it dies or falls
+silent. One that dies before it has loaded the model several times in a row is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Literal
+
+from core.errors import WorkerError
+from core.events import Command, Failed, Hello, LoadModel, LoadProgress, ModelLoaded
+from core.events.heard import Heard, WorkerExited, WorkerSilent
+from core.serve.answers.gate import WorkerGate
+from core.worker.client import WorkerClient
+
+_TRIES = 3
+_PAUSE_S = 0.5
+
+Told = LoadProgress | ModelLoaded | Failed | WorkerExited | WorkerSilent | WorkerError
+
+
+class OwnWorker:
+    """`tell` hears what a person at the terminal should know."""
+
+    def __init__(self, model: str, tell: Callable[[Told], None]) -> None:
+        self._model = model
+        self._tell = tell
+        self._client: WorkerClient | None = None
+        self._outbox: asyncio.Queue[Command] = asyncio.Queue()
+        self._life: asyncio.Task[None] | None = None
+        self._stopping = False
+        self.gate = WorkerGate(self._send)
+        self.ended = asyncio.Event()
+
+    @property
+    def pid(self) -> int | None:
+        """The process that answers now."""
+        return self._client.pid if self._client else None
+
+    def start(self) -> None:
+        """Begin. `ended` is set once nothing can be answered any more."""
+        self._life = asyncio.ensure_future(self._live())
+
+    async def stop(self) -> None:
+        """End it in an orderly way. Safe to call twice."""
+        self._stopping = True
+        if self._client is not None:
+            await self._client.stop()
+        if self._life is not None:
+            await self._life
+
+    def _send(self, command: Command) -> None:
+        self._outbox.put_nowait(command)
+
+    async def _live(self) -> None:
+        tries = 0
+        try:
+            while not self._stopping and tries < _TRIES:
+                tries = 0 if await self._one() == "answered" else tries + 1
+                if not self._stopping:
+                    await asyncio.sleep(_PAUSE_S)
+        finally:
+            self.gate.give_up()
+            self.ended.set()
+
+    async def _one(self) -> Literal["answered", "failed"]:
+        """One process, to its end. Whether it got as far as to have the model."""
+        came = False
+        client = WorkerClient()
+        # What was meant for the one before died with it.
+        self._outbox = asyncio.Queue()
+        try:
+            await client.start()
+        except WorkerError as error:
+            self._tell(error)
+            return "failed"
+        self._client = client
+        writer = asyncio.ensure_future(self._write(client))
+        try:
+            if self._stopping:
+                await client.stop()
+            async for heard in client.events():
+                self._told(heard, client)
+                came = came or isinstance(heard, ModelLoaded)
+        finally:
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+            await client.stop()
+            self._client = None
+        return "answered" if came else "failed"
+
+    def _told(self, heard: Heard, client: WorkerClient) -> None:
+        match heard:
+            case Hello():
+                self._send(LoadModel(self._model))
+            case Failed(command="load_model"):
+                # The same model would fail again.
+                self._tell(heard)
+                self._stopping = True
+                asyncio.get_running_loop().call_soon(client.kill)
+            case WorkerSilent():
+                self._tell(heard)
+                client.kill()
+            case WorkerExited() if not self._stopping:
+                self._tell(heard)
+            case LoadProgress() | ModelLoaded():
+                self._tell(heard)
+            case _:
+                pass
+        self.gate.hear(heard)
+
+    async def _write(self, client: WorkerClient) -> None:
+        while True:
+            command = await self._outbox.get()
+            try:
+                await client.send(command)
+            except WorkerError:
+                return  # its end is heard, with the reason

@@ -1,0 +1,72 @@
+"""What there is to ask for, and by whom it is answered. The guard stands before all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from core.errors import DraftlightError
+from core.serve.answers.answer import Answers, ClientGoneError
+from core.serve.errors import ApiError, of_error
+from core.serve.http.responses import refuse
+from core.serve.http.security import Guard
+from core.serve.openai.chat import ChatEndpoint
+from core.serve.openai.models import Health, Model, Models
+
+if TYPE_CHECKING:
+    from core.serve.server import Serving
+
+Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def application(answers: Answers, serving: Serving) -> ASGIApp:
+    """All of it, as an ASGI application."""
+    routes = [
+        _route("/health", "GET", Health(answers)),
+        _route("/v1/models", "GET", Models(answers)),
+        _route("/v1/models/{model:path}", "GET", Model(answers)),
+        _route("/v1/chat/completions", "POST", ChatEndpoint(answers, serving)),
+    ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
+    app.router.redirect_slashes = False
+    return Guard(app, serving.doors)
+
+
+class _Endpoint:
+    """An endpoint whose errors are answered."""
+
+    def __init__(self, inner: Endpoint) -> None:
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._inner(scope, receive, send)
+        except ClientGoneError:
+            return
+        except ApiError as error:
+            await refuse(error, send, scope["path"])
+        except DraftlightError as error:
+            await refuse(of_error(error), send, scope["path"])
+
+
+def _route(path: str, method: str, endpoint: Endpoint) -> Route:
+    return Route(path, _Endpoint(endpoint), methods=[method])
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """Starlette's own: no such path, no such method."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        told = ApiError(405, f"{request.method} is not for this path.", code="method_not_allowed")
+    else:
+        told = ApiError(error.status_code, "There is nothing at this path.", code="not_found")
+    return Response(
+        told.encoded(request.url.path), told.status, {**(error.headers or {})}, media_type="application/json"
+    )
