@@ -47,6 +47,7 @@ class Commands(QObject):
             "attach": views.composer.choose_files,
             "rename": self._rename,
             "pin": self._pin,
+            "archive": self._archive,
             "delete": lambda: controller.chat.listing.delete(controller.chats.open.id),
             "undo_delete": controller.chat.listing.undo,
             "export_markdown": lambda: controller.chat.transfer.export(controller.chats.open.id, "markdown"),
@@ -115,6 +116,10 @@ class Commands(QObject):
     def _pin(self) -> None:
         chat = self._controller.chats.open
         self._controller.chat.listing.pin(chat.id, not chat.pinned)
+
+    def _archive(self) -> None:
+        chat = self._controller.chats.open
+        self._controller.chat.listing.archive(chat.id, chat.archived is None)
 
     def _document_is_shown(self, plan: Arrangement) -> bool:
         return plan.inspector_px > 0 and self._views.side.tab == "document"

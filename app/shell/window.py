@@ -37,6 +37,7 @@ from app.panels.side_panel import SidePanel
 from app.session import strings as session_strings
 from app.session.turn.intents import Close
 from app.shell import strings
+from app.shell.chat_windows import make_archived, make_deleted
 from app.shell.collector import Collector
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.commands import Commands
@@ -113,7 +114,8 @@ class MainWindow(QMainWindow):
         )
         self.windows.add("lab", self.lab.make_window)
         self.windows.add("models", self._make_models)
-        self.windows.add("deleted", self._make_deleted)
+        self.windows.add("deleted", lambda: make_deleted(theme, self.controller))
+        self.windows.add("archived", lambda: make_archived(theme, self.controller))
         self.windows.add("shortcuts", self._make_shortcuts)
         for asking in (self.views.sidebar, self.views.inspector):
             asking.models_requested.connect(lambda: self.windows.show("models"))
@@ -256,20 +258,6 @@ class MainWindow(QMainWindow):
         menu.aboutToHide.connect(menu.deleteLater)
         button = self.views.header.model_button
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
-
-    def _make_deleted(self) -> QWidget:
-        from app.windows.deleted.window import DeletedWindow
-
-        window, listing, chats = (
-            DeletedWindow(self._theme),
-            self.controller.chat.listing,
-            self.controller.chats,
-        )
-        window.restore_requested.connect(listing.restore)
-        window.erase_requested.connect(listing.erase)
-        for told in (listing.listed, window.shown):
-            told.connect(lambda: window.show_chats(chats.deleted(), chats.now()))
-        return window
 
     def _make_compare(self) -> QWidget:
         from app.windows.compare.window import CompareWindow

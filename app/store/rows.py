@@ -1,7 +1,7 @@
 """Rows: a chat's head, turns and answers as rows of the database and back, with their checksums.
 
 Invariant: what is read is what was written, or `ValueError` or `TypeError` says that it is not. A
-database of version 1 is read as well: it has neither checksums nor parts.
+database of an older version is read as well, though it has no checksums, parts or archive.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from app.store import packing, schema
 from app.store.checksum import ChecksumError, Value, check, checksum
 from core.events import Token
 
-_HEAD = "id, created, changed, title, name, turns, pinned, context_used_tokens, overrides, draft, deleted"
+_HEAD = (
+    "id, created, changed, title, name, turns, pinned, context_used_tokens, overrides, draft, deleted,"
+    " archived, preset"
+)
 _HEAD_FIELDS = _HEAD.split(", ")
 WRITE_HEAD = (
     f"INSERT INTO chats ({_HEAD}, sum) VALUES ({', '.join('?' * (len(_HEAD_FIELDS) + 1))})"
@@ -43,7 +46,9 @@ class ChatHead(Struct, frozen=True):
     def summary(self) -> Summary:
         """What the sidebar lists."""
         chat = self.chat
-        return Summary(chat.id, self.title, self.changed, self.turns, chat.pinned, chat.deleted)
+        return Summary(
+            chat.id, self.title, self.changed, self.turns, chat.pinned, chat.deleted, chat.archived
+        )
 
 
 class ChatPlace(Struct, frozen=True):
@@ -68,23 +73,26 @@ class Rows:
         checked = schema.version_of(connection) >= schema.CHECKED_VERSION
         self._sum = "sum" if checked else "NULL"
         self._has_parts = checked
+        has_archive = schema.version_of(connection) >= schema.ARCHIVE_VERSION
+        columns = _HEAD_FIELDS if has_archive else schema.OLD_HEAD
+        self._head_list = ", ".join(columns)
         self._has_versions = schema.version_of(connection) >= schema.VERSIONS_VERSION
 
     def heads(self) -> Iterator[ChatHead]:
         """All chats, in no order."""
-        for row in self._connection.execute(f"SELECT {_HEAD}, {self._sum} FROM chats"):
+        for row in self._connection.execute(f"SELECT {self._head_list}, {self._sum} FROM chats"):
             self._check(row[-1], *row[:-1])
-            yield self._head(row)
+            yield self._head(row[:-1])
 
     def head(self, chat_id: str) -> ChatHead | None:
         """One chat; None if there is none of this id."""
         found = self._connection.execute(
-            f"SELECT {_HEAD}, {self._sum} FROM chats WHERE id = ?", (chat_id,)
+            f"SELECT {self._head_list}, {self._sum} FROM chats WHERE id = ?", (chat_id,)
         ).fetchone()
         if found is None:
             return None
         self._check(found[-1], *found[:-1])
-        return self._head(found)
+        return self._head(found[:-1])
 
     def places(self, chat_id: str) -> list[ChatPlace]:
         """The turns of a chat, in order."""
@@ -161,7 +169,9 @@ class Rows:
             self._doubt(error)
 
     def _head(self, row: tuple[Any, ...]) -> ChatHead:
-        chat, created, changed, title, name, turns, pinned, context, overrides, draft, deleted, _ = row
+        row = (*row, *(None, "")[: len(_HEAD_FIELDS) - len(row)])
+        chat, created, changed, title, name, turns, pinned, context, overrides, draft, *ends = row
+        deleted, archived, preset = ends
         began = self._value(datetime.fromisoformat, created, datetime.now(UTC))
         return ChatHead(
             Conversation(
@@ -174,6 +184,8 @@ class Rows:
                 self._value(packing.unpack_overrides, overrides, ()),
                 self._value(packing.unpack_message, draft, NOTHING_WRITTEN),
                 self._value(_time, deleted, None),
+                self._value(_time, archived, None),
+                self._value(_text, preset, ""),
             ),
             self._value(_text, title, ""),
             self._value(datetime.fromisoformat, changed, began),
@@ -241,6 +253,8 @@ def head_values(chat: Conversation) -> tuple[Value, ...]:
         packing.pack_overrides(chat.overrides),
         packing.pack_message(chat.draft),
         chat.deleted.isoformat() if chat.deleted else None,
+        chat.archived.isoformat() if chat.archived else None,
+        chat.preset,
     )
     return (*values, checksum(*values))
 

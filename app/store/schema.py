@@ -1,6 +1,6 @@
 """Schema: the tables of the chat database, their version, and the way from older versions.
 
-    chats    one row a chat: title, times, pin, overrides, draft, deletion
+    chats    one row a chat: title, times, pin, overrides, draft, deletion, archiving, preset
     turns    one row a question, in places 0, 1, …
     answers  one row an answer beside its turn: state, and the tokens as one blob
     parts    tokens that an answer got since its row was written, while it is being written
@@ -18,9 +18,10 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+from app.store.checksum import checksum
 from app.store.recovery.faults import ForeignStoreError, NewerStoreError
 
-VERSION = 3
+VERSION = 4
 # Another window may write for this long before we give up for now; writers try again later.
 BUSY_MS = 2_000
 
@@ -82,6 +83,25 @@ CREATE TABLE versions (
     PRIMARY KEY (turn, place)
 );
 """
+# From version 3 to 4. A row's checksum is that of all its values: it is made anew, see `_archive`.
+_ARCHIVE = """
+ALTER TABLE chats ADD COLUMN archived TEXT;
+ALTER TABLE chats ADD COLUMN preset TEXT NOT NULL DEFAULT '';
+"""
+# What a row of `chats` was made of up to version 3, beside its checksum.
+OLD_HEAD = (
+    "id",
+    "created",
+    "changed",
+    "title",
+    "name",
+    "turns",
+    "pinned",
+    "context_used_tokens",
+    "overrides",
+    "draft",
+    "deleted",
+)
 _COLUMNS = "title, question, names, answer"
 _FULL_TEXT = (
     f"CREATE VIRTUAL TABLE words USING fts5({_COLUMNS},"
@@ -94,11 +114,14 @@ MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     0: lambda connection: _run(connection, _TABLES),
     1: lambda connection: _run(connection, _CHECKED),
     2: lambda connection: _run(connection, _VERSIONS),
+    3: lambda connection: _archive(connection),
 }
 # The first version whose rows have checksums and whose answers have parts.
 CHECKED_VERSION = 2
 # The first version that keeps all versions of a turn.
 VERSIONS_VERSION = 3
+# The first version that knows which chats are archived, and which preset each took.
+ARCHIVE_VERSION = 4
 
 
 # Of these a damaged database of ours still has more than one; that of another program hardly.
@@ -185,6 +208,16 @@ def make_words(connection: sqlite3.Connection, full_text: bool) -> bool:
         connection.execute(_FULL_TEXT if full_text else _PLAIN)
     connection.execute("INSERT OR REPLACE INTO facts VALUES ('words', ?)", (table,))
     return True
+
+
+def _archive(connection: sqlite3.Connection) -> None:
+    """A row that is damaged keeps its checksum, which fits what is in it as little as before."""
+    _run(connection, _ARCHIVE)
+    rows = connection.execute(f"SELECT {', '.join(OLD_HEAD)}, sum FROM chats WHERE sum IS NOT NULL")
+    for *values, found in rows.fetchall():
+        if found == checksum(*values):
+            fresh = checksum(*values, None, "")
+            connection.execute("UPDATE chats SET sum = ? WHERE id = ?", (fresh, values[0]))
 
 
 def _run(connection: sqlite3.Connection, script: str) -> None:

@@ -101,7 +101,10 @@ class ChatController(QObject):
 
     def _branch_name(self) -> str:
         """The open chat's title with the first number that is free."""
-        title, taken = self._chats.open.title, {each.title for each in self._chats.listed()}
+        title, taken = (
+            self._chats.open.title,
+            {each.title for each in (*self._chats.listed(), *self._chats.archived())},
+        )
         return next(name for number in count(2) if (name := strings.branch_title(title, number)) not in taken)
 
     def _choose(self, chat_id: str) -> None:

@@ -1,11 +1,14 @@
-"""ChatListController: the sidebar's chats: what is listed or found, renaming, pinning, deleting and taking it
-back.
+"""ChatListController: the sidebar's chats: what is listed or found, renaming, pinning, archiving, deleting
+and taking it back.
 
 A deleted chat is marked and hidden at once. The undo bar brings it back for a few seconds, the list of
-recently deleted chats for 30 days; then it goes for good.
+recently deleted chats for 30 days; then it goes for good. An archived chat stays, out of the list: a window
+of its own has it, a search finds it, and while it is open it stands in the list under a title of its own.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
@@ -14,7 +17,9 @@ from app.controllers.chat.answer import AnswerController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.views import Views
 from app.panels.chats.chat_row import ChatRow
+from app.session.chats.archive import Summary
 from app.session.chats.chats import Chats
+from app.session.chats.conversation import Conversation
 from core.errors import RequestError
 from core.events.text import well_formed
 
@@ -45,12 +50,14 @@ class ChatListController(QObject):
         sidebar.search_ended.connect(self.show)
         sidebar.rename_requested.connect(self.rename)
         sidebar.pin_requested.connect(self.pin)
+        sidebar.archive_requested.connect(self.archive)
         sidebar.delete_requested.connect(self.delete)
-        sidebar.undo_bar.undo_requested.connect(self.undo)
+        sidebar.undo_bar.undo_requested.connect(self._undo_said)
         sidebar.undo_bar.expired.connect(self._forget_undo)
         page.names_changed.connect(self.show)
         answering.answer_finished.connect(lambda turn_id: self._mark_busy())
         self._undoable: list[str] = []
+        self._just_archived = ""
         chats.purge_old()
 
     def show(self) -> None:
@@ -58,8 +65,10 @@ class ChatListController(QObject):
         if self._sidebar.searching:
             self._sidebar.set_results(self._found(self._sidebar.searching), self._chats.open.id)
         else:
-            rows = [ChatRow(each.id, each.title, each.when, each.pinned) for each in self._chats.listed()]
-            self._sidebar.set_chats(rows, self._chats.open.id)
+            open_id = self._chats.open.id
+            here = [each for each in self._chats.archived() if each.id == open_id]
+            rows = [_row(each) for each in (*self._chats.listed(), *here)]
+            self._sidebar.set_chats(rows, open_id)
         self._mark_busy()
         self.listed.emit()
 
@@ -79,27 +88,33 @@ class ChatListController(QObject):
         self._chats.keep(self._chats.get(chat_id).with_pin(pinned))
         self.show()
 
+    def archive(self, chat_id: str, archived: bool) -> None:
+        """Keep a chat out of the list, and offer to take that back; or list it again."""
+        if not archived:
+            self._chats.keep(self._chats.get(chat_id).with_archived(None))
+            self.show()
+            return
+        self._page.keep_draft()
+        self._take_from_list(self._chats.get(chat_id).with_archived(self._chats.now()))
+        self._forget_undo()
+        self._just_archived = chat_id
+        self._sidebar.undo_bar.show_done(strings.archived(self._chats.get(chat_id).title))
+
     def delete(self, chat_id: str) -> None:
         """Hide a chat and offer to take that back."""
         running = self._answering.running
         if running and running.chat_id == chat_id:
             self.stop_requested.emit()
         self._page.keep_draft()
-        listed = [each.id for each in self._chats.listed()]
-        self._chats.keep(self._chats.get(chat_id).with_deleted(self._chats.now()))
-        if chat_id == self._chats.open.id:
-            place = listed.index(chat_id) if chat_id in listed else 0
-            rest = [each for each in listed if each != chat_id]
-            self.open_requested.emit(rest[min(place, len(rest) - 1)] if rest else "")
-        else:
-            self.show()
+        self._take_from_list(self._chats.get(chat_id).with_deleted(self._chats.now()))
+        self._just_archived = ""
         self._undoable.append(chat_id)
         titles = [each.title for each in self._chats.deleted() if each.id in self._undoable]
         if titles:
-            self._sidebar.undo_bar.show_deleted(strings.deleted(titles))
+            self._sidebar.undo_bar.show_done(strings.deleted(titles))
 
     def undo(self) -> None:
-        """Bring back what the undo bar speaks of, or else the chat that was deleted last."""
+        """Bring back the chats that were just deleted, or else the one that was deleted last."""
         back = self._undoable or [each.id for each in self._chats.deleted()[:1]]
         self._forget_undo()
         for chat_id in back:
@@ -121,8 +136,30 @@ class ChatListController(QObject):
             self._chats.purge(chat_id)
             self.listed.emit()
 
+    def _take_from_list(self, chat: Conversation) -> None:
+        """Keep `chat`, which is listed no more; if it is the open one its neighbour is opened."""
+        listed = [each.id for each in self._chats.listed()]
+        self._chats.keep(chat)
+        if chat.id == self._chats.open.id:
+            place = listed.index(chat.id) if chat.id in listed else 0
+            rest = [each for each in listed if each != chat.id]
+            self.open_requested.emit(rest[min(place, len(rest) - 1)] if rest else "")
+        else:
+            self.show()
+
+    def _undo_said(self) -> None:
+        """What the undo bar speaks of."""
+        if self._just_archived:
+            chat_id = self._just_archived
+            self._forget_undo()
+            self.archive(chat_id, False)
+            self.open_requested.emit(chat_id)
+        else:
+            self.undo()
+
     def _forget_undo(self) -> None:
         self._undoable = []
+        self._just_archived = ""
         self._sidebar.undo_bar.clear()
 
     def _found(self, query: str) -> list[ChatRow]:
@@ -133,8 +170,10 @@ class ChatListController(QObject):
             return []
         rows = []
         for hit in hits:
-            head = self._chats.summary(hit.chat_id)
-            rows.append(
-                ChatRow(head.id, head.title, head.when, head.pinned, hit.passage, hit.marks, hit.turn_id)
-            )
+            head = _row(self._chats.summary(hit.chat_id))
+            rows.append(replace(head, passage=hit.passage, marks=hit.marks, turn_id=hit.turn_id))
         return rows
+
+
+def _row(head: Summary) -> ChatRow:
+    return ChatRow(head.id, head.title, head.when, head.pinned, archived=head.archived is not None)

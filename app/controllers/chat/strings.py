@@ -75,5 +75,9 @@ def deleted(titles: Sequence[str]) -> str:
     return f"“{titles[0]}” deleted" if len(titles) == 1 else f"{len(titles):,} chats deleted"
 
 
+def archived(title: str) -> str:
+    return f"“{title}” archived"
+
+
 def branch_title(title: str, number: int) -> str:
     return f"{title} ({number})"

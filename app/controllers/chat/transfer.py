@@ -93,7 +93,7 @@ class Transfer(QObject):
 
     def _all_as_json(self, path: Path) -> Iterator[None]:
         chats = []
-        for each in self._chats.listed():
+        for each in (*self._chats.listed(), *self._chats.archived()):
             chats.append(self._chats.get(each.id))
             yield
         if self._guard(lambda: path.write_bytes(to_json(chats)), path):
@@ -101,7 +101,7 @@ class Transfer(QObject):
 
     def _all_as_markdown(self, folder: Path) -> Iterator[None]:
         written = 0
-        for each in self._chats.listed():
+        for each in (*self._chats.listed(), *self._chats.archived()):
             chat = self._chats.get(each.id)
             path = _free(folder / f"{_file_name(chat.title)}.md")
             text = to_markdown(chat)

@@ -14,7 +14,7 @@ class ChatRow:
     """`when` is the last change; without a timezone it is taken as local time.
 
     `passage` is what a search found in it, `marks` the end-exclusive spans that match, `turn_id`
-    where. `busy`: it is being answered.
+    where. `busy`: it is being answered. `archived`: it is kept out of the list, but open or found.
     """
 
     id: str
@@ -25,6 +25,7 @@ class ChatRow:
     marks: tuple[tuple[int, int], ...] = ()
     turn_id: str = ""
     busy: bool = False
+    archived: bool = False
 
 
 def group_title(when: datetime, now: datetime) -> str:
@@ -52,10 +53,12 @@ def time_label(when: datetime, now: datetime) -> str:
 
 
 def grouped(chats: Sequence[ChatRow], now: datetime) -> list[tuple[str, list[ChatRow]]]:
-    """Pinned ones, then newest first, in groups from the newest; groups without a chat are left out."""
+    """Archived ones, pinned ones, then newest first, in groups from the newest; groups without a chat are
+    left out."""
     groups: list[tuple[str, list[ChatRow]]] = []
-    for chat in sorted(chats, key=lambda chat: (chat.pinned, _local(chat.when)), reverse=True):
-        title = strings.PINNED if chat.pinned else group_title(chat.when, now)
+    for chat in sorted(chats, key=lambda chat: (chat.archived, chat.pinned, _local(chat.when)), reverse=True):
+        kept = strings.ARCHIVED if chat.archived else strings.PINNED if chat.pinned else ""
+        title = kept or group_title(chat.when, now)
         if not groups or groups[-1][0] != title:
             groups.append((title, []))
         groups[-1][1].append(chat)

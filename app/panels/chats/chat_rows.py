@@ -30,17 +30,18 @@ class ChatRows(QAbstractListModel):
         self._rows: list[str | ChatRow] = []
         self._places: dict[str, int] = {}
         self._now = datetime.now()
+        self._found = False
 
     def show_chats(self, chats: Sequence[ChatRow], now: datetime) -> None:
         """In groups by age."""
         rows: list[str | ChatRow] = []
         for title, members in grouped(chats, now):
             rows += [title, *members]
-        self._show(rows, now)
+        self._show(rows, now, found=False)
 
     def show_results(self, title: str, results: Sequence[ChatRow], now: datetime) -> None:
         """As found, best first, under one title."""
-        self._show([title, *results], now)
+        self._show([title, *results], now, found=True)
 
     def set_busy(self, chat_id: str) -> None:
         """The chat that is being answered; empty if none is. A title that is being edited stays so."""
@@ -68,12 +69,18 @@ class ChatRows(QAbstractListModel):
             case Qt.ItemDataRole.EditRole | Qt.ItemDataRole.ToolTipRole:
                 return row.title
             case Qt.ItemDataRole.AccessibleTextRole:
-                marks = (strings.PINNED if row.pinned else "", strings.BUSY if row.busy else "")
+                marks = (
+                    strings.ARCHIVED if row.archived else "",
+                    strings.PINNED if row.pinned else "",
+                    strings.BUSY if row.busy else "",
+                )
                 parts = (row.title or strings.UNTITLED, row.passage, *marks)
                 return ", ".join(part for part in parts if part)
             case _ if role == ROW:
                 return row
             case _ if role == TIME:
+                if row.archived and self._found:
+                    return strings.ARCHIVED
                 return time_label(row.when, self._now)
         return None
 
@@ -90,8 +97,8 @@ class ChatRows(QAbstractListModel):
         flag = Qt.ItemFlag
         return flag.ItemIsEnabled | flag.ItemIsSelectable | flag.ItemIsEditable | flag.ItemNeverHasChildren
 
-    def _show(self, rows: list[str | ChatRow], now: datetime) -> None:
+    def _show(self, rows: list[str | ChatRow], now: datetime, *, found: bool) -> None:
         self.beginResetModel()
-        self._rows, self._now = rows, now
+        self._rows, self._now, self._found = rows, now, found
         self._places = {row.id: place for place, row in enumerate(rows) if isinstance(row, ChatRow)}
         self.endResetModel()

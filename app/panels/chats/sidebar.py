@@ -40,6 +40,7 @@ class Sidebar(QWidget):
     search_ended = Signal()
     rename_requested = Signal(str, str)  # chat id, the title as typed
     pin_requested = Signal(str, bool)  # chat id, wanted
+    archive_requested = Signal(str, bool)  # chat id, wanted
     delete_requested = Signal(str)  # chat id
     export_requested = Signal(str, str)  # chat id (empty: all), "markdown" or "json"
     import_requested = Signal()
@@ -103,6 +104,8 @@ class Sidebar(QWidget):
             menu.addAction(strings.RENAME, lambda: self.list.rename(chat_id))
             pin = strings.UNPIN if row.pinned else strings.PIN
             menu.addAction(pin, lambda: self.pin_requested.emit(chat_id, not row.pinned))
+            archive = strings.UNARCHIVE if row.archived else strings.ARCHIVE
+            menu.addAction(archive, lambda: self.archive_requested.emit(chat_id, not row.archived))
             menu.addSeparator()
         which = chat_id if row else ""
         as_text = strings.EXPORT_MARKDOWN if row else strings.EXPORT_ALL_MARKDOWN

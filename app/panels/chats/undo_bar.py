@@ -1,6 +1,7 @@
-"""UndoBar: says for a few seconds what was deleted and takes it back. It stands above the worker's status.
+"""UndoBar: says for a few seconds which chat was deleted or archived, and takes it back.
 
-The time runs only while the bar can be seen; whoever listens to `expired` deletes for good.
+It stands above the worker's status. The time runs only while the bar can be seen; whoever
+listens to `expired` offers it no more.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _HEIGHT_PX = 40
 
 
 class UndoBar(QWidget):
-    """Hidden until `show_deleted()`."""
+    """Hidden until `show_done()`."""
 
     undo_requested = Signal()
     expired = Signal()
@@ -46,14 +47,14 @@ class UndoBar(QWidget):
 
     @property
     def text(self) -> str:
-        """What was deleted, in full."""
+        """What was done, in full."""
         return self._text
 
     def set_time_ms(self, time_ms: int) -> None:
         """How long it stays from the next time on."""
         self._timer.setInterval(time_ms)
 
-    def show_deleted(self, text: str) -> None:
+    def show_done(self, text: str) -> None:
         """Say it, from the beginning of its time."""
         self._text = text
         self._elide()

@@ -16,7 +16,8 @@ from app.session.chats.conversation import Conversation
 
 
 class Summary(Struct, frozen=True):
-    """A chat without its turns: what the sidebar lists. `deleted` says since when it waits for its end."""
+    """A chat without its turns: what the sidebar lists. `deleted` says since when it waits for its end,
+    `archived` since when it is kept out of the list."""
 
     id: str
     title: str
@@ -24,6 +25,7 @@ class Summary(Struct, frozen=True):
     turns: int
     pinned: bool = False
     deleted: datetime | None = None
+    archived: datetime | None = None
 
 
 class Hit(Struct, frozen=True):
@@ -58,7 +60,9 @@ class ChatArchive(Protocol):
 
 def summary_of(chat: Conversation) -> Summary:
     """The head of a chat."""
-    return Summary(chat.id, chat.title, chat.changed, len(chat.turns), chat.pinned, chat.deleted)
+    return Summary(
+        chat.id, chat.title, chat.changed, len(chat.turns), chat.pinned, chat.deleted, chat.archived
+    )
 
 
 class MemoryArchive:

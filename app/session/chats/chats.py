@@ -51,9 +51,12 @@ class Chats:
         return self.get(self._open_id)
 
     def listed(self) -> tuple[Summary, ...]:
-        """The chats that have a question, newest first."""
-        living = [each for each in reversed(self._summaries.values()) if each.turns and not each.deleted]
-        return tuple(sorted(living, key=lambda each: each.when.timestamp(), reverse=True))
+        """The chats that have a question and are not archived, newest first."""
+        return tuple(each for each in self._living() if not each.archived)
+
+    def archived(self) -> tuple[Summary, ...]:
+        """The archived chats, newest first."""
+        return tuple(each for each in self._living() if each.archived)
 
     def deleted(self) -> tuple[Summary, ...]:
         """The chats that can still be brought back, the one deleted last first."""
@@ -100,14 +103,20 @@ class Chats:
     def branch(self, turn_id: str, name: str = "") -> Conversation:
         """Open a new chat that begins as the open one did, up to and including `turn_id`.
 
-        It has the same settings of its own. Raises `KeyError` if there is no such turn.
+        It has the same preset and settings of its own. Raises `KeyError` if there is no such turn.
         """
         chat = self.open
         turns = chat.upto(turn_id)
         finished = turns[-1].answer.finished
         used_tokens = finished.stats.context_used_tokens if finished else 0
         branch = Conversation(
-            uuid4().hex, self.now(), turns, used_tokens, name=name, overrides=chat.overrides
+            uuid4().hex,
+            self.now(),
+            turns,
+            used_tokens,
+            name=name,
+            overrides=chat.overrides,
+            preset=chat.preset,
         )
         self._open_id = branch.id
         self.keep(branch)
@@ -139,14 +148,19 @@ class Chats:
                 self.purge(each.id)
 
     def search(self, query: str) -> Sequence[Hit]:
-        """The chats that match, best first; those with a question only."""
-        return [hit for hit in self._archive.search(query) if self._is_listed(hit.chat_id)]
+        """The chats that match, archived ones too, best first; those with a question only."""
+        return [hit for hit in self._archive.search(query) if self._can_be_found(hit.chat_id)]
 
     def new_turn_id(self) -> str:
         """An id that no turn and no request had before."""
         return uuid4().hex
 
-    def _is_listed(self, chat_id: str) -> bool:
+    def _living(self) -> list[Summary]:
+        """The chats that have a question, newest first."""
+        living = [each for each in reversed(self._summaries.values()) if each.turns and not each.deleted]
+        return sorted(living, key=lambda each: each.when.timestamp(), reverse=True)
+
+    def _can_be_found(self, chat_id: str) -> bool:
         summary = self._summaries.get(chat_id)
         return summary is not None and summary.turns > 0 and not summary.deleted
 

@@ -123,7 +123,9 @@ class Conversation(Struct, frozen=True):
     """A chat. `context_used_tokens` is what its last answer left in the model's context.
 
     `name` is a title that a person gave. `overrides` are the settings it holds for itself.
-    `draft` is what is written and not sent. `deleted` is set while the deletion can be undone.
+    `draft` is what is written and not sent. `deleted` is set while the deletion can be undone, `archived`
+    while it is kept out of the list. `preset` is the name of the one it took last, empty for none; the
+    settings that it gave are among the overrides.
     """
 
     id: str
@@ -135,6 +137,8 @@ class Conversation(Struct, frozen=True):
     overrides: tuple[Override, ...] = ()
     draft: Message = NOTHING_WRITTEN
     deleted: datetime | None = None
+    archived: datetime | None = None
+    preset: str = ""
 
     @property
     def title(self) -> str:
@@ -149,7 +153,8 @@ class Conversation(Struct, frozen=True):
     @property
     def is_blank(self) -> bool:
         """Whether nothing would be lost with it."""
-        return not (self.turns or self.name or self.overrides or self.draft != NOTHING_WRITTEN)
+        kept = self.turns or self.name or self.overrides or self.preset
+        return not (kept or self.draft != NOTHING_WRITTEN)
 
     def turn(self, turn_id: str) -> Turn:
         """The turn called `turn_id`. Raises `KeyError`."""
@@ -249,6 +254,10 @@ class Conversation(Struct, frozen=True):
         """With these settings of its own."""
         return replace(self, overrides=overrides)
 
+    def with_preset(self, name: str) -> Conversation:
+        """With that preset as the one it took last; empty for none."""
+        return replace(self, preset=name)
+
     def with_draft(self, draft: Message) -> Conversation:
         """With `draft` written and not sent."""
         return replace(self, draft=draft)
@@ -256,6 +265,10 @@ class Conversation(Struct, frozen=True):
     def with_deleted(self, deleted: datetime | None) -> Conversation:
         """Deleted at that time, or (None) back again."""
         return replace(self, deleted=deleted)
+
+    def with_archived(self, archived: datetime | None) -> Conversation:
+        """Archived at that time, or (None) listed again."""
+        return replace(self, archived=archived)
 
     def settled(self, note: str) -> Conversation:
         """With answers that nobody is writing any more cut off, for the reason `note`."""

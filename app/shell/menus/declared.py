@@ -55,8 +55,12 @@ MENUS = (
             (
                 ActionSpec("rename", strings.RENAME, when="asked"),
                 ActionSpec("pin", strings.PIN, when="asked"),
+                ActionSpec("archive", strings.ARCHIVE, ("Ctrl+Shift+A",), when="asked"),
                 ActionSpec("delete", strings.DELETE, when="asked"),
                 ActionSpec("undo_delete", strings.UNDO_DELETE, when="deleted"),
+            ),
+            (
+                ActionSpec("archived", strings.ARCHIVED),
                 ActionSpec("deleted", strings.DELETED),
             ),
             (

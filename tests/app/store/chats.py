@@ -80,6 +80,8 @@ chats = st.builds(
     overrides=overrides,
     draft=messages,
     deleted=st.none() | times,
+    archived=st.none() | times,
+    preset=texts,
 )
 
 

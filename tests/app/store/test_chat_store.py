@@ -15,7 +15,7 @@ from app.session.chats.archive import summary_of
 from app.session.chats.conversation import Conversation
 from app.store import packing, schema
 from app.store.chat_store import ChatStore
-from app.store.checksum import ChecksumError
+from app.store.checksum import ChecksumError, checksum
 from app.store.recovery.faults import NewerStoreError
 from app.store.rows import head_values
 from core.events import Message
@@ -147,7 +147,7 @@ def test_chats_of_the_first_version_are_read_before_and_after_migration(tmp_path
     schema.MIGRATIONS[0](connection)
     connection.execute("PRAGMA user_version = 1")
     chat = chat_of(1, turns=3)
-    *head, _ = head_values(chat)
+    head = head_values(chat)[: len(schema.OLD_HEAD)]
     connection.execute(f"INSERT INTO chats VALUES ({', '.join('?' * len(head))})", head)
     for place, turn in enumerate(chat.turns):
         asked = turn.asked.isoformat() if turn.asked else None
@@ -162,6 +162,46 @@ def test_chats_of_the_first_version_are_read_before_and_after_migration(tmp_path
         store = ChatStore(path, read_only=read_only)
         assert store.load("c1") == chat
         store.check()
+        store.close()
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_chats_of_the_third_version_keep_their_checksums_through_migration(
+    tmp_path: Path, damaged: bool
+) -> None:
+    path = tmp_path / "chats.db"
+    connection = schema.connect(path)
+    for step in range(3):
+        schema.MIGRATIONS[step](connection)
+    connection.execute("PRAGMA user_version = 3")
+    chat = replace(chat_of(1), turns=())
+    head = head_values(chat)[: len(schema.OLD_HEAD)]
+    marks = ", ".join("?" * (len(head) + 1))
+    connection.execute(f"INSERT INTO chats VALUES ({marks})", (*head, checksum(*head)))
+    if damaged:
+        connection.execute("UPDATE chats SET title = 'Another'")
+    connection.close()
+    for read_only in (True, False, True):
+        if damaged:
+            with pytest.raises(ChecksumError):
+                _load(path, read_only)
+        else:
+            assert _load(path, read_only) == chat
+    if not damaged:
+        connection = schema.connect(path)
+        assert schema.version_of(connection) == schema.VERSION
+        connection.execute("UPDATE chats SET preset = 'Another'")
+        connection.close()
+        with pytest.raises(ChecksumError):
+            _load(path, True)
+
+
+def _load(path: Path, read_only: bool) -> Conversation:
+    store = ChatStore(path, read_only=read_only)
+    try:
+        store.check()
+        return store.load("c1")
+    finally:
         store.close()
 
 

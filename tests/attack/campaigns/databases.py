@@ -23,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.session.chats.conversation import Answer, Conversation
+from app.store import schema
 from app.store.chat_store import ChatStore
 from app.store.library import Library
 from app.store.recovery.damage import UNREADABLE
@@ -317,7 +318,7 @@ def _be_foreign(path: Path, dice: random.Random) -> None:
     path.unlink()
     _sql(
         path,
-        f"PRAGMA user_version = {dice.choice([0, 0, 1, 2, 30, -1])}",
+        f"PRAGMA user_version = {dice.choice([0, 0, 1, 2, schema.VERSION, 30, -1])}",
         "CREATE TABLE bookmarks (id INTEGER PRIMARY KEY, address TEXT)",
         "INSERT INTO bookmarks (address) VALUES ('one')",
     )
@@ -365,7 +366,9 @@ _KINDS: dict[str, Damage] = {
     "empty": _be_empty,
     "foreign": _be_foreign,
     "folder": _be_folder,
-    "newer": lambda path, dice: _sql(path, f"PRAGMA user_version = {dice.randint(3, 2**31 - 1)}"),
+    "newer": lambda path, dice: _sql(
+        path, f"PRAGMA user_version = {dice.randint(schema.VERSION + 1, 2**31 - 1)}"
+    ),
     "locked": _nothing,
 }
 _NOT_OLDER = ("stale log", "other log", "locked", "text", "row")

@@ -74,6 +74,7 @@ def test_a_chat_has_a_menu_and_the_list_has_one(sidebar: Sidebar) -> None:
     assert texts == [
         strings.RENAME,
         strings.UNPIN,
+        strings.ARCHIVE,
         strings.EXPORT_MARKDOWN,
         strings.EXPORT_JSON,
         strings.IMPORT,
@@ -95,7 +96,7 @@ def test_the_undo_bar_goes_by_itself(sidebar: Sidebar, qtbot: QtBot) -> None:
     bar = sidebar.undo_bar
     bar.set_time_ms(30)
     with qtbot.waitSignal(bar.expired):
-        bar.show_deleted("“A very long title of a chat about departures in fog” deleted")
+        bar.show_done("“A very long title of a chat about departures in fog” deleted")
         assert bar.isVisible()
         assert bar.accessibleName() == bar.text
     bar.clear()

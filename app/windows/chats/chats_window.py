@@ -1,0 +1,99 @@
+"""ChatsWindow: chats in a list, and what can be done with the selected one. Shows what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+
+from app.controls.buttons.button import Button, Kind
+from app.controls.text_label import TextLabel
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+
+_SIZE = QSize(460, 420)
+_PAD_PX = 16
+_ROW_PX = 30
+
+
+class ChatsWindow(QWidget):
+    """`note` stands above the chats, `nothing` where there are none."""
+
+    shown = Signal()  # it came to the screen: what is shown may be old
+
+    def __init__(
+        self, theme: Theme, title: str, note: str, nothing: str, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._texts = note, nothing
+        self._buttons: list[Button] = []
+        self.setWindowTitle(title)
+        self.setAccessibleName(title)
+        self.resize(_SIZE)
+        self.note = TextLabel(theme, nothing, 12, 16, "text2")
+        self.list = QListWidget(self)
+        self.list.setFrameShape(QFrame.Shape.NoFrame)
+        self.list.setFont(ui_font(13))
+        self.list.setAccessibleName(title)
+        self._row = QHBoxLayout()
+        self._row.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(_PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
+        column.setSpacing(10)
+        column.addWidget(self.note)
+        column.addWidget(self.list, 1)
+        column.addLayout(self._row)
+        self.list.itemSelectionChanged.connect(self._show_buttons)
+        theme.changed.connect(self.update)
+
+    @property
+    def chosen(self) -> str:
+        """The selected chat's id; empty if none is."""
+        items = self.list.selectedItems()
+        return str(items[0].data(Qt.ItemDataRole.UserRole)) if items else ""
+
+    def add_button(self, words: str, wish: object, kind: Kind = "plain", *, usual: bool = False) -> Button:
+        """`wish` is the signal that takes the chosen chat's id; of the `usual` one Return tells, too."""
+        button = Button(self._theme, words, kind)
+        button.clicked.connect(lambda: self._ask(wish))
+        if usual:
+            self.list.itemActivated.connect(lambda item: self._ask(wish))
+        self._row.addWidget(button)
+        self._buttons.append(button)
+        button.setEnabled(False)
+        return button
+
+    def show_rows(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Chat ids and what is said of each; the selection stays where it can."""
+        chosen = self.chosen
+        self.list.clear()
+        for chat_id, words in rows:
+            item = QListWidgetItem(words, self.list)
+            item.setSizeHint(QSize(0, _ROW_PX))
+            item.setData(Qt.ItemDataRole.UserRole, chat_id)
+            item.setSelected(chat_id == chosen)
+        if rows and not self.chosen:
+            self.list.setCurrentRow(0)
+        note, nothing = self._texts
+        self.note.setText(note if rows else nothing)
+        self._show_buttons()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.shown.emit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter.end()
+
+    def _ask(self, wish: object) -> None:
+        if self.chosen:
+            wish.emit(self.chosen)  # type: ignore[attr-defined]
+
+    def _show_buttons(self) -> None:
+        for button in self._buttons:
+            button.setEnabled(bool(self.chosen))

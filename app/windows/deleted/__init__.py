@@ -1,1 +1,0 @@
-"""The chats that were deleted and can still be brought back."""
