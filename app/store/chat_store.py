@@ -15,8 +15,10 @@ from pathlib import Path
 
 from app.session.chats.archive import Hit, Summary
 from app.session.chats.conversation import Answer, Conversation, Turn
+from app.session.library.document import DocumentHit, KeptDocument
 from app.store import packing, schema, search
 from app.store.checksum import ChecksumError, Value, checksum
+from app.store.documents.document_rows import DocumentRows
 from app.store.recovery.chat_count import ChatCount
 from app.store.recovery.faults import NewerStoreError
 from app.store.rows import WRITE_HEAD, Rows, head_values, version_values
@@ -47,6 +49,7 @@ class ChatStore:
             elif schema.version_of(self._connection) > schema.VERSION:
                 raise NewerStoreError(schema.version_of(self._connection), schema.VERSION)
             self._rows = Rows(self._connection)
+            self.document_rows = DocumentRows(self._connection, self.full_text)
             if not read_only:
                 self._ensure_words()
         except BaseException:
@@ -93,12 +96,28 @@ class ChatStore:
                 proceed()
                 with contextlib.suppress(KeyError):  # deleted meanwhile
                     self.load(chat_id)
+            for document in self.documents():
+                proceed()
+                with contextlib.suppress(KeyError):
+                    self.document_text(document.id)
         except (ValueError, TypeError, OverflowError) as error:
             raise ChecksumError(str(error)) from error
 
     def search(self, query: str) -> list[Hit]:
         """Chats that match, best first, each once."""
         return search.search(self._connection, well_formed(query), self.full_text)
+
+    def documents(self) -> list[KeptDocument]:
+        """All kept documents, removed ones marked. Raises `ValueError` if a row is damaged."""
+        return list(self.document_rows.all())
+
+    def document_text(self, document_id: str) -> str:
+        """Raises `KeyError` if there is none, `ValueError` if it is damaged."""
+        return self.document_rows.text(document_id)
+
+    def find_documents(self, query: str) -> list[DocumentHit]:
+        """Kept documents that match, best first."""
+        return self.document_rows.search(well_formed(query))
 
     # ---- writing
 
@@ -242,6 +261,7 @@ class ChatStore:
     def _ensure_words(self) -> None:
         """The table that is searched: made, and filled if another kind of it was in use before."""
         with self.transaction():
+            schema.make_document_words(self._connection, self.full_text)
             if not schema.make_words(self._connection, self.full_text):
                 return
             for summary in self.summaries():

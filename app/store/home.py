@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.session.chats.archive import ChatArchive, MemoryArchive
+from app.session.library.document_archive import DocumentArchive, MemoryDocuments
 from app.store.library import Library
 from app.store.preferences import PreferencesFile
 
@@ -16,6 +17,7 @@ class Home:
         self.folder = folder
         self.library = Library(folder) if folder else None
         self.archive: ChatArchive = self.library or MemoryArchive()
+        self.documents: DocumentArchive = self.library.documents if self.library else MemoryDocuments()
         self.preferences = PreferencesFile(folder)
 
     def close(self) -> bool:

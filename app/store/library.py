@@ -26,6 +26,7 @@ from app.session.chats.archive import Hit, MemoryArchive, Summary
 from app.session.chats.conversation import Conversation
 from app.store import strings
 from app.store.chat_store import ChatStore
+from app.store.documents.kept_documents import KeptDocuments
 from app.store.recovery.backup_keeper import BackupKeeper
 from app.store.recovery.backups import Backups
 from app.store.recovery.chat_count import ChatCount
@@ -73,6 +74,9 @@ class Library:
         self._backups = Backups(self._path)
         self._keeper: BackupKeeper | None = None
         self._unsaved = Unsaved(self._path)
+        self.documents = KeptDocuments(
+            lambda: self._reader, lambda: self._writer, lambda error: self._found_damage(error)
+        )
         self.condition = Condition()
         self._open(folder)
 
@@ -180,7 +184,8 @@ class Library:
         self._end_backups()
         saved = self._writer.close() if self._writer else True
         if self._writer and not saved:
-            self._unsaved.write(chat for chat in self._writer.unsaved().values() if chat)
+            waiting = self._writer.unsaved().values()
+            self._unsaved.write(chat for chat in waiting if isinstance(chat, Conversation))
         self._writer = None
         if self._reader:
             self._reader.close()
@@ -229,6 +234,8 @@ class Library:
                 with store.transaction():
                     for summary in self.summaries():
                         store.write(self.load(summary.id))
+                    for document in self.documents.documents():
+                        store.document_rows.add(document, self.documents.text(document.id))
             finally:
                 store.close()
             _remove(self._path)
@@ -238,6 +245,7 @@ class Library:
         if self._reader:
             self._reader.close()
         self._memory, self._purged = MemoryArchive(), set()
+        self.documents.saved_anew()
         self._begin()
         if not self.condition.restorable:  # what is lost was said when the damage was
             self.accept_missing()
@@ -273,6 +281,10 @@ class Library:
             self._start_backups()
 
     # ---- inside
+
+    def _found_damage(self, error: Exception) -> None:
+        self.take_damage(error)
+        self._tell(error)
 
     def _known(self) -> frozenset[str]:
         return frozenset(summary.id for summary in self.summaries())
@@ -368,8 +380,10 @@ class Library:
         for chat_id, chat in writer.unsaved().items():
             if chat is None:
                 self._purged.add(chat_id)
-            else:
+            elif isinstance(chat, Conversation):
                 self._memory.save(chat)
+            else:
+                self.documents.keep_unsaved((chat,))
 
     def _take_lock(self, folder: Path) -> bool:
         """Whether this process is the one that saves. Ends with the process, however it ends."""

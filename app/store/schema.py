@@ -6,6 +6,7 @@
     parts    tokens that an answer got since its row was written, while it is being written
     versions one row a version of a turn that is not shown: the question and its answer, whole
     words    what is searched, one row a turn (rowid = turns.id): FTS5 where SQLite has it
+    documents, document_words   kept documents and what of them is searched: see documents/document_rows
 
 `user_version` is the version. A newer one is refused: this Draftlight would write what that
 one cannot read. A database of another program is refused, too, and nothing in it is changed. Each
@@ -21,7 +22,7 @@ from pathlib import Path
 from app.store.checksum import checksum
 from app.store.recovery.faults import ForeignStoreError, NewerStoreError
 
-VERSION = 4
+VERSION = 5
 # Another window may write for this long before we give up for now; writers try again later.
 BUSY_MS = 2_000
 
@@ -102,6 +103,27 @@ OLD_HEAD = (
     "draft",
     "deleted",
 )
+# From version 4 to 5. The text is last: whoever lists documents does not read it.
+_DOCUMENTS = """
+CREATE TABLE documents (
+    row INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    characters INTEGER NOT NULL,
+    added TEXT NOT NULL,
+    used TEXT NOT NULL,
+    counts TEXT NOT NULL,
+    removed TEXT,
+    sum INTEGER NOT NULL,
+    text_sum INTEGER NOT NULL,
+    text TEXT NOT NULL
+);
+"""
+_DOCUMENT_WORDS = (
+    "CREATE VIRTUAL TABLE document_words USING fts5(name, text, content='documents', content_rowid='row',"
+    " tokenize='unicode61 remove_diacritics 2', prefix='2 3')"
+)
 _COLUMNS = "title, question, names, answer"
 _FULL_TEXT = (
     f"CREATE VIRTUAL TABLE words USING fts5({_COLUMNS},"
@@ -115,6 +137,7 @@ MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     1: lambda connection: _run(connection, _CHECKED),
     2: lambda connection: _run(connection, _VERSIONS),
     3: lambda connection: _archive(connection),
+    4: lambda connection: _run(connection, _DOCUMENTS),
 }
 # The first version whose rows have checksums and whose answers have parts.
 CHECKED_VERSION = 2
@@ -122,6 +145,8 @@ CHECKED_VERSION = 2
 VERSIONS_VERSION = 3
 # The first version that knows which chats are archived, and which preset each took.
 ARCHIVE_VERSION = 4
+# The first version that keeps documents.
+DOCUMENTS_VERSION = 5
 
 
 # Of these a damaged database of ours still has more than one; that of another program hardly.
@@ -218,6 +243,19 @@ def _archive(connection: sqlite3.Connection) -> None:
         if found == checksum(*values):
             fresh = checksum(*values, None, "")
             connection.execute("UPDATE chats SET sum = ? WHERE id = ?", (fresh, values[0]))
+
+
+def make_document_words(connection: sqlite3.Connection, full_text: bool) -> None:
+    """Make what documents are searched by, if SQLite has it; filled anew if it was away meanwhile."""
+    there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'document_words'").fetchone()
+    known = connection.execute("SELECT 1 FROM facts WHERE name = 'document_words'").fetchone()
+    if not full_text:
+        connection.execute("DELETE FROM facts WHERE name = 'document_words'")
+    elif not (there and known):
+        if not there:
+            connection.execute(_DOCUMENT_WORDS)
+        connection.execute("INSERT INTO document_words (document_words) VALUES ('rebuild')")
+        connection.execute("INSERT OR REPLACE INTO facts VALUES ('document_words', 'whole')")
 
 
 def _run(connection: sqlite3.Connection, script: str) -> None:

@@ -62,6 +62,10 @@ def attached(name: str) -> str:
     return f"Attached: {name}"
 
 
+DOCUMENT_UNREADABLE = "The document cannot be read from the library."
+DOCUMENT_DAMAGED = "The database is damaged; a copy of it was kept."
+
+
 def not_written(path: str, reason: str) -> str:
     return f"The file {path} could not be written: {reason}."
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 
 from app.session.chats.conversation import Conversation
 from app.store.chat_store import ChatStore
+from app.store.documents.document_jobs import DocumentJob, carry_out, key_of
 
 INTERVAL_S = 0.25
 RETRY_S = 3.0
@@ -33,6 +34,9 @@ CLOSE_S = 5.0
 _ABOUT_A_VALUE = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 # States that are known to be on disk, so that only changes to them are written.
 _KNOWN_CHATS = 6
+
+# What waits under an id: a chat's newest state, None if the chat goes; or what to do about a document.
+Job = Conversation | DocumentJob | None
 
 
 class Writer:
@@ -54,9 +58,9 @@ class Writer:
         self._tell = tell
         self._interval_s = interval_s
         self._retry_s = retry_s
-        self._jobs: dict[str, Conversation | None] = {}
-        self._in_flight: dict[str, Conversation | None] = {}
-        self._refused: dict[str, Conversation | None] = {}
+        self._jobs: dict[str, Job] = {}
+        self._in_flight: dict[str, Job] = {}
+        self._refused: dict[str, Job] = {}
         self._refusal: Exception | None = None
         self._known: dict[str, Conversation] = {}
         self._waiters: list[Callable[[bool], None]] = []
@@ -74,6 +78,16 @@ class Writer:
     def purge(self, chat_id: str) -> None:
         """Delete a chat for good, soon."""
         self._add(chat_id, None)
+
+    def do_document(self, job: DocumentJob) -> None:
+        """Do that soon."""
+        self._add(key_of(job), job)
+
+    def pending_document(self, key: str) -> DocumentJob | None:
+        """What waits under `key`, if anything does."""
+        with self._wake:
+            job = next((waiting[key] for waiting in self._waiting() if key in waiting), None)
+        return None if isinstance(job, Conversation) else job
 
     def when_kept(self, told: Callable[[bool], None]) -> None:
         """Write what waits without delay, and have the disk confirm it.
@@ -102,7 +116,8 @@ class Writer:
         with self._wake:
             for waiting in self._waiting():
                 if chat_id in waiting:
-                    return True, waiting[chat_id]
+                    job = waiting[chat_id]
+                    return True, job if isinstance(job, Conversation) else None
         return False, None
 
     def flush(self, timeout_s: float = 10.0) -> bool:
@@ -127,7 +142,7 @@ class Writer:
         self._thread.join(timeout_s)
         return not self.unsaved()
 
-    def unsaved(self) -> dict[str, Conversation | None]:
+    def unsaved(self) -> dict[str, Job]:
         """What is not known to be on disk, after `close()`."""
         with self._wake:
             return {**self._refused, **self._in_flight, **self._jobs}
@@ -177,19 +192,17 @@ class Writer:
         except Exception:  # said when something cannot be written for it
             return None
 
-    def _waiting(self) -> tuple[dict[str, Conversation | None], ...]:
+    def _waiting(self) -> tuple[dict[str, Job], ...]:
         """What is not on disk, the newest first."""
         return self._jobs, self._in_flight, self._refused
 
-    def _take(self) -> tuple[dict[str, Conversation | None], list[Callable[[bool], None]]]:
+    def _take(self) -> tuple[dict[str, Job], list[Callable[[bool], None]]]:
         with self._wake:
             self._in_flight, self._jobs = self._jobs, {}
             waiters, self._waiters = self._waiters, []
             return self._in_flight, waiters
 
-    def _write(
-        self, store: ChatStore, batch: dict[str, Conversation | None], *, durable: bool
-    ) -> dict[str, Exception]:
+    def _write(self, store: ChatStore, batch: dict[str, Job], *, durable: bool) -> dict[str, Exception]:
         """The chats that cannot be written for what is in them, and why; all others are."""
         refused: dict[str, Exception] = {}
         with store.transaction(durable=durable):
@@ -198,25 +211,27 @@ class Writer:
                     with store.part():
                         if chat is None:
                             store.purge(chat_id)
-                        else:
+                        elif isinstance(chat, Conversation):
                             store.write(chat, self._known.get(chat_id))
+                        else:
+                            carry_out(chat, store.document_rows)
                 except Exception as error:
                     if isinstance(error, sqlite3.Error) and not isinstance(error, _ABOUT_A_VALUE):
                         raise
                     refused[chat_id] = error
         return refused
 
-    def _done(self, batch: dict[str, Conversation | None], refused: dict[str, Exception]) -> None:
+    def _done(self, batch: dict[str, Job], refused: dict[str, Exception]) -> None:
         with self._wake:
             for chat_id, chat in batch.items():
                 if chat_id in refused:
                     self._known.pop(chat_id, None)
                     if chat_id not in self._jobs:
                         self._refused[chat_id] = chat
-                elif chat is None:
-                    self._known.pop(chat_id, None)
-                else:
+                elif isinstance(chat, Conversation):
                     self._remember(chat)
+                else:
+                    self._known.pop(chat_id, None)
             self._in_flight = {}
             for error in refused.values():
                 self._refusal = error
@@ -229,7 +244,7 @@ class Writer:
         if tell:
             self._tell(self._refusal)
 
-    def _give_back(self, batch: dict[str, Conversation | None], error: Exception) -> None:
+    def _give_back(self, batch: dict[str, Job], error: Exception) -> None:
         with self._wake:
             self._jobs = {**batch, **self._jobs}
             self._in_flight = {}
@@ -240,7 +255,7 @@ class Writer:
         if first:
             self._tell(error)
 
-    def _add(self, chat_id: str, chat: Conversation | None) -> None:
+    def _add(self, chat_id: str, chat: Job) -> None:
         with self._wake:
             self._jobs[chat_id] = chat
             self._refused.pop(chat_id, None)

@@ -19,7 +19,10 @@ from msgspec.structs import replace
 
 from app.session.chats.archive import Hit, Summary, find_in, summary_of
 from app.session.chats.conversation import Answer, Conversation, Turn, Version
+from app.session.library.document import DocumentHit, KeptDocument
+from app.session.library.document_archive import MemoryDocuments
 from app.store import schema
+from app.store.documents.document_rows import DocumentRows
 from app.store.rows import ChatPlace, Rows, with_others
 from core.events import Token
 
@@ -49,6 +52,7 @@ class Salvage:
         self.lost = 0
         self._connection: sqlite3.Connection | None = None
         self._chats: dict[str, Conversation] = {}
+        self._documents = MemoryDocuments()
         try:
             self._connection = schema.connect(copy, read_only=True)
             rows = Rows(self._connection, self._doubt)
@@ -56,6 +60,7 @@ class Salvage:
             self.lost += 1
             return
         self._chats = {chat.id: chat for chat in self._read_all(self._connection, rows)}
+        self._read_documents(self._connection)
 
     def close(self) -> None:
         if self._connection:
@@ -72,6 +77,27 @@ class Salvage:
         words = query.split()
         found = (find_in(chat, words) for chat in self._chats.values() if not chat.deleted)
         return [hit for hit in found if hit] if words else []
+
+    def documents(self) -> list[KeptDocument]:
+        return list(self._documents.documents())
+
+    def document_text(self, document_id: str) -> str:
+        """Raises `KeyError`."""
+        return self._documents.text(document_id)
+
+    def find_documents(self, query: str) -> list[DocumentHit]:
+        return list(self._documents.search(query))
+
+    def _read_documents(self, connection: sqlite3.Connection) -> None:
+        """Facts whose text is lost are no document; a text is kept whatever its checksum."""
+        rows = DocumentRows(connection, False, self._doubt)
+        found: list[KeptDocument] = []
+        # One by one, so that those before a damaged row are there.
+        self._try(lambda: found.extend(rows.all()), None)
+        for document in found:
+            text = self._try(lambda: rows.text(document.id), None)  # noqa: B023
+            if text is not None:
+                self._documents.add(document, text)
 
     def _read_all(self, connection: sqlite3.Connection, rows: Rows) -> Iterator[Conversation]:
         heads = self._select(connection, "SELECT id FROM chats")

@@ -226,7 +226,7 @@ def test_a_record_that_cannot_be_read_costs_itself_only(
 def test_a_newer_file_is_left_alone(folder: Path, libraries: list[Library]) -> None:
     filled(folder, chat_of(1))
     store = ChatStore(folder / "chats.db")
-    store.connection.execute("PRAGMA user_version = 7")
+    store.connection.execute("PRAGMA user_version = 70")
     store.close()
     library = opened(folder, libraries)
     assert library.condition.state == "unusable"

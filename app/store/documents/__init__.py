@@ -1,0 +1,1 @@
+"""Kept documents in the database."""
