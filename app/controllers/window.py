@@ -155,6 +155,11 @@ class WindowController(QObject):
         if self._link.phase is Phase.DEAD:
             self.restart()
 
+    def _think_first(self, wanted: bool) -> None:
+        """In this chat."""
+        inspector = self._views.inspector
+        inspector.change_settings(assign(inspector.settings, "chat.thinking", wanted))
+
     def _send_command(self, effect: fx.Send) -> None:
         # A question is on the disk before its answer starts.
         asked = isinstance(effect.command, Generate)
@@ -183,6 +188,7 @@ class WindowController(QObject):
         views.composer.attach_failed.connect(lambda error: self.trouble.show_request_error(error, "attach"))
         views.banner.remedy_requested.connect(self.remedy)
         views.inspector.settings_changed.connect(lambda settings: self._show_link())
+        views.composer.think.turned.connect(self._think_first)
         self.chat.settings.defaults_changed.connect(lambda own: self.tables.show_defaults())
         self._answering.answer_finished.connect(self.answer_finished)
         page.chat_shown.connect(self.racing.close)

@@ -70,6 +70,9 @@ class WorkerController:
             composer.set_busy()
         else:
             composer.set_blocked(status.reason)
+        composer.think.show_choice(
+            link.info is not None and link.info.thinks, self._views.inspector.settings.chat.thinking
+        )
         self._views.show_hint(composer.blocked_reason)
         self._views.transcript.set_regenerable(status.composer == "idle")
         self._views.header.set_subtitle(status.subtitle)

@@ -246,7 +246,8 @@ class Engine:
         if request.raw:
             prompt = plain(tokenizer, request.messages[-1].content if request.messages else "")
         else:
-            prompt = render(tokenizer, request.messages, settings.chat.system_prompt, request.tools)
+            chat = settings.chat
+            prompt = render(tokenizer, request.messages, chat.system_prompt, request.tools, chat.thinking)
 
         continuation = request.continuation
         check_continuation(continuation, self.loaded.info)

@@ -33,7 +33,8 @@ class ModelInfo(Struct, frozen=True):
     """The loaded model. `family` is the tokenizer's fingerprint, `family_name` what people call it.
 
     `speculates` is False where rollback cannot be exact; `why_not` then says why. `defaults` are the
-    model's own sampling; `defaults_problem` says what of it could not be read.
+    model's own sampling; `defaults_problem` says what of it could not be read. `thinks`: thinking before the
+    answer can be switched (`chat.thinking`).
     """
 
     name: str
@@ -52,6 +53,7 @@ class ModelInfo(Struct, frozen=True):
     why_not: str = ""
     defaults: tuple[ModelDefault, ...] = ()
     defaults_problem: str = ""
+    thinks: bool = False
 
     @property
     def settings(self) -> Settings:

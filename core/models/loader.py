@@ -32,6 +32,7 @@ from core.models.folder import check, check_fits
 from core.models.library.naming import base_name, display_name, is_hub_name
 from core.models.library.need import context_tokens
 from core.models.library.places import find
+from core.models.prompt import switches_thinking
 from core.models.runtime.memory import machine
 from core.models.sampling_defaults import sampling_defaults
 from core.models.starter import STARTER, ensure_starter
@@ -277,6 +278,7 @@ def _describe(
         why_not=why_not,
         defaults=defaults,
         defaults_problem=problem,
+        thinks=switches_thinking(tokenizer),
     )
 
 

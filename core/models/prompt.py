@@ -19,6 +19,7 @@ from core.events import Change, Message, ModelInfo, Tool
 from core.events.text import well_formed, well_formed_record
 from core.models.library.naming import base_name, readable
 from core.models.template import refused, renderer
+from core.models.thinking import VARIABLE, knows_thinking, thinks_anyway
 from core.models.tools import called, declared, in_words, knows_tools, told
 
 # About as many words as `core.prefill.layout` takes tokens for the question.
@@ -88,8 +89,9 @@ def render(
     messages: Sequence[Message],
     system_prompt: str = "",
     tools: Sequence[Tool] = (),
+    thinking: bool = True,
 ) -> Prompt:
-    """The prompt, ending where the answer begins.
+    """The prompt, ending where the answer begins; `thinking`: whether the model is to think first.
 
     A message's attachments come before its own words, each under its name. A tokenizer without
     a chat template gets the plain texts. Raises `EmptyPromptError` if the last message says
@@ -119,13 +121,25 @@ def render(
     if system_prompt.strip():
         system = _Piece(system_prompt, (Region(0, len(system_prompt), "system"),))
         turns = [({"role": "system"}, system), *(turn for turn in turns if turn[0]["role"] != "system")]
+    if not thinking and tokenizer.has_thinking and not switches_thinking(tokenizer):
+        changes = (*changes, thinks_anyway())
     if not tokenizer.has_chat_template:
         text = "\n\n".join(piece.content for _, piece in turns)
         ids = [int(i) for i in tokenizer.encode(text)]
     else:
         contents = [{**turn, "content": piece.content} for turn, piece in turns]
-        text, ids = _templated(tokenizer, contents, declared(tools) or None)
+        text, ids = _templated(tokenizer, contents, declared(tools) or None, thinking)
     return Prompt(ids, text, _placed(text, [piece for _, piece in turns]), changes)
+
+
+def switches_thinking(tokenizer: TokenizerWrapper) -> bool:
+    """Whether thinking can be switched on and off: by the folder's template, or by a library's code."""
+    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
+    if not tokenizer.has_chat_template:
+        return False
+    if not _is_of_the_folder(tokenizer, inner):
+        return bool(tokenizer.has_thinking)
+    return knows_thinking(_template(tokenizer))
 
 
 def plain(tokenizer: TokenizerWrapper, text: str) -> Prompt:
@@ -183,14 +197,18 @@ def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> list[tuple[int, int]
 
 
 def _templated(
-    tokenizer: TokenizerWrapper, turns: list[dict[str, Any]], tools: list[dict[str, Any]] | None
+    tokenizer: TokenizerWrapper,
+    turns: list[dict[str, Any]],
+    tools: list[dict[str, Any]] | None,
+    thinking: bool,
 ) -> tuple[str, list[int]]:
     inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
     name = readable(base_name(Path(str(getattr(inner, "name_or_path", "") or "this model"))))
     if not _is_of_the_folder(tokenizer, inner):
+        thinks = {VARIABLE: thinking and tokenizer.has_thinking}
         try:
-            text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-            ids = tokenizer.apply_chat_template(turns, add_generation_prompt=True)
+            text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False, **thinks)
+            ids = tokenizer.apply_chat_template(turns, add_generation_prompt=True, **thinks)
         except Exception as error:  # libraries raise their own kinds
             raise refused(name, str(error)) from error
         return str(text), [int(i) for i in ids]
@@ -199,7 +217,7 @@ def _templated(
         # What mlx-lm and transformers give a template.
         named = {
             **inner.special_tokens_map,
-            "enable_thinking": tokenizer.has_thinking,
+            VARIABLE: thinking if knows_thinking(str(template)) else tokenizer.has_thinking,
             "tools": tools,
             "documents": None,
             "add_generation_prompt": True,

@@ -1,4 +1,4 @@
-"""Settings of a chat: what the model is told before the conversation starts."""
+"""Settings of a chat: what the model is told before the conversation starts, and whether it thinks first."""
 
 from __future__ import annotations
 
@@ -18,3 +18,11 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
             description="Told to the model before the chat. Empty leaves the model's own.",
         ),
     ] = ""
+    thinking: Annotated[
+        bool,
+        Meta(
+            title="Think first",
+            description="The model thinks before it answers. Only for models whose chat template has a switch"
+            " for it.",
+        ),
+    ] = True

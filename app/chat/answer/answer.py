@@ -93,7 +93,7 @@ class AnswerView(QWidget):
         if reply.tokens:
             self.footer.show()
             self.footer.append(reply.tokens)
-            self.footer.set_stats(stats_line.live_parts(self.body.table))
+            self._show_live()
         elif reply.progress:
             self.show_progress(reply.progress)
         if reply.over:
@@ -144,22 +144,24 @@ class AnswerView(QWidget):
         now_s = time.monotonic()
         if now_s - self._stats_shown_s >= _STATS_EVERY_S:
             self._stats_shown_s = now_s
-            self.footer.set_stats(stats_line.live_parts(self.body.table))
+            self._show_live()
 
     def finish(self, finished: Finished | None, note: str) -> None:
         """The end: figures if it ended in order, or that it was cut off, and a note."""
         self._drop_card()
         self._finished = True
+        self.body.finish()  # which says what of it was a thought
+        alone = self.body.figures
         notes = [note] if note else []
         if finished:
             self._drafter = finished.effective.drafter
-            parts = stats_line.finished_parts(finished, by_you=not note)
+            parts = stats_line.finished_parts(finished, by_you=not note, alone=alone)
             notes = [stats_line.change_text(change) for change in finished.effective.changes] + notes
         else:
             parts = (
                 stats_line.imported_parts()
                 if self._reply.imported
-                else stats_line.cut_off_parts(self.body.table)
+                else stats_line.cut_off_parts(self.body.table, alone)
             )
         self.footer.finish(parts, notes, finished.sources if finished else ())
         self.footer.show_version(self._reply.place, self._reply.versions)
@@ -167,10 +169,16 @@ class AnswerView(QWidget):
             stats = finished.stats
             self.footer.offer_everything(everything_words(stats.prompt_tokens, measured_rate(stats)))
         self.footer.show()
+        self.footer.strip.set_thoughts(self.body.thoughts)
         self._reveal()
-        self.body.finish()
+        self.height_changed.emit()
         if self._ready and self.isVisible():
             announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.text}")
+
+    def _show_live(self) -> None:
+        """Figures of what is there so far."""
+        self.footer.set_stats(stats_line.live_parts(self.body.table, self.body.figures))
+        self.footer.strip.set_thoughts(self.body.thoughts)
 
     def set_mode(self, mode: TintMode) -> None:
         """When tints show."""

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.chat.answer import strings
 from app.chat.answer.answer_text import AnswerText, TextChange
+from app.chat.answer.part_figures import PartFigures
 from app.chat.answer.thought_head import ThoughtHead
 from app.richtext.canvas.canvas_menu import to_clipboard
 from app.richtext.canvas.open_link import open_outside
@@ -30,6 +31,8 @@ from app.richtext.markdown.token_table import TokenTable
 from app.theme.theme import Theme
 from core.events import Token
 
+# A thought's tints stand back behind the answer's; its underlines say the same as everywhere.
+_THOUGHT_TINT = 0.5
 _CARET_WIDTH_PX = 2
 _CARET_HEIGHT_PX = 18
 _CARET_GAP_PX = 3
@@ -68,6 +71,16 @@ class AnswerBody(TextCanvas):
     def table(self) -> TokenTable:
         """The tokens of the answer."""
         return self._text.table
+
+    @property
+    def thoughts(self) -> list[range]:
+        """The numbers of the tokens of each thought."""
+        return self._text.thought_tokens
+
+    @property
+    def figures(self) -> PartFigures | None:
+        """Those of the answer without its thoughts; None if it has none."""
+        return self._text.figures
 
     @property
     def pointed_token(self) -> int:
@@ -265,7 +278,7 @@ class AnswerBody(TextCanvas):
                 head.toggled.connect(lambda unfold, start=start: self.unfold(start, unfold))
                 self._heads.append(head)
                 known[start] = head
-            known[start].show_time(*self._text.thought_s(start))
+            known[start].show_figures(*self._text.thought_figures(start))
             known[start].move(MARGIN_PX, round(box.top))
             known[start].show()
 
@@ -358,7 +371,8 @@ class AnswerBody(TextCanvas):
         origin = QPointF(box.text_left, box.text_top)
         if self._pointed < 0:
             if self._mode == "always":
-                paint_marks(painter, box.marks(lines), origin, self._theme)
+                opacity = _THOUGHT_TINT if box.piece.thought >= 0 else 1.0
+                paint_marks(painter, box.marks(lines), origin, self._theme, opacity)
             return
         pointed = Pointed(self._pointed, self.table[self._pointed].step)
         paint_tints(painter, box.layout, box.inks, lines, origin, self._theme, self._mode, pointed)

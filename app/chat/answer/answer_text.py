@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.chat.answer.part_figures import PartFigures, figures_of, figures_without
 from app.richtext.markdown.blocks import Block, BlockSplitter, reads_early, shown_end
 from app.richtext.markdown.markdown import parse_block, read_open
 from app.richtext.markdown.piece import Piece, open_code_piece, plain_piece
@@ -80,15 +81,33 @@ class AnswerText:
             at = len(source) if thought.closes is None else thought.closes
         return "".join([*parts, source[at:]]).strip("\n") if self.thoughts else source
 
-    def thought_s(self, start: int) -> tuple[float, bool]:
-        """How many seconds the thought at `start` took so far, and whether it is over."""
+    @property
+    def thought_tokens(self) -> list[range]:
+        """The numbers of the tokens of each thought, its tags among them; an empty one is none."""
+        source = self.table.text
+        said = [each for each in self.thoughts if source[each.start : each.end].strip()]
+        return [tokens for tokens in map(self._tokens_of, said) if tokens]
+
+    def thought_figures(self, start: int) -> tuple[PartFigures, bool]:
+        """Figures of the thought at `start` so far, and whether it is over."""
         thought = next(thought for thought in self.thoughts if thought.start == start)
+        return figures_of(self.table, self._tokens_of(thought)), self.finished or thought.end is not None
+
+    @property
+    def figures(self) -> PartFigures | None:
+        """Those of the answer without its thoughts; None if it has none."""
+        return figures_without(self.table, self.thought_tokens)
+
+    def _tokens_of(self, thought: Thought) -> range:
+        """A token that ends a thought and begins the answer is the thought's."""
         table = self.table
-        if not len(table) or start >= table.length:
-            return 0.0, self.finished
-        end = table.length if thought.end is None else thought.end
-        first, last = table[table.at(start)], table[table.at(max(start, end - 1))]
-        return max(0.0, last.time_s - first.time_s), self.finished or thought.end is not None
+        end = table.length if thought.closes is None else min(thought.closes, table.length)
+        if thought.opens >= end:
+            return range(0)
+        # What goes on is all of it, tokens without text of their own yet included.
+        last = len(table) if thought.closes is None else table.at(end - 1) + 1
+        first = table.at(thought.opens)
+        return range(first, last)
 
     def append(self, tokens: Sequence[Token]) -> TextChange:
         """More tokens came."""

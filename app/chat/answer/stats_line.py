@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from app.chat.answer import strings
+from app.chat.answer.part_figures import PartFigures
 from app.chat.attachments import strings as attachments_strings
 from app.chat.tokens.token_facts import seconds
 from app.richtext.markdown.token_table import TokenTable
@@ -27,13 +28,18 @@ class StatsPart(Struct, frozen=True):
     detail: str = ""
 
 
-def finished_parts(finished: Finished, *, by_you: bool = True) -> tuple[StatsPart, ...]:
-    """The line of an answer that ended in order; `by_you`: if it was stopped, the person did it."""
+def finished_parts(
+    finished: Finished, *, by_you: bool = True, alone: PartFigures | None = None
+) -> tuple[StatsPart, ...]:
+    """The line of an answer that ended in order; `by_you`: if it was stopped, the person did it.
+
+    `alone` are the figures of the answer without its thoughts, if it has any.
+    """
     stats = finished.stats
     parts = [
         StatsPart(_speed(stats.tokens_per_s), "strong"),
         StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(stats.ttft_s))),
-        StatsPart(_count(stats.tokens)),
+        *_counted(stats.tokens, alone),
     ]
     if finished.effective.drafter != "off":
         parts.append(StatsPart(_drafts(stats)))
@@ -46,21 +52,21 @@ def finished_parts(finished: Finished, *, by_you: bool = True) -> tuple[StatsPar
     return tuple(parts)
 
 
-def live_parts(table: TokenTable) -> tuple[StatsPart, ...]:
+def live_parts(table: TokenTable, alone: PartFigures | None = None) -> tuple[StatsPart, ...]:
     """The line while the answer is written, from the tokens alone. The speed is on the gauge: one of the
     moment, where an average here would be another figure for the same thing."""
     if not len(table):
         return ()
     return (
         StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(table[0].time_s))),
-        StatsPart(_count(len(table))),
+        *_counted(len(table), alone),
         StatsPart(strings.MEAN.format(value=len(table) / table.steps)),
     )
 
 
-def cut_off_parts(table: TokenTable) -> tuple[StatsPart, ...]:
+def cut_off_parts(table: TokenTable, alone: PartFigures | None = None) -> tuple[StatsPart, ...]:
     """The line of an answer whose worker died or failed."""
-    parts = live_parts(table)
+    parts = live_parts(table, alone)
     if len(table) > 1 and (written_s := table[len(table) - 1].time_s - table[0].time_s) > 0:
         parts = (StatsPart(_speed((len(table) - 1) / written_s), "strong"), *parts)
     return (*parts, StatsPart(strings.STOPPED_EARLY, "danger"))
@@ -114,6 +120,17 @@ def _speed(tokens_per_s: float) -> str:
 
 def _count(tokens: int) -> str:
     return attachments_strings.ONE_TOKEN if tokens == 1 else attachments_strings.TOKENS.format(tokens=tokens)
+
+
+def _counted(tokens: int, alone: PartFigures | None) -> tuple[StatsPart, ...]:
+    """How many there are; of an answer that was thought about first, its own and then all."""
+    if alone is None:
+        return (StatsPart(_count(tokens)),)
+    told = strings.ANSWER_ALONE.format(tokens=_count(alone.tokens), seconds=seconds(alone.took_s))
+    if alone.percent is not None:
+        told += ", " + strings.ACCEPTED_SHARE.format(accepted=alone.accepted, percent=alone.percent)
+    whole = strings.WITH_THOUGHT.format(tokens=_count(tokens))
+    return (StatsPart(told), StatsPart(whole, detail=strings.WITH_THOUGHT_DETAIL))
 
 
 def _drafts(stats: Stats) -> str:

@@ -1,4 +1,4 @@
-"""ThoughtHead: the line over a thought that says how long it took, and folds it out and in."""
+"""ThoughtHead: the line over a thought that has its own figures, and folds it out and in."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.chat.answer import strings
+from app.chat.answer.part_figures import PartFigures
+from app.chat.answer.stats_line import SEPARATOR
+from app.chat.attachments import strings as attachments_strings
 from app.chat.tokens import strings as tokens_strings
 from app.chat.tokens.token_facts import seconds
 from app.controls.buttons.press import pressed_by
@@ -36,9 +39,15 @@ class ThoughtHead(QAbstractButton):
         self._ring = FocusRing(self, theme, 5)
         theme.changed.connect(self.update)
 
-    def show_time(self, took_s: float, over: bool) -> None:
-        """How long it took, or takes so far."""
-        text = (strings.THOUGHT if over else strings.THINKING).format(seconds=_tenths(took_s))
+    def show_figures(self, figures: PartFigures, over: bool) -> None:
+        """Its own figures, so far or at its end. One that came in one piece was not written here."""
+        parts = [(strings.THOUGHT if over else strings.THINKING).format(seconds=_tenths(figures.took_s))]
+        if figures.tokens > 1:
+            parts.append(attachments_strings.TOKENS.format(tokens=figures.tokens))
+        if figures.tokens > 1 and figures.percent is not None:
+            share = strings.ACCEPTED_SHARE.format(accepted=figures.accepted, percent=figures.percent)
+            parts.append(share)
+        text = SEPARATOR.join(parts)
         if text == self.text() and over == self._over:
             return
         self._over = over

@@ -39,6 +39,7 @@ from app.chat.composer.composer_notice import ComposerNotice, Way
 from app.chat.composer.composer_paste import SURELY_CHARACTERS, PasteWeigher, Weigh
 from app.chat.composer.context_pill import ContextPill
 from app.chat.composer.send_button import SendButton
+from app.chat.composer.think_switch import ThinkSwitch
 from app.controls.buttons.icon_button import IconButton
 from app.controls.first_folder import first_folder
 from app.controls.focus_ring import FocusRing
@@ -87,6 +88,7 @@ class Composer(QWidget):
         self._preview = ChipPreview(theme, self._chips, self.edit, self)
         self._paste = PasteWeigher(self.edit, self._attach_pasted, self)
         self._attach = IconButton(theme, "plus", strings.ATTACH)
+        self.think = ThinkSwitch(theme, self)
         self.pill = ContextPill(theme, self)
         self.send_button = SendButton(theme, self)
         self._lay_out()
@@ -329,6 +331,7 @@ class Composer(QWidget):
         tools.setContentsMargins(0, 8, 0, 0)
         tools.setSpacing(4)
         tools.addWidget(self._attach)
+        tools.addWidget(self.think)
         tools.addStretch(1)
         tools.addWidget(self.pill)
         tools.addWidget(self.send_button)
@@ -357,7 +360,8 @@ class Composer(QWidget):
         column.addLayout(tools)
         self._chips.changed.connect(lambda: self._chip_gap.setVisible(bool(self.attachments)))
         QWidget.setTabOrder(self.edit, self._attach)
-        QWidget.setTabOrder(self._attach, self.send_button)
+        QWidget.setTabOrder(self._attach, self.think.switch)
+        QWidget.setTabOrder(self.think.switch, self.send_button)
 
     def sizeHint(self) -> QSize:
         return QSize(WIDTH_PX, super().sizeHint().height())

@@ -10,6 +10,8 @@ ATTACH = "Attach file"
 DROP_TO_ATTACH = "Drop to attach"
 SEND = "Send message"
 STOP = "Stop answering"
+THINK_FIRST = "Think first"
+THINK_FIRST_SAYS = "Whether the model thinks before it answers, in this chat"
 PASTED_TEXT = "Pasted text"
 QUOTED_TEXT = "Quoted text"
 

@@ -16,6 +16,7 @@ HEIGHT_PX = 3
 # The bar itself is too thin to be hit: the widget reaches this far over and under it.
 REACH_PX = 4
 _GAP_PX = 0.6
+_THOUGHT_VEIL = 0.55
 _GAP_FROM_PX = 3.0
 _COLORS: dict[Origin, str] = {"accepted": "series_green", "bonus": "series_amber", "normal": "normal_mark"}
 _CLASSES = tuple(_COLORS)
@@ -30,6 +31,7 @@ class TokenStrip(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._cells = bytearray()  # the number of each token's class in `_CLASSES`
+        self._thoughts: tuple[range, ...] = ()
         self._pointed = -1
         self.setMouseTracking(True)
         self.setAccessibleName(strings.STRIP_NAME)
@@ -42,6 +44,12 @@ class TokenStrip(QWidget):
         """More cells at the right; the ones before move together."""
         self._cells += bytes(_CLASSES.index(token.origin) for token in tokens)
         self.update()
+
+    def set_thoughts(self, thoughts: Sequence[range]) -> None:
+        """The tokens of thoughts stand back behind those of the answer."""
+        if tuple(thoughts) != self._thoughts:
+            self._thoughts = tuple(thoughts)
+            self.update()
 
     def describe(self) -> None:
         """Say in words what the bar shows, for those who cannot see it."""
@@ -61,6 +69,13 @@ class TokenStrip(QWidget):
         shape = QPainterPath()
         shape.addRoundedRect(QRectF(0, REACH_PX, self.width(), HEIGHT_PX), HEIGHT_PX / 2, HEIGHT_PX / 2)
         painter.setClipPath(shape)
+        self._paint_cells(painter)
+        veil = self._theme.color("window")
+        veil.setAlphaF(_THOUGHT_VEIL)
+        for tokens in self._thoughts:
+            painter.fillRect(self.cell(tokens.start).united(self.cell(tokens.stop - 1)), veil)
+
+    def _paint_cells(self, painter: QPainter) -> None:
         width = self.width() / len(self._cells)
         if width > _GAP_FROM_PX:
             for number, index in enumerate(self._cells):

@@ -38,6 +38,7 @@ from core.settings import FROM_MODEL, Setting, Settings, assign_all, read
 WIDTH_PX = 304
 _FOOTER_PX = 34
 KEEP_KEY = "prefill.keep_pct"
+THINKING_KEY = "chat.thinking"
 _OPEN_AT_FIRST = ("drafting",)
 # A column takes up to 50 ms: in between the window is to do what it has to.
 _REST_MS = 50
@@ -59,6 +60,7 @@ class Inspector(QWidget):
         self._model_defaults: dict[str, ModelDefault] = {}
         self._refused: dict[str, Any] = {}
         self._held: Mapping[str, str] = {}
+        self._unknown: Mapping[str, str] = {}  # what the model has no way to do, and why
         self._fields: dict[str, SettingField] = {}  # those that were made
         self._columns: dict[str, FieldColumn] = {}  # by the settings that stand in them
         self._drafter_columns: dict[str, FieldColumn] = {}
@@ -127,6 +129,8 @@ class Inspector(QWidget):
         self._card.show_model(info)
         self._model_section.set_summary(info.name if info else strings.NO_MODEL)
         self._model_defaults = {each.key: each for each in info.defaults} if info else {}
+        self._unknown = {} if info is None or info.thinks else {THINKING_KEY: strings.NO_THINKING_SWITCH}
+        self._hold_fields()
         self._show_sources()
 
     @property
@@ -141,8 +145,7 @@ class Inspector(QWidget):
     def hold(self, reasons: Mapping[str, str]) -> None:
         """What no chat may have, whatever its settings say, and why."""
         self._held = reasons
-        for key, field in self._fields.items():
-            field.hold(reasons.get(key, ""))
+        self._hold_fields()
 
     def field(self, key: str) -> SettingField:
         """The field of the setting `key`. An unknown key is our bug (KeyError)."""
@@ -221,7 +224,7 @@ class Inspector(QWidget):
     def _make_field(self, setting: Setting, labelled: bool) -> SettingField:
         field = self._fields[setting.key] = SettingField(self._theme, setting, labelled)
         field.show_value(read(self._settings, setting.key))
-        field.hold(self._held.get(setting.key, ""))
+        field.hold(self._why_held(setting.key))
         field.edited.connect(self._take_edit)
         field.show_source(self._source_of(setting.key))
         return field
@@ -318,6 +321,13 @@ class Inspector(QWidget):
             section.set_own(own)
             self._own[group.name].setVisible(own)
         self._show_sources()
+
+    def _hold_fields(self) -> None:
+        for key, field in self._fields.items():
+            field.hold(self._why_held(key))
+
+    def _why_held(self, key: str) -> str:
+        return self._held.get(key) or self._unknown.get(key, "")
 
     def _show_sources(self) -> None:
         for key in FROM_MODEL:

@@ -86,13 +86,16 @@ def marks_of(layout: PieceLayout, inks: InkTable, number: int) -> LineMarks:
     return LineMarks(paths["accepted"], paths["bonus"], tuple(solid), tuple(dotted))
 
 
-def paint_marks(painter: QPainter, marks: Iterable[LineMarks], origin: QPointF, theme: Theme) -> None:
+def paint_marks(
+    painter: QPainter, marks: Iterable[LineMarks], origin: QPointF, theme: Theme, tint_opacity: float = 1.0
+) -> None:
     """Paint lines whose text's left top is `origin`, with nothing pointed at."""
     marks = list(marks)
     painter.save()
     painter.translate(origin)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
+    painter.setOpacity(tint_opacity)
     painter.setBrush(theme.color("accepted_tint"))
     for line in marks:
         if not line.accepted.isEmpty():
@@ -101,6 +104,7 @@ def paint_marks(painter: QPainter, marks: Iterable[LineMarks], origin: QPointF, 
     for line in marks:
         if not line.bonus.isEmpty():
             painter.drawPath(line.bonus)
+    painter.setOpacity(1.0)
     painter.setBrush(theme.color("accepted_line"))
     for line in marks:
         if line.solid:

@@ -24,6 +24,7 @@ class TokenTable:
         self._parts: list[str] = []
         self._length = 0
         self._per_step: Counter[int] = Counter()
+        self._accepted = [0]  # how many of the tokens before each were accepted drafts
 
     def extend(self, tokens: Sequence[Token]) -> str:
         """Add `tokens`; returns their text."""
@@ -32,6 +33,7 @@ class TokenTable:
             self._starts.append(self._length)
             self._length += len(token.text)
             self._per_step[token.step] += 1
+            self._accepted.append(self._accepted[-1] + (token.origin == "accepted"))
         added = "".join(token.text for token in tokens)
         self._parts.append(added)
         return added
@@ -67,6 +69,10 @@ class TokenTable:
     def in_step(self, step: int) -> int:
         """How many tokens that step gave."""
         return self._per_step[step]
+
+    def accepted_in(self, tokens: range) -> int:
+        """How many of the tokens with these numbers (a step of 1) were accepted drafts."""
+        return self._accepted[tokens.stop] - self._accepted[tokens.start] if tokens else 0
 
     def range_of(self, index: int) -> tuple[int, int]:
         """Where the token's own text is; empty if it has none."""

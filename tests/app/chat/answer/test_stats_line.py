@@ -7,6 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.chat.answer.part_figures import PartFigures
 from app.chat.answer.stats_line import (
     StatsPart,
     break_parts,
@@ -42,6 +43,15 @@ def test_the_whole_line() -> None:
         "58.4 tok/s · TTFT 0.41 s · 214 tokens · 148/231 drafts accepted (64%) · mean 3.2/step"
         " · ngram-simple · read all 28,020 tokens"
     )
+
+
+def test_an_answer_that_was_thought_about_has_its_own_figures_and_those_of_all() -> None:
+    alone = PartFigures(58, 19, 1.64)
+    line = plain_text(finished_parts(finished(STATS), alone=alone))
+    assert "· answer 58 tokens in 1.64 s, 19 from drafts (33%) · 214 tokens with the thought ·" in line
+    plain = plain_text(finished_parts(finished(STATS), alone=PartFigures(58, None, 1.64)))
+    assert "· answer 58 tokens in 1.64 s · 214 tokens with the thought ·" in plain
+    assert finished_parts(finished(STATS), alone=PartFigures(0, None, 0.0))
 
 
 def test_the_speed_stands_out_and_nothing_else() -> None:

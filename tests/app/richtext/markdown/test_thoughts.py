@@ -50,7 +50,15 @@ def test_what_is_thought_and_what_is_said() -> None:
         ("Yes, [x] < y.", False),
     ]
     assert text.answer_source == "Yes, [x] < y."
-    assert text.thought_s(text.thoughts[0].start) == (pytest.approx(4.2), True)
+    thought, over = text.thought_figures(text.thoughts[0].start)
+    assert over
+    said = WRITTEN.index("</think>") + len("</think>")
+    assert (thought.tokens, thought.accepted) == (said, None)
+    assert thought.took_s == pytest.approx((said - 1) / 10)
+    alone = text.figures
+    assert alone
+    assert thought.tokens + alone.tokens == len(WRITTEN)
+    assert thought.took_s + alone.took_s == pytest.approx((len(WRITTEN) - 1) / 10)
 
 
 def test_a_closing_tag_alone_makes_all_before_it_a_thought() -> None:
@@ -80,14 +88,43 @@ def test_an_empty_thought_shows_nothing() -> None:
     assert [piece.text for piece in text.pieces] == ["Yes."]
 
 
+def test_figures_of_thought_and_answer_are_those_of_the_whole() -> None:
+    written = "<think>\n{Let| me see}^.\n</think>\n{No|,} it^ is not."
+    text, tokens = AnswerText(), tokens_of(written)
+    text.append(tokens)
+    text.finish()
+    thought, _ = text.thought_figures(text.thoughts[0].start)
+    alone = text.figures
+    assert alone
+    assert thought.accepted
+    assert alone.accepted
+    assert thought.tokens + alone.tokens == len(tokens)
+    assert thought.accepted + alone.accepted == sum(token.origin == "accepted" for token in tokens)
+    assert thought.took_s + alone.took_s == pytest.approx(tokens[-1].time_s - tokens[0].time_s)
+    assert thought.percent == round(100 * thought.accepted / thought.tokens)
+
+
+def test_an_answer_without_a_thought_has_no_figures_apart() -> None:
+    for source in ("Yes.", "<think>\n\n</think>\n\nYes."):
+        text = AnswerText()
+        text.append(letters(source))
+        text.finish()
+        assert text.figures is None
+
+
 def test_a_thought_is_folded_until_it_is_opened(transcript: Transcript, qtbot: QtBot) -> None:
     transcript.begin_answer("t")
     transcript.append_tokens("t", letters(WRITTEN[:20]))
     (head,) = transcript.findChildren(ThoughtHead)
-    assert head.text() == "Thinking, 1.2 s"
+    assert head.text() == "Thinking, 1.9 s · 20 tokens"
     transcript.append_tokens("t", letters(WRITTEN)[20:])
     transcript.finish_answer("t", finished())
-    assert head.text() == "Thought for 4.2 s"
+    said = WRITTEN.index("</think>") + len("</think>")
+    assert head.text() == f"Thought for {(said - 1) / 10:.1f} s · {said} tokens"
+    item = transcript.answer("t")
+    assert item
+    rest = len(WRITTEN) - said
+    assert f"answer {rest} tokens in {rest / 10:.1f}" in item.footer.stats.text
     body = body_of(transcript)
     assert [box.piece.text for box in body.boxes if not box.hidden] == ["", "Yes, [x] < y."]
     folded = body.height()

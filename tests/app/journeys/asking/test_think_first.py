@@ -1,0 +1,102 @@
+"""“Think first” beside the composer, over the real worker: turned, obeyed, remembered, hidden."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.launch.scenario import ask
+from app.session.turn.intents import Load
+from app.shell.window import MainWindow
+from core.events import Finished
+from core.settings import assign
+from core.worker.client import worker_command
+from tests.app.stage import last, play, ready, until
+from tests.core.thinking_toy import SWITCHED, write_thinking_toy
+from tests.core.toy import TEMPLATE
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`switched` knows the switch, `always` thinks and has none."""
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    write_thinking_toy(tmp_path / "switched", SWITCHED)
+    write_thinking_toy(tmp_path / "always", TEMPLATE)
+    return tmp_path
+
+
+async def answered(window: MainWindow, question: str) -> Finished:
+    ask(window, question)
+    await until(lambda: window.controller.link.busy)
+    await ready(window, 60)
+    finished = last(window).finished
+    assert finished
+    return finished
+
+
+def test_it_is_turned_in_a_chat_obeyed_and_remembered(
+    qapp: QApplication, models: Path, tmp_path: Path
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        inspector, think = window.views.inspector, window.views.composer.think
+        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 3))
+        assert think.isVisible()
+        assert think.switch.isChecked()
+        assert inspector.field("chat.thinking").held == ""
+        thinking = await answered(window, "hello")
+        assert thinking.effective.settings.chat.thinking
+
+        window.controller.chat.start()
+        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 3))
+        # Its words are a part of it.
+        QTest.mouseClick(think, Qt.MouseButton.LeftButton, pos=QPoint(think.width() - 4, think.height() // 2))
+        assert not think.switch.isChecked()
+        assert not inspector.settings.chat.thinking
+        at_once = await answered(window, "hello")
+        assert not at_once.effective.settings.chat.thinking
+        # The template wrote an empty thought for the model.
+        assert at_once.stats.prompt_tokens == thinking.stats.prompt_tokens + 2
+
+        window.controller.chat.start()
+        assert think.switch.isChecked()
+        think.switch.setFocus()
+        QTest.keyClick(think.switch, Qt.Key.Key_Space)
+        assert not inspector.settings.chat.thinking
+        inspector.field("chat.thinking").edited.emit("chat.thinking", True)
+        assert think.switch.isChecked()
+        window.controller.chat.select(window.controller.chats.listed()[0].id)
+        assert not think.switch.isChecked()
+
+    async def again(window: MainWindow) -> None:
+        assert not window.views.inspector.settings.chat.thinking
+        await ready(window, 60)
+        assert window.views.composer.think.isVisible()
+        assert not window.views.composer.think.switch.isChecked()
+
+    folder = tmp_path / "kept"
+    play(qapp, scene, command=worker_command(), model=str(models / "switched"), folder=folder)
+    play(qapp, again, command=worker_command(), model=str(models / "switched"), folder=folder)
+
+
+def test_it_is_hidden_for_a_model_without_the_switch_which_says_so(qapp: QApplication, models: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        think, inspector = window.views.composer.think, window.views.inspector
+        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 3))
+        think.switch.click()
+        window.controller.handle(Load(str(models / "always")))
+        await ready(window, 60)
+        assert think.isHidden()
+        assert inspector.field("chat.thinking").held == "This model has no switch for it."
+        finished = await answered(window, "hello")
+        assert "chat.thinking" in [change.setting for change in finished.effective.changes]
+        item = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
+        assert item
+        assert any(note.startswith("Think first on instead of off") for note in item.footer.notes)
+
+    play(qapp, scene, command=worker_command(), model=str(models / "switched"))
