@@ -11,7 +11,11 @@ that partial acceptance costs rows but never a forward of its own.
 Steps without a draft are pipelined like mlx-lm's `generate_step`: the next forward is built on
 the token that is still being computed, so the interpreter's work hides behind the model's. Such
 a forward commits the next step to no draft, so it is started only where none is to be expected:
-always for a drafter that never drafts, else after `_DRY_STEPS` fruitless look-ups.
+always for a drafter that never drafts, else after `_DRY_STEPS` fruitless look-ups, and never with a grammar.
+
+What a grammar forces is drafted as a chain in front of the drafter's own draft. It comes for certain, so
+the drafter hears of it before the forward and guesses what follows it, and neither its feedback nor gate
+and planner know of it but as known tokens.
 
 Invariant after every step: sequence plus pending is the prompt and all emitted tokens; while a
 forward is running ahead the sequence holds them all.
@@ -33,6 +37,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.decoding.accept import walk
+from core.decoding.grammar.state import GrammarState
 from core.decoding.logprobs import Logprob, logprobs
 from core.decoding.planner import Planner
 from core.decoding.probes.exactness import FAST, Exactness
@@ -43,7 +48,7 @@ from core.decoding.tree_pass import tree_pass
 from core.drafting.draft import EMPTY, Draft, sanitise
 from core.drafting.drafter import Drafter, RejectedRow
 from core.drafting.gate import Gate
-from core.errors import BrokenLogitsError
+from core.errors import BrokenLogitsError, GrammarError, RequestError
 from core.kv.cached_sequence import CachedSequence
 from core.kv.verify_block import VerifyBlock
 from core.models.rope import Rotation, rotations
@@ -65,6 +70,7 @@ class Step(Struct, frozen=True):
     `drafted` counts the nodes that were verified, `tested` those that the walk reached.
     `width` is the block's, pending tokens included. `rechecked`: the verifier's own token was a
     close call and was made again at width 1. `logprobs`: of each of the tokens, if they were asked for.
+    `forced`: so many of the accepted tokens, the first ones, were drafted for a grammar allowed no others.
     """
 
     tokens: tuple[int, ...]
@@ -75,6 +81,7 @@ class Step(Struct, frozen=True):
     rechecked: bool = False
     width: int = 1
     logprobs: tuple[Logprob, ...] = ()
+    forced: int = 0
 
 
 class DecodeLoop:
@@ -85,7 +92,8 @@ class DecodeLoop:
     takes the part of a draft that pays. `recycles`: the drafter wants the verifier's likeliest
     ids. A step never goes on after one of `stops`. The last `begun` tokens of the context are the answer's
     own. `top_logprobs`: with how many of the likeliest tokens each step tells its logprobs; None: it tells
-    none. Worker's main thread.
+    none. `grammar`, which stands where the context ends, rules out at each row what it does not allow;
+    what it forces is drafted if it says so, whether the drafter drafts or not. Worker's main thread.
     """
 
     def __init__(
@@ -105,6 +113,7 @@ class DecodeLoop:
         stops: frozenset[int] = frozenset(),
         begun: int = 0,
         top_logprobs: int | None = None,
+        grammar: GrammarState | None = None,
     ) -> None:
         self._model = model
         self._sequence = sequence
@@ -114,6 +123,11 @@ class DecodeLoop:
         self._paths = AnswerRows(sequence, sampler, begun)
         self._vocabulary = vocabulary
         self._drafts = drafts and not sequence.why_no_rollback
+        self._grammar = grammar
+        self._forces = grammar is not None and grammar.drafts and not sequence.why_no_rollback
+        # Of the draft at hand: what the grammar forces, which the drafter was told already, and the rest.
+        self._forced: tuple[int, ...] = ()
+        self._guessed = EMPTY
         self._gate = gate
         self._planner = planner
         self._recycles = recycles
@@ -129,6 +143,8 @@ class DecodeLoop:
         self._keeps = recycles or top_logprobs is not None
         self._logits = mx.array(0.0)
         self._said = mx.array(0.0)
+        # What the grammar allows at the last block's rows.
+        self._allowed: mx.array | None = None
         self._width = 1
         self._dry = 0
         self._steps = 0
@@ -145,12 +161,23 @@ class DecodeLoop:
             if step.tokens[-1] == NO_CHOICE:
                 if step.accepted:
                     yield self._told(replace(step, tokens=step.tokens[:-1]))
-                raise BrokenLogitsError
+                raise self._why_no_choice(step)
             left -= len(step.tokens)
             self._steps += 1
             if self._steps % _CLEAR_EVERY_STEPS == 0:
                 mx.clear_cache()
             yield self._told(step)
+
+    def _why_no_choice(self, step: Step) -> RequestError:
+        if self._grammar is None:
+            return BrokenLogitsError()
+        self._grammar.advance(step.tokens[:-1])
+        failure = self._grammar.failure
+        if not failure:
+            return BrokenLogitsError()
+        return GrammarError(
+            f"The answer ends here: its grammar came to a limit ({failure}).", "Ask with a simpler schema."
+        )
 
     def _told(self, step: Step) -> Step:
         """`step` with the logprobs of its tokens, if they were asked for."""
@@ -171,27 +198,52 @@ class DecodeLoop:
         if step.tokens[-1] == NO_CHOICE:
             return step
         started = time.perf_counter()
-        self._drafter.observe(step.tokens)
+        forced, accepted = len(self._forced), step.accepted - len(self._forced)
+        self._drafter.observe(step.tokens[forced:])
         if self._recycles:
             self._drafter.observe_top(self._tops, self._rejected)
         if self._gate is not None:
-            self._gate.record(1 + step.drafted, step.accepted)
+            self._gate.record(1 + step.drafted - forced, accepted)
         if self._planner is not None:
             self._planner.record(self._width, len(step.tokens))
+        if self._grammar is not None:
+            self._grammar.advance(step.tokens)
         observe_s = time.perf_counter() - started
-        return replace(step, draft_s=step.draft_s + observe_s, width=self._width)
+        return replace(step, draft_s=step.draft_s + observe_s, width=self._width, forced=forced)
 
     def _propose(self, budget: int) -> Draft:
+        self._forced, self._guessed = (), EMPTY
         if self._exactness.width_limit is not None:
             budget = min(budget, self._exactness.width_limit - len(self._pending))
-        if not self._drafts or budget < 1:
+        if budget < 1:
             return EMPTY
+        if self._forces and len(self._pending) <= _FOLD_LIMIT_TOKENS:
+            self._force(budget)
+        if self._drafts and len(self._forced) < budget and self._at_the_end_of_the_forced():
+            self._guessed = self._guess(budget - len(self._forced))
+        return _behind(self._forced, self._guessed)
+
+    def _force(self, budget: int) -> None:
+        """What the grammar forces comes for certain: the drafter hears it now and guesses behind it."""
+        assert self._grammar is not None
+        self._forced = self._grammar.forced[:budget]
+        if self._forced:
+            self._drafter.observe(self._forced)
+
+    def _at_the_end_of_the_forced(self) -> bool:
+        """Whether anything can be guessed behind `_forced`: the grammar forces no more."""
+        return self._grammar is None or self._grammar.forces == len(self._forced)
+
+    def _guess(self, budget: int) -> Draft:
+        """The drafter's draft, behind what is forced."""
         if self._gate is not None and not self._gate.should_draft():
             self._dry += 1
             return EMPTY
         draft = sanitise(self._drafter.draft(budget), vocabulary=self._vocabulary, budget=budget)
+        if self._grammar is not None:
+            draft = self._grammar.admit(draft, self._forced)
         if self._planner is not None:
-            draft = self._planner.shape(draft, budget, len(self._pending))
+            draft = self._planner.shape(draft, budget, len(self._pending) + len(self._forced))
         self._dry = 0 if len(draft) else self._dry + 1
         return draft
 
@@ -213,7 +265,9 @@ class DecodeLoop:
             # The row that was too close is run again by itself, so it must leave the cache.
             kept = rows[:-1] if block.keep(lead + len(draft), rows[:-1]) else []
             sequence.append(known[: len(kept)])
-            last = self._alone(known[len(kept) :])
+            end = found.path[-1] + 1 if found.path else 0
+            allowed = self._allowed[end : end + 1] if self._allowed is not None else None
+            last = self._alone(known[len(kept) :], allowed)
             if self._top_logprobs is not None:
                 self._said = mx.concatenate([self._said[:-1], self._logits])
         else:
@@ -221,12 +275,13 @@ class DecodeLoop:
             kept = rows if block.keep(lead + len(draft), rows) else []
             sequence.append(known[: len(kept)])
             self._pending = [*known[len(kept) :], last]
-        self._drafter.feedback(draft, len(accepted))
+        if len(self._guessed):
+            self._drafter.feedback(self._guessed, max(0, len(accepted) - len(self._forced)))
         return Step((*accepted, last), len(draft), len(accepted), found.tested, draft_s, found.last is None)
 
     def _recycle(self, draft: Draft, path: Sequence[int]) -> None:
         """The rankings along the accepted path, and behind the rejected guesses nearest to it."""
-        self._tops = top_ids(self._logits, [0, *(node + 1 for node in path)])
+        self._tops = top_ids(self._logits, [0, *(node + 1 for node in path)][len(self._forced) :])
         reached = {-1, *path}
         beside = [n for n, parent in enumerate(draft.parents) if parent in reached and n not in reached]
         beside = beside[-_REJECTED_ROWS:]
@@ -243,11 +298,14 @@ class DecodeLoop:
         won_by: Any = margins.tolist()
         return choices.pull(), [margin <= self._exactness.noise for margin in won_by]
 
-    def _alone(self, tokens: list[int]) -> int:
-        """Feed known `tokens` one at a time; the choice after the last of them, which becomes pending."""
+    def _alone(self, tokens: list[int], allowed: mx.array | None) -> int:
+        """Feed known `tokens` one at a time; the choice after the last of them, which becomes pending.
+
+        `allowed` is what a grammar allows there, [1, vocabulary]; the choices before it are nobody's.
+        """
         token = NO_CHOICE
         for known in tokens:
-            (token,) = self._forward([known]).pull()
+            (token,) = self._forward([known], allowed=allowed).pull()
             self._sequence.append([known])
         self._pending = [token]
         return token
@@ -263,7 +321,9 @@ class DecodeLoop:
             self._pending = []
         logits = self._said = self._logits
         ahead: Choices | None = None
-        if left > 1 and (not self._drafts or self._dry >= _DRY_STEPS):
+        # What may follow a token that is not known yet, a grammar cannot say.
+        idle = not self._drafts or self._dry >= _DRY_STEPS
+        if left > 1 and idle and self._grammar is None:
             ahead = self._forward([], unknown=running.ids)
             ahead.start()
         (token,) = running.pull()
@@ -276,13 +336,22 @@ class DecodeLoop:
         self._running = ahead
         return Step((token,), 0, 0, 0, draft_s)
 
-    def _forward(self, lead: Sequence[int], unknown: mx.array | None = None) -> Choices:
-        """The verifier's choice after known tokens, or after one still being computed; lazy."""
-        logits, rows = self._rows(lead, EMPTY, unknown)
+    def _forward(
+        self, lead: Sequence[int], unknown: mx.array | None = None, allowed: mx.array | None = None
+    ) -> Choices:
+        """The verifier's choice after known tokens, or after one still being computed; lazy.
+
+        `allowed` stands for what the grammar allows where the answer stands.
+        """
+        logits, rows = self._rows(lead, EMPTY, unknown, allowed)
         return self._sampler.choose(logits, rows)
 
     def _rows(
-        self, lead: Sequence[int], draft: Draft, unknown: mx.array | None = None
+        self,
+        lead: Sequence[int],
+        draft: Draft,
+        unknown: mx.array | None = None,
+        allowed: mx.array | None = None,
     ) -> tuple[mx.array, Rows]:
         """One forward over `lead`, or `unknown` in its place, and the draft.
 
@@ -299,4 +368,24 @@ class DecodeLoop:
             logits = self._model(block[None], cache=cache)[0, max(0, len(lead) - 1) :]
         if self._keeps:
             self._logits = logits
-        return logits, self._paths.of(lead, draft, unknown, logits.shape[-1])
+        rows = self._paths.of(lead, draft, unknown, logits.shape[-1])
+        if self._grammar is not None:
+            if allowed is None:
+                # While the forward runs.
+                mx.async_eval(logits)  # type: ignore[no-untyped-call]
+                allowed = mx.array(self._grammar.allowed(draft, logits.shape[-1]))
+            self._allowed = allowed
+            rows = rows._replace(allowed=allowed)
+        return logits, rows
+
+
+def _behind(forced: tuple[int, ...], guessed: Draft) -> Draft:
+    """`guessed` behind the chain of what is `forced`, which is certain."""
+    if not forced:
+        return guessed
+    lead = len(forced)
+    return Draft(
+        (*forced, *guessed.tokens),
+        (*range(-1, lead - 1), *(lead + parent for parent in guessed.parents)),
+        (1.0,) * lead + guessed.confidence if len(guessed.confidence) == len(guessed) else (),
+    )

@@ -8,8 +8,8 @@ made a node, whatever was drafted, the output's distribution is the target's (se
 The repetition penalty of a row sees the last tokens of the prompt and of the path to that row
 and nothing else; the frequency and presence penalties (OpenAI's: a logit loses count · frequency and,
 where count > 0, presence) count the answer's own tokens up to that row. Penalties and bias come first,
-then top-p, min-p, top-k on the untempered distribution, then temperature: the order of mlx-lm, whose
-filters are used (a mask before top-p would shift it).
+then what a grammar does not allow is ruled out, then top-p, min-p, top-k on the untempered distribution,
+then temperature: the order of mlx-lm, whose filters are used (a mask before top-p would shift it).
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ class Rows(NamedTuple):
     """Of w rows. `positions[i]`: where the token stands that row i chooses.
 
     `windows`: int [w, n], the ids that the repetition penalty of each row looks at. `counts`: float32
-    [w, vocabulary], how often each id was said in the answer before. None where nobody asks.
+    [w, vocabulary], how often each id was said in the answer before. `allowed`: bool
+    [w, vocabulary], what a grammar allows. None where nobody asks.
     """
 
     positions: Sequence[int]
     windows: mx.array | None = None
     counts: mx.array | None = None
+    allowed: mx.array | None = None
 
 
 class Choices(NamedTuple):
@@ -100,6 +102,14 @@ class Sampler:
             logits = logits - self._penalties(rows.counts)
         if self._bias:
             logits = logits + self._bias_of(logits.shape[-1])
+        if rows.allowed is not None:
+            # What is ruled out counts for the peak none the less: the row is broken or it is not.
+            whole = mx.max(logits, axis=-1).astype(mx.float32)
+            scores, peaks = self._filter(mx.where(rows.allowed, logits, -mx.inf), rows.positions)
+            return scores, peaks.astype(mx.float32) + whole
+        return self._filter(logits, rows.positions)
+
+    def _filter(self, logits: mx.array, positions: Sequence[int]) -> tuple[mx.array, mx.array]:
         if self.greedy:
             return logits, mx.max(logits, axis=-1)
         settings = self._settings
@@ -112,7 +122,7 @@ class Sampler:
         if 0 < settings.top_k < logits.shape[-1]:
             logprobs = apply_top_k(logprobs, settings.top_k)
         scaled = logprobs.astype(mx.float32) * (1.0 / settings.temperature)
-        noise = mx.stack([self._noise(position, logits.shape[-1]) for position in rows.positions])
+        noise = mx.stack([self._noise(position, logits.shape[-1]) for position in positions])
         return scaled + noise, total[:, 0]
 
     def _noise(self, position: int, vocabulary: int) -> mx.array:

@@ -16,7 +16,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.tokens = self.accepted = self.bonus = self.normal = 0
-        self.drafted = self.tested = self.steps = self.rechecked = 0
+        self.drafted = self.tested = self.steps = self.rechecked = self.forced = 0
         self.first_s = self.last_s = 0.0
         self._first_step_tokens = 0
         self._positions: list[list[int]] = []
@@ -34,6 +34,7 @@ class Tally:
         self.drafted += step.drafted
         self.tested += step.tested
         self.rechecked += step.rechecked
+        self.forced += step.forced
         if step.drafted:
             self.bonus += 1
         else:

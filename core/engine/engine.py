@@ -296,8 +296,7 @@ class Engine:
         if not isolated:
             here.rest = None
         check(settings)
-        options = DecodingOptions(request.logit_bias, request.top_logprobs)
-        options.check(here.model.info.vocabulary)
+        options = self._options(request, text)
         mode = settings.decoding.exactness
         self._threads.begin(steady="" if mode == "fast" else f"exactness is “{mode}”")
         model_tokens = here.model.info.context_tokens
@@ -312,8 +311,8 @@ class Engine:
         held_tokens = most_tokens if beyond else len(prompt)
         try:
             settings, refused = _drafted_without_model(settings) if beyond else (settings, ())
-            plan = self._plan(held_tokens, settings, isolated)
-            plan = replace(plan, changes=(*changes, *refused, *plan.changes), options=options)
+            plan = self._plan(held_tokens, settings, isolated, options)
+            plan = replace(plan, changes=(*changes, *refused, *plan.changes))
             whole = bool(why_whole(settings.prefill, text.asked))
             sequence = (
                 CachedSequence(here.model.new_cache)
@@ -375,7 +374,19 @@ class Engine:
 
     # ---- plans
 
-    def _plan(self, prompt_tokens: int, settings: Settings, isolated: bool) -> AnswerPlan:
+    def _options(self, request: Generate, text: PromptText) -> DecodingOptions:
+        """What `request` asks of decoding. Raises `RequestError` if this model cannot do it."""
+        here = self._here
+        grammar = here.grammars.start(request.grammar) if request.grammar is not None else None
+        options = DecodingOptions(request.logit_bias, request.top_logprobs, grammar)
+        options.check(here.model.info.vocabulary)
+        if grammar is not None:
+            grammar.advance(text.ids[len(text.ids) - text.continued_tokens :])
+        return options
+
+    def _plan(
+        self, prompt_tokens: int, settings: Settings, isolated: bool, options: DecodingOptions
+    ) -> AnswerPlan:
         """What can be done of `settings`, with a change for each part that cannot."""
         info = self.loaded.info
         context_tokens = settings.prefill.context_of(info.context_tokens)
@@ -389,17 +400,23 @@ class Engine:
             changes.append(Change("drafting.drafter", name, "off", reason))
             settings = assign(settings, "drafting.drafter", "off")
         spec = drafter_spec(settings.drafting.drafter)
-        exact = exactness(settings.decoding.exactness if spec.drafts else "fast", self.exactness_profile)
-        if spec.drafts and exact.width_limit == 1:
-            reason = "no width above one gives the same bits on this machine"
-            changes.append(Change("drafting.drafter", spec.name, "off", reason))
+        forces = options.grammar is not None and options.grammar.drafts
+        verifies = spec.drafts or (forces and not why_not)
+        exact = exactness(settings.decoding.exactness if verifies else "fast", self.exactness_profile)
+        if verifies and exact.width_limit == 1:
+            why_not = "no width above one gives the same bits on this machine"
+            if spec.drafts:
+                changes.append(Change("drafting.drafter", spec.name, "off", why_not))
             settings = assign(settings, "drafting.drafter", "off")
             spec = drafter_spec("off")
+        if options.grammar is not None and forces and why_not:
+            options.grammar.drafts = False
+            changes.append(Change("grammar.drafts", "true", "false", why_not))
         resources = self._resources(settings, spec, changes, isolated)
         drafter = spec.build(settings, resources)
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
         cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
-        return AnswerPlan(settings, spec, drafter, exact, cost, proposer, tuple(changes))
+        return AnswerPlan(settings, spec, drafter, exact, cost, proposer, tuple(changes), options)
 
     def _without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
         """Start cold where going on with `sequence` might not give what a cold start gives."""

@@ -229,6 +229,7 @@ class Generation:
             stops=loaded.eos,
             begun=len(self._before),
             top_logprobs=plan.options.top_logprobs,
+            grammar=plan.options.grammar,
         )
         texts, told = TokenTexts(loaded.tokenizer, self._before), self._stop_texts
         waiting: list[Token] = []
@@ -332,6 +333,7 @@ class Generation:
             drafted=tally.drafted,
             tested=tally.tested,
             rechecked=tally.rechecked,
+            forced=tally.forced,
             acceptance=tally.acceptance,
             mean_per_step=tally.mean_per_step,
             ttft_s=tally.first_s,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from core.decoding.grammar.compiler import Grammars
 from core.engine.draft_models import DraftModels
 from core.engine.machine_profile import MachineProfile
 from core.kv.prefix_cache import PrefixCache
@@ -15,7 +16,7 @@ from core.tables.prebuilt.prebuilt import PrebuiltTables
 
 
 class ModelSession:
-    """`model` with its contexts, its draft models, what was measured about it and its built tables.
+    """`model` with its contexts, draft models and grammars, what was measured about it and its built tables.
 
     `rest` is what an answer skipped and may still be read while nothing is asked.
     """
@@ -25,6 +26,7 @@ class ModelSession:
         self.prefix_cache = PrefixCache(model.new_cache)
         self.drafts = DraftModels(model.info)
         self.profile = MachineProfile(model)
+        self.grammars = Grammars(model)
         self.beforehand = PrebuiltTables(model.info)
         self.rest: Generator[None, None, None] | None = None
 

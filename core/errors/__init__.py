@@ -85,6 +85,12 @@ class NoModelError(RequestError):
     code = "no-model"
 
 
+class GrammarError(RequestError):
+    """A grammar cannot be compiled, or not for this model; or it came to an end that it does not allow."""
+
+    code = "bad-grammar"
+
+
 class ModelError(RequestError):
     """A model cannot be loaded: not there, incomplete, or of a kind that is not supported."""
 
