@@ -6,14 +6,17 @@ import argparse
 import asyncio
 import signal
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from core.cli.console.arguments import whole
 from core.cli.console.parser import add_model, add_quiet
 from core.cli.console.settings_flags import add_settings, settings_from
 from core.errors import DraftlightError, ModelError, WorkerError
-from core.events import Failed, LoadProgress, ModelLoaded
+from core.events import Failed, LoadProgress, ModelInfo, ModelLoaded
 from core.events.heard import WorkerExited, WorkerSilent
 from core.settings import Settings, assign
 from core.settings.server import Server
@@ -75,14 +78,13 @@ def run(options: argparse.Namespace) -> int:
     doors = Doors(
         options.host, tuple(options.allow_host), tuple(options.allow_origin), key, Server().max_body_mb * _MB
     )
-    base = _base(options)
-    serving = Serving(doors, options.port, options.metrics, lambda: base)
-    return asyncio.run(_serve(options, serving))
+    _base(options, None)  # what is wrong is said before anything is served
+    return asyncio.run(_serve(options, Serving(doors, options.port, options.metrics)))
 
 
-def _base(options: argparse.Namespace) -> Settings:
+def _base(options: argparse.Namespace, model: ModelInfo | None) -> Settings:
     """Of requests that say nothing: all that is sent is read, and nothing of it is learned."""
-    settings = settings_from(options)
+    settings = settings_from(options, model.settings if model else None)
     said = {text.partition("=")[0].replace("-", "_") for text in options.set}
     if "prefill.mode" not in said and vars(options)["prefill.mode"] is None:
         settings = assign(settings, "prefill.mode", "off")
@@ -99,7 +101,9 @@ async def _serve(options: argparse.Namespace, serving: Serving) -> int:
     line = ProgressLine(options.quiet)
     console = _Console(line)
     worker = OwnWorker(absolute_reference(options.model), console.tell)
-    server = LocalServer(Answers(worker.gate, AnswerQueue(options.waiting), ServedRequests(0)), serving)
+    answers = Answers(worker.gate, AnswerQueue(options.waiting), ServedRequests(0))
+    base = lru_cache(1)(lambda model: _base(options, model))
+    server = LocalServer(answers, replace(serving, base=lambda: base(worker.gate.model)))
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -34,7 +34,8 @@ class ModelInfo(Struct, frozen=True):
 
     `speculates` is False where rollback cannot be exact; `why_not` then says why. `defaults` are the
     model's own sampling; `defaults_problem` says what of it could not be read. `thinks`: thinking before the
-    answer can be switched (`chat.thinking`).
+    answer can be switched (`chat.thinking`). `tool_parser` is mlx-lm's for the calls of functions that it
+    writes.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ModelInfo(Struct, frozen=True):
     defaults: tuple[ModelDefault, ...] = ()
     defaults_problem: str = ""
     thinks: bool = False
+    tool_parser: str = ""
 
     @property
     def settings(self) -> Settings:

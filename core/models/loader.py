@@ -37,6 +37,7 @@ from core.models.runtime.memory import machine
 from core.models.sampling_defaults import sampling_defaults
 from core.models.starter import STARTER, ensure_starter
 from core.models.template import renderer
+from core.models.tools import parser_name
 
 Progress = Callable[[str, float | None], None]
 
@@ -279,6 +280,7 @@ def _describe(
         defaults=defaults,
         defaults_problem=problem,
         thinks=switches_thinking(tokenizer),
+        tool_parser=parser_name(tokenizer),
     )
 
 

@@ -6,6 +6,7 @@ read, comments keep the line alive and say how far it is.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -13,8 +14,18 @@ from typing import Any, Protocol
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from core.events import Failed, Finished, Generate, PrefillProgress, Token
-from core.serve.answers.answer import Answer, Answers, Happening, Waiting
+from core.errors import NoModelError
+from core.events import Failed, Finished, Generate, ModelInfo, PrefillProgress, Token
+from core.serve.answers.answer import (
+    MODEL_WAIT_S,
+    NO_MODEL,
+    NO_MODEL_HINT,
+    Answer,
+    Answers,
+    ClientGoneError,
+    Happening,
+    Waiting,
+)
 from core.serve.errors import ApiError, of_failure
 from core.serve.http.responses import EventLine, comment, send_json, watched
 
@@ -57,6 +68,38 @@ def client_name(scope: Scope) -> str:
     agent = Headers(scope=scope).get("user-agent", "")
     name = "".join(letter for letter in agent if letter.isprintable()).strip()[:_CLIENT_CHARACTERS]
     return name or "Unknown client"
+
+
+async def loaded_model(answers: Answers, receive: Receive) -> ModelInfo:
+    """The model that will answer; while one is being loaded, the one that comes. The body was read.
+
+    Raises `NoModelError`, `ClientGoneError`.
+    """
+    gate = answers.gate
+    if gate.state == "starting":
+        news = asyncio.Event()
+        gone = False
+
+        def leave() -> None:
+            nonlocal gone
+            gone = True
+            news.set()
+
+        stop_listening = gate.listen(news.set)
+        try:
+            async with watched(receive, leave), asyncio.timeout(MODEL_WAIT_S):
+                while gate.state == "starting" and not gone:
+                    news.clear()
+                    await news.wait()
+        except TimeoutError:
+            pass
+        finally:
+            stop_listening()
+        if gone:
+            raise ClientGoneError
+    if gate.model is None:
+        raise NoModelError(NO_MODEL, NO_MODEL_HINT)
+    return gate.model
 
 
 async def answer_with(

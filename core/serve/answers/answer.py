@@ -20,9 +20,9 @@ from core.serve.answers.queue import AnswerQueue, Ticket
 from core.serve.answers.requests import ServedRequest, ServedRequests
 
 # A worker that died is there again in seconds; a model of many gigabytes takes longer to load.
-_MODEL_WAIT_S = 120.0
-_NO_MODEL = "No model is loaded."
-_NO_MODEL_HINT = "Load one in Draftlight, then ask again."
+MODEL_WAIT_S = 120.0
+NO_MODEL = "No model is loaded."
+NO_MODEL_HINT = "Load one in Draftlight, then ask again."
 _CANCELLED = "It was cancelled while it waited."
 _ENDS = "The server is being stopped."
 
@@ -123,7 +123,7 @@ class Answer:
             return
         if self._gate.state == "starting" and self._giving_up is None:
             self._stop_listening = self._gate.listen(self._try)
-            self._giving_up = asyncio.get_running_loop().call_later(_MODEL_WAIT_S, self._refuse)
+            self._giving_up = asyncio.get_running_loop().call_later(MODEL_WAIT_S, self._refuse)
             self._happen(Waiting(0))
         self._try()
 
@@ -140,7 +140,7 @@ class Answer:
         self._gate.ask(self._generate, self._heard)
 
     def _refuse(self) -> None:
-        self._heard(Failed(self.request, "generate", "request", "no-model", _NO_MODEL, _NO_MODEL_HINT))
+        self._heard(Failed(self.request, "generate", "request", "no-model", NO_MODEL, NO_MODEL_HINT))
 
     def _heard(self, event: Event) -> None:
         if self._over:

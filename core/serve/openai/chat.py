@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from starlette.types import Receive, Scope, Send
 
-from core.serve.answering import answer_with, new_id
+from core.serve.answering import answer_with, loaded_model, new_id
 from core.serve.answers.answer import Answers
 from core.serve.http.bodies import decode_fields, read_body
 from core.serve.openai.chat_request import chat_request
 from core.serve.openai.chat_writer import ChatWriter
-from core.serve.openai.models import check_model, context_of
+from core.serve.openai.models import check_model
 
 if TYPE_CHECKING:
     from core.serve.server import Serving
@@ -28,8 +28,9 @@ class ChatEndpoint:
         """One request."""
         body = await read_body(receive, self._serving.doors.most_bytes)
         asked = chat_request(decode_fields(body))
-        model = check_model(self._answers, asked.model)
+        model = await loaded_model(self._answers, receive)
+        name = check_model(self._answers, asked.model)
         request = new_id("chatcmpl")
-        generate = asked.generate(request, self._serving.base(), context_of(self._answers))
-        writer = ChatWriter(asked, request, model)
+        generate = asked.generate(request, self._serving.base(), model)
+        writer = ChatWriter(asked, request, name, asked.tool_use.pieces(model))
         await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send)

@@ -12,12 +12,13 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field
 
-from core.events import Generate, Grammar, Tool
+from core.events import Generate, Grammar, ModelInfo, Tool
 from core.events.text import well_formed_record
 from core.serve.errors import field_error
 from core.serve.fields import OwnFields, refused, seed_of, settings_with
 from core.serve.http.bodies import convert_fields
 from core.serve.openai.messages import ChatMessage, Content, messages_of, text_of
+from core.serve.tools.choice import ToolChoice, choose
 from core.settings import Settings
 from core.settings.declaration import find
 
@@ -59,6 +60,19 @@ class ChatTool(Struct, forbid_unknown_fields=True):
     type: Literal["function"]
     function: FunctionTool
     cache_control: Any = None
+
+
+class NamedFunction(Struct, forbid_unknown_fields=True):
+    """By its name."""
+
+    name: str
+
+
+class NamedChoice(Struct, forbid_unknown_fields=True):
+    """The function that must be called."""
+
+    function: NamedFunction
+    type: Literal["function"] = "function"
 
 
 class Schema(Struct, forbid_unknown_fields=True):
@@ -170,7 +184,7 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
     logprobs: bool = False
     top_logprobs: int | None = None
     tools: list[ChatTool] = field(default_factory=list)
-    tool_choice: Any = None
+    tool_choice: Literal["auto", "none", "required"] | NamedChoice = "auto"
     parallel_tool_calls: bool = True
     response_format: ResponseFormat | None = None
     prediction: Prediction | None = None
@@ -183,18 +197,21 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
             return "max_completion_tokens", self.max_completion_tokens
         return super().most_tokens
 
-    def generate(self, request: str, base: Settings, context_tokens: int) -> Generate:
+    def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""
         self.check_shared()
+        use, grammar = self.tool_use, self._grammar()
+        if use.must and grammar is not None:
+            raise refused("response_format", "an answer that must be a call has the call's form")
         return well_formed_record(
             Generate(
                 request,
                 messages_of(self.messages),
-                self.settings_of(base, context_tokens),
-                tools=self._tools(),
-                stops=self.stops_of(),
+                self.settings_of(base, model.context_tokens),
+                tools=use.told,
+                stops=(*self.stops_of(), *use.stops(model)),
                 prediction=text_of(self.prediction.content) if self.prediction else "",
-                grammar=self._grammar(),
+                grammar=use.grammar or grammar,
                 logit_bias=self.bias_of(),
                 top_logprobs=self._top(),
             )
@@ -209,20 +226,24 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
             raise field_error("top_logprobs", f"“top_logprobs” takes 0 to {_MOST_TOP}.")
         return self.top_logprobs
 
-    def _tools(self) -> tuple[Tool, ...]:
-        if self.tool_choice not in (None, "auto", "none"):
-            raise refused("tool_choice", "it takes “auto” and “none”")
-        if not self.parallel_tool_calls and self.tools:
-            raise refused("parallel_tool_calls", "a model calls as many as it wants; it takes true")
-        if self.tool_choice == "none":
-            return ()
-        return tuple(
+    @property
+    def tool_use(self) -> ToolChoice:
+        """What the tools come to. Raises `ApiError` 400."""
+        told = [
             Tool(
                 tool.function.name,
                 tool.function.description or "",
                 msgspec.json.encode(tool.function.parameters or {}).decode(),
             )
             for tool in self.tools
+        ]
+        named = self.tool_choice if isinstance(self.tool_choice, NamedChoice) else None
+        return choose(
+            told,
+            self.tool_choice if isinstance(self.tool_choice, str) else "auto",
+            name=named.function.name if named else "",
+            several=self.parallel_tool_calls,
+            strict=any(tool.function.strict for tool in self.tools),
         )
 
     def _grammar(self) -> Grammar | None:

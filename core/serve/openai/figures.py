@@ -58,10 +58,11 @@ def origins(tokens: Sequence[Token]) -> list[dict[str, Any]]:
     ]
 
 
-def effective(finished: Finished, *, unlimited: bool) -> dict[str, Any]:
+def effective(finished: Finished, *, unlimited: bool, loose_tools: bool = False) -> dict[str, Any]:
     """What really ran, and why anything that was asked for did not.
 
-    `unlimited`: nobody asked for a length, so that the context's is no change of it.
+    `unlimited`: nobody asked for a length, so that the context's is no change of it. `loose_tools`: a
+    tool's schema was to be kept by calls that need not be made.
     """
     ran, stats = finished.effective, finished.stats
     changes = [
@@ -74,6 +75,9 @@ def effective(finished: Finished, *, unlimited: bool) -> dict[str, Any]:
         for change in ran.changes
         if not (unlimited and change.setting == "sampling.max_tokens")
     ]
+    if loose_tools:
+        why = "a call that need not be made is written freely; “tool_choice” “required” keeps its schema"
+        changes.append({"setting": "tools.strict", "asked": "true", "used": "false", "reason": why})
     return {
         "drafter": ran.drafter,
         "reading": ran.reading,

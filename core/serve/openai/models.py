@@ -7,7 +7,6 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from core.errors import RequestError
 from core.events import ModelInfo
 from core.serve.answers.answer import Answers
 from core.serve.errors import ApiError
@@ -91,30 +90,9 @@ def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
     )
 
 
-class NoModelYetError(RequestError):
-    """Nothing is loaded, and nothing is being loaded."""
-
-    code = "no-model"
-
-    def __init__(self) -> None:
-        super().__init__("No model is loaded.", "Load one in Draftlight, then ask again.")
-
-
 def check_model(answers: Answers, wanted: str) -> str:
-    """The name to answer under. Raises `ApiError` 404, `NoModelYetError`.
-
-    While a model is still being loaded its name is not known; whatever was asked for is answered by it.
-    """
+    """The name to answer under, if `wanted` is the loaded model. Raises `ApiError` 404."""
     model = answers.gate.model
-    if model is None:
-        if answers.gate.state == "empty":
-            raise NoModelYetError
-        return wanted
-    if not is_called(model, wanted):
+    if model is None or not is_called(model, wanted):
         raise not_here(wanted, model)
     return model_id(model)
-
-
-def context_of(answers: Answers) -> int:
-    """Tokens of the loaded model's context; more than any has while it is not known."""
-    return answers.gate.model.context_tokens if answers.gate.model else 2**31

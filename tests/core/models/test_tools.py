@@ -93,3 +93,20 @@ def test_a_raw_prompt_stands_as_it_is(toy_engine: Engine) -> None:
     assert plain(toy_engine.loaded.tokenizer, "abc").text == "abc"
     with pytest.raises(EmptyPromptError):
         list(toy_engine.generate(Generate("r", (Message("user", ""),), chosen, raw=True)))
+
+
+@pytest.mark.parametrize(
+    ("template", "name"),
+    [
+        (KNOWS, "json_tools"),
+        (KNOWS + "{# <tool_call>\n<function= #}", "qwen3_coder"),
+        (KNOWS + "{# [TOOL_CALLS] #}", "mistral"),
+        ("{# [TOOL_CALLS] #}{{ messages }}", "json_tools"),
+    ],
+)
+def test_a_models_calls_have_a_parser(tmp_path: Path, template: str, name: str) -> None:
+    """What is told in words is answered in that form, whatever else the template names."""
+    write_toy_model(tmp_path / "toy")
+    config = tmp_path / "toy" / "tokenizer_config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "chat_template": template}))
+    assert load(str(tmp_path / "toy")).info.tool_parser == name

@@ -1,0 +1,1 @@
+"""Calls of functions in what a model writes. No API's shape."""
