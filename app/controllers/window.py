@@ -59,7 +59,11 @@ class WindowController(QObject):
         self._send = send
         self._restart = restart
         self._link = Link(model or self.home.preferences.now.model or "starter")
-        self.chats = Chats(archive=self.home.archive, open_id=self.home.preferences.now.open_chat)
+        self.chats = Chats(
+            archive=self.home.archive,
+            open_id=self.home.preferences.now.open_chat,
+            first_preset=self.home.preferences.first_preset,
+        )
         meter = ContextMeter(views.composer, self._count, self)
         self.trouble = TroubleController(views.banner, lambda: meter.limit_tokens)
         page = ChatPage(views, self.chats, meter, self)

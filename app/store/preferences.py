@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from app.session.chats.overrides import Override, apply, differences
-from app.session.chats.presets import Preset
+from app.session.chats.presets import Preset, find
 from app.store import strings
 from app.store.packing import forgiving
 from core.settings import Settings, WindowSettings
@@ -48,7 +48,8 @@ class Preferences(Struct, frozen=True):
     """`defaults` are the settings that differ from Draftlight's own; chats start with them.
 
     `settings` are the app's own, for all chats. `rehearse` names the models that do so while idle.
-    `model` is loaded at the start, empty for the starter model. `presets` are the person's own.
+    `model` is loaded at the start, empty for the starter model. `presets` are the person's own, `preset`
+    is the one that new chats start with, empty for none.
     """
 
     version: int = 1
@@ -60,6 +61,7 @@ class Preferences(Struct, frozen=True):
     window: WindowPlace | None = None
     model: str = ""
     presets: tuple[Preset, ...] = ()
+    preset: str = ""
 
 
 class PreferencesFile:
@@ -88,6 +90,10 @@ class PreferencesFile:
     def defaults_over(self, base: Settings) -> Settings:
         """What a person chose for all chats, over a model's `base`."""
         return apply(base, self._now.defaults)[0]
+
+    def first_preset(self) -> Preset | None:
+        """What new chats start with; None for the defaults alone."""
+        return find(self._now.preset, self._now.presets)
 
     def set_defaults(
         self, settings: Settings, base: Settings | None = None, chosen: Collection[str] = ()

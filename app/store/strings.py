@@ -76,3 +76,17 @@ def not_read(path: str, reason: str) -> str:
 
 def in_file(path: str, message: str) -> str:
     return f"{path}: {message}"
+
+
+NO_PRESETS = "This JSON file holds no presets of Draftlight."
+NO_PRESETS_HINT = "Presets can be taken in from files that Draftlight exported."
+DAMAGED_PRESETS = "The presets in this file cannot be read."
+PRESET_NAME_REFUSED = "A preset in this file has no usable name."
+
+
+def preset_name_hint(most: int) -> str:
+    return f"A name has from 1 to {most} characters."
+
+
+def in_preset(name: str, message: str) -> str:
+    return f"Preset “{name}”: {message}"

@@ -13,6 +13,7 @@ from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.chat.document import DocumentController
+from app.controllers.chat.preset_files import PresetFiles
 from app.controllers.chat.saving import Saving
 from app.controllers.chat.transfer import Transfer
 from app.controllers.trouble import TroubleController
@@ -48,11 +49,12 @@ class ChatController(QObject):
         self._meter = meter
         self.settings = ChatSettings(views.inspector, chats, home.preferences, self)
         self.listing = ChatListController(views, chats, page, answering, self)
+        preset_files = PresetFiles(views.inspector.presets, views.notice_bar, self.settings.presets, self)
         self.transfer = Transfer(views.sidebar, views.notice_bar, chats, self)
         self.saving = Saving(trouble, chats, home, self)
         reading = DocumentController(views, chats, page, answering, self)
         reading.panel_requested.connect(self.document_requested)
-        for room in (self.listing, self.transfer, self.settings):
+        for room in (self.listing, self.transfer, self.settings, preset_files):
             room.failed.connect(lambda error: trouble.show_request_error(error, "chats"))
         for told in (page.chat_shown, page.turn_added, self.listing.listed):
             told.connect(self.changed)

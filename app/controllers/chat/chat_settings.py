@@ -10,8 +10,8 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers.chat import strings
+from app.controllers.chat.chat_presets import ChatPresets
 from app.panels.inspector.inspector import Inspector
-from app.session.chats import presets
 from app.session.chats.chats import Chats
 from app.session.chats.overrides import apply, chosen_keys, differences
 from app.store.preferences import PreferencesFile
@@ -36,9 +36,9 @@ class ChatSettings(QObject):
         self._base = Settings()
         inspector.settings_changed.connect(self._keep)
         inspector.defaults_changed.connect(self._take_defaults)
-        inspector.presets.preset_chosen.connect(self.take_preset)
-        inspector.presets.save_requested.connect(self.save_preset)
-        inspector.presets.delete_requested.connect(self.delete_preset)
+        self.presets = ChatPresets(inspector, chats, preferences, lambda: self._defaults, self)
+        self.presets.failed.connect(self.failed)
+        self.presets.changed.connect(self._tell_problem)
 
     def show(self) -> None:
         """The open chat's settings. What of its own is not allowed any more is left out."""
@@ -46,7 +46,7 @@ class ChatSettings(QObject):
         settings, refused = apply(defaults, overrides)
         chosen = chosen_keys(each for each in overrides if each not in refused)
         self._inspector.set_settings(settings, defaults, chosen)
-        self._show_presets()
+        self.presets.show()
 
     def set_model(self, info: ModelInfo | None) -> None:
         """Let what nobody chose be as the loaded model wants it; None: as Draftlight has it."""
@@ -54,25 +54,6 @@ class ChatSettings(QObject):
         if base != self._base:
             self._base = base
             self.show()
-
-    def take_preset(self, name: str) -> None:
-        """Let the open chat have the settings of a preset; empty for the defaults."""
-        defaults = self._defaults
-        preset = next((each for each in presets.known(self._own_presets) if each.name == name), None)
-        if preset is None:
-            self._inspector.change_settings(defaults, frozenset())
-        else:
-            chosen = chosen_keys(preset.overrides)
-            self._inspector.change_settings(presets.chosen(preset, defaults), chosen)
-
-    def save_preset(self, name: str) -> None:
-        """Keep the open chat's settings under `name`."""
-        settings, chosen = self._inspector.settings, self._inspector.chosen
-        self._change_presets(presets.with_preset(self._own_presets, name, settings, self._defaults, chosen))
-
-    def delete_preset(self, name: str) -> None:
-        """A person's own goes; the chats that took it keep their settings."""
-        self._change_presets(presets.without(self._own_presets, name))
 
     @property
     def own_defaults(self) -> int:
@@ -94,26 +75,7 @@ class ChatSettings(QObject):
         overrides = differences(settings, self._inspector.defaults, self._inspector.chosen)
         if overrides != chat.overrides:
             self._chats.keep(chat.with_overrides(overrides))
-        self._show_presets()
-
-    @property
-    def _own_presets(self) -> tuple[presets.Preset, ...]:
-        return self._preferences.now.presets
-
-    def _change_presets(self, own: tuple[presets.Preset, ...]) -> None:
-        self._preferences.change(presets=own)
-        self._tell_problem()
-        self._show_presets()
-
-    def _show_presets(self) -> None:
-        settings, defaults, own = self._inspector.settings, self._defaults, self._own_presets
-        current = presets.name_of(settings, defaults, own)
-        self._inspector.presets.show_presets(
-            [preset.name for preset in presets.known(own)],
-            frozenset(preset.name for preset in own),
-            current,
-            custom=not current and settings != defaults,
-        )
+        self.presets.show()
 
     @property
     def _defaults(self) -> Settings:

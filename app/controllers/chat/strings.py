@@ -22,6 +22,25 @@ def exported(name: str, chats: int, in_folder: bool) -> str:
     return f"Exported {what} into the folder “{name}”" if in_folder else f"Exported {what} as “{name}”"
 
 
+ALL_PRESETS_FILE = "Draftlight presets"
+IMPORT_PRESETS_TITLE = "Import presets"
+PRESETS_FILTER = "Presets (*.json)"
+PRESET_EXISTS_HINT = "Choose another name, or delete that preset first."
+
+
+def preset_exists(name: str) -> str:
+    return f"You have a preset called “{name}” already."
+
+
+def exported_presets(name: str, presets: int) -> str:
+    what = "1 preset" if presets == 1 else f"{presets:,} presets"
+    return f"Exported {what} as “{name}”"
+
+
+def imported_presets(names: Sequence[str]) -> str:
+    return f"Imported the preset “{names[0]}”" if len(names) == 1 else f"Imported {len(names):,} presets"
+
+
 def folder_not_shown(path: str) -> str:
     return f"The folder of {path} could not be opened."
 

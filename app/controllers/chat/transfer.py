@@ -6,7 +6,6 @@ What was written is said, and so is what could not be.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,12 +20,11 @@ from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.store import strings as store_strings
+from app.store.files.file_name import file_name
 from app.store.files.json_file import from_json, to_json
 from app.store.files.markdown_file import from_markdown, to_markdown
 from app.store.recovery.faults import StoreError, TransferError
 from core.errors import RequestError
-
-_NAME_CHARACTERS = 80
 
 
 class Transfer(QObject):
@@ -168,9 +166,7 @@ def _read(path: Path) -> tuple[Conversation, ...]:
 
 
 def _file_name(title: str) -> str:
-    """`title` as systems allow it in a file's name."""
-    name = re.sub(r'[\x00-\x1f<>:"/\\|?*]+', " ", title).strip(" .")[:_NAME_CHARACTERS].strip()
-    return name or panels_strings.NEW_CHAT
+    return file_name(title) or panels_strings.NEW_CHAT
 
 
 def _free(path: Path) -> Path:

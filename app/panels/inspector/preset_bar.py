@@ -1,13 +1,14 @@
-"""PresetBar: above the settings: which preset the chat has, taking another, saving and deleting one's own."""
+"""PresetBar: above the settings: which preset the chat has, and all that can be done with presets."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QInputDialog, QWidget
+from msgspec import Struct
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtWidgets import QHBoxLayout, QInputDialog, QMenu, QWidget
 
-from app.controls.buttons.button import Button
+from app.controls.buttons.icon_button import IconButton
 from app.controls.popup import Popup
 from app.controls.text_label import TextLabel
 from app.panels.inspector import strings
@@ -16,6 +17,23 @@ from app.theme.theme import Theme
 
 HEIGHT_PX = 44
 _NONE = ""
+# Names are not made of spaces only, so this is none of them.
+_CUSTOM = " "
+
+
+class PresetState(Struct, frozen=True):
+    """All presets there are, a person's own among them, and how the chat stands to them.
+
+    `current` is the chat's, empty for none; `modified` says that its settings are not the preset's any more.
+    `custom`: the chat has none, and not the defaults either. `default` is what new chats start with.
+    """
+
+    names: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()
+    current: str = _NONE
+    modified: bool = False
+    custom: bool = False
+    default: str = _NONE
 
 
 class PresetBar(QWidget):
@@ -23,45 +41,104 @@ class PresetBar(QWidget):
 
     preset_chosen = Signal(str)  # its name; empty for the defaults
     save_requested = Signal(str)  # under this name
+    update_requested = Signal(str)  # let it have the chat's settings
+    rename_requested = Signal(str, str)  # its name, the new one
     delete_requested = Signal(str)
+    default_requested = Signal(str)  # for new chats; empty for none
+    export_requested = Signal(str)  # empty for all of the person's own
+    import_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._own: frozenset[str] = frozenset()
-        self._current = _NONE
+        self._state = PresetState()
+        self._menu: QMenu | None = None
         self.popup = Popup(theme, ((_NONE, strings.NO_PRESET),))
         self.popup.setAccessibleName(strings.PRESET)
-        self.save_button = Button(theme, strings.SAVE_PRESET, "link", True)
-        self.delete_button = Button(theme, strings.DELETE_PRESET, "link", True)
+        self.save_button = IconButton(theme, "save", strings.SAVE_PRESET_AS, size=QSize(26, 24))
+        self.more_button = IconButton(theme, "more", strings.PRESET_ACTIONS, size=QSize(26, 24))
         row = QHBoxLayout(self)
-        row.setContentsMargins(PADDING_PX, 0, PADDING_PX, 0)
+        row.setContentsMargins(PADDING_PX, 0, PADDING_PX - 6, 0)
         row.setSpacing(4)
         row.addWidget(TextLabel(theme, strings.PRESET, 12, 16, "text2"))
         row.addSpacing(6)
         row.addWidget(self.popup, 1)
         row.addWidget(self.save_button)
-        row.addWidget(self.delete_button)
+        row.addWidget(self.more_button)
         self.setFixedHeight(HEIGHT_PX)
-        self.popup.activated.connect(lambda index: self.preset_chosen.emit(self.popup.value))
+        self.popup.activated.connect(self._choose)
         self.save_button.clicked.connect(self._ask_name)
-        self.delete_button.clicked.connect(lambda: self.delete_requested.emit(self._current))
-        self.show_presets((), frozenset(), _NONE, custom=False)
+        self.more_button.clicked.connect(self._show_menu)
+        self.show_presets(PresetState())
 
-    def show_presets(self, names: Sequence[str], own: frozenset[str], current: str, *, custom: bool) -> None:
-        """All there are, a person's own among them, and which the chat has; `custom`: none, and not the
-        defaults either."""
-        self._own, self._current = own, current
+    def show_presets(self, state: PresetState) -> None:
+        """As it is now."""
+        self._state = state
         self.popup.blockSignals(True)
         self.popup.clear()
-        self.popup.addItem(strings.CUSTOM_PRESET if custom else strings.NO_PRESET, _NONE)
-        for name in names:
-            self.popup.addItem(name, name)
-        self.popup.set_value(current if current in names else _NONE)
+        if state.custom:
+            self.popup.addItem(strings.CUSTOM_PRESET, _CUSTOM)
+        self.popup.addItem(strings.NO_PRESET, _NONE)
+        for name in state.names:
+            changed = state.modified and name == state.current
+            self.popup.addItem(strings.modified(name) if changed else name, name)
+        here = state.current if state.current in state.names else _NONE
+        self.popup.set_value(_CUSTOM if state.custom else here)
         self.popup.blockSignals(False)
-        self.save_button.setVisible(custom)
-        self.delete_button.setVisible(current in own)
+        self.popup.setToolTip(self.popup.currentText())
+        self.save_button.setVisible(state.custom or state.modified)
+
+    def menu(self) -> QMenu:
+        """What can be done, as things stand."""
+        state, menu = self._state, QMenu(self)
+        current, own = state.current, state.current in state.own
+        self._add(menu, strings.SAVE_PRESET_AS, self._ask_name, state.custom or state.modified)
+        if own:
+            update = strings.update_preset(current)
+            self._add(menu, update, lambda: self.update_requested.emit(current), state.modified)
+            self._add(menu, strings.RENAME_PRESET, self._ask_new_name)
+            self._add(menu, strings.DELETE_PRESET, lambda: self.delete_requested.emit(current))
+        menu.addSeparator()
+        default = menu.addAction(strings.default_preset(current or strings.NO_PRESET))
+        default.setCheckable(True)
+        default.setChecked(state.default == current)
+        default.setEnabled(not (state.custom or state.default == current))
+        default.triggered.connect(lambda: self.default_requested.emit(current))
+        menu.addSeparator()
+        self._add(menu, strings.IMPORT_PRESETS, self.import_requested.emit)
+        named = current or strings.NO_PRESET
+        export = strings.export_preset(named)
+        self._add(menu, export, lambda: self.export_requested.emit(current), bool(current))
+        self._add(menu, strings.EXPORT_OWN_PRESETS, lambda: self.export_requested.emit(""), bool(state.own))
+        return menu
+
+    def _show_menu(self) -> None:
+        if self._menu:
+            self._menu.deleteLater()
+        self._menu = self.menu()
+        self._menu.popup(self.more_button.mapToGlobal(self.more_button.rect().bottomLeft()))
+
+    def _choose(self, row: int) -> None:
+        if self.popup.itemData(row) != _CUSTOM:
+            self.preset_chosen.emit(str(self.popup.itemData(row)))
 
     def _ask_name(self) -> None:
-        name, given = QInputDialog.getText(self, strings.SAVE_PRESET_TITLE, strings.PRESET_NAME)
-        if given and name.strip():
-            self.save_requested.emit(" ".join(name.split()))
+        name = self._typed(strings.SAVE_PRESET_TITLE, "")
+        if name:
+            self.save_requested.emit(name)
+
+    def _ask_new_name(self) -> None:
+        current = self._state.current
+        name = self._typed(strings.RENAME_PRESET_TITLE, current)
+        if name and name != current:
+            self.rename_requested.emit(current, name)
+
+    def _typed(self, title: str, text: str) -> str:
+        """What the person types; empty if nothing."""
+        name, given = QInputDialog.getText(self, title, strings.PRESET_NAME, text=text)
+        return " ".join(name.split()) if given else ""
+
+    @staticmethod
+    def _add(menu: QMenu, words: str, slot: Callable[[], object], enabled: bool = True) -> None:
+        action = menu.addAction(words)
+        action.setEnabled(enabled)
+        action.triggered.connect(lambda checked=False: slot())

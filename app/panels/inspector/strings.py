@@ -20,10 +20,15 @@ SPECULATES_NOT = "Drafts are not used: {why}"
 PRESET = "Preset"
 NO_PRESET = "Default"
 CUSTOM_PRESET = "Custom"
-SAVE_PRESET = "Save…"
+SAVE_PRESET_AS = "Save as preset…"
 SAVE_PRESET_TITLE = "Save as preset"
 PRESET_NAME = "Name of the preset"
+PRESET_ACTIONS = "Save, import and export presets"
+RENAME_PRESET = "Rename…"
+RENAME_PRESET_TITLE = "Rename preset"
 DELETE_PRESET = "Delete"
+IMPORT_PRESETS = "Import presets…"
+EXPORT_OWN_PRESETS = "Export all of your presets…"
 MODEL_DEFAULT = "Model default."
 MODEL_DEFAULT_MOVED = "Model default; its {given:,g} is not allowed."
 CHOSEN_HERE = "Set for this chat. Model default: {value:g}."
@@ -90,3 +95,20 @@ def reads(new_tokens: int, skipped_tokens: int, dense_s: float | None) -> str:
     if not dense_s:
         return words
     return f"{words}, about {duration(dense_s * read_tokens / new_tokens)} instead of {duration(dense_s)}"
+
+
+def modified(name: str) -> str:
+    """A preset some of whose settings were changed in this chat."""
+    return f"{name} (modified)"
+
+
+def update_preset(name: str) -> str:
+    return f"Save changes to “{name}”"
+
+
+def default_preset(name: str) -> str:
+    return f"Start new chats with “{name}”"
+
+
+def export_preset(name: str) -> str:
+    return f"Export “{name}”…"

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from app.session.chats.archive import ChatArchive, Hit, MemoryArchive, Summary, summary_of
 from app.session.chats.conversation import Conversation
+from app.session.chats.presets import Preset
 from app.session.chats.strings import UNFINISHED_NOTE
 
 # A chat of 60,000 tokens takes about 15 MB: the open one, the running one, and a few to go back to.
@@ -29,12 +30,20 @@ def utc_now() -> datetime:
 
 
 class Chats:
-    """`now` gives the time a chat is created at; `open_id` is the chat to begin with, if it is there."""
+    """`now` gives the time a chat is created at; `open_id` is the chat to begin with, if it is there.
+
+    `first_preset` gives the preset that new chats start with, None for the defaults.
+    """
 
     def __init__(
-        self, now: Callable[[], datetime] = utc_now, archive: ChatArchive | None = None, open_id: str = ""
+        self,
+        now: Callable[[], datetime] = utc_now,
+        archive: ChatArchive | None = None,
+        open_id: str = "",
+        first_preset: Callable[[], Preset | None] = lambda: None,
     ) -> None:
         self.now = now
+        self._first_preset = first_preset
         self._archive: ChatArchive = archive or MemoryArchive()
         self._summaries = {summary.id: summary for summary in self._archive.summaries()}
         self._held: dict[str, Conversation] = {}
@@ -92,10 +101,17 @@ class Chats:
         return chat
 
     def start(self) -> Conversation:
-        """Open a new chat. An unused one, with what is written in it, is used again."""
+        """Open a new chat. An unused one, with what is written in it, is used again.
+
+        It has the preset for new chats; where there is none, or it has that one, its settings stay.
+        """
         unused = [each.id for each in self._summaries.values() if not each.turns and not each.deleted]
         unused += [chat.id for chat in self._held.values() if not chat.turns and not chat.deleted]
         chat = self.get(unused[0]) if unused else Conversation(uuid4().hex, self.now())
+        preset = self._first_preset()
+        name, overrides = (preset.name, preset.overrides) if preset else ("", ())
+        if chat.preset != name:
+            chat = replace(chat, preset=name, overrides=overrides)
         self._open_id = chat.id
         self.keep(replace(chat, created=self.now(), turns=(), context_used_tokens=0))
         return self.open

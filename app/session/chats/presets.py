@@ -7,6 +7,7 @@ by default. Five come along; a person's own are kept in the preferences, and one
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import chain, count
 
 from msgspec import Struct
 
@@ -87,6 +88,52 @@ def with_preset(
     """A person's own with one more, in the place of the one of that name; `chosen` as for `differences`."""
     preset = Preset(name, differences(settings, defaults, chosen))
     return (*(each for each in own if each.name != name), preset)
+
+
+def updated(
+    own: Sequence[Preset], name: str, settings: Settings, defaults: Settings, chosen: Collection[str] = ()
+) -> tuple[Preset, ...]:
+    """A person's own, in their order, with the one of that name having `settings`.
+
+    It goes on naming what it named, also where that is no different from the defaults.
+    """
+    named = {override.key for preset in own if preset.name == name for override in preset.overrides}
+    fresh = Preset(name, differences(settings, defaults, named.union(chosen)))
+    return tuple(fresh if each.name == name else each for each in own)
+
+
+def renamed(own: Sequence[Preset], name: str, new: str) -> tuple[Preset, ...]:
+    """A person's own, in their order, with the one of that name called `new`."""
+    return tuple(Preset(new, each.overrides) if each.name == name else each for each in own)
+
+
+def with_imported(own: Sequence[Preset], found: Sequence[Preset]) -> tuple[Preset, ...]:
+    """A person's own with those of a file: one that is there already stays one, and none is replaced.
+
+    Where there is another of the same name, the file's gets a number behind its own.
+    """
+    for preset in found:
+        there = known(own)
+        if any(each.overrides == preset.overrides and _is_called(each, preset.name) for each in there):
+            continue
+        taken = {each.name for each in there}
+        names = chain((preset.name,), (_numbered(preset.name, number) for number in count(2)))
+        own = (*own, Preset(next(name for name in names if name not in taken), preset.overrides))
+    return tuple(own)
+
+
+def _numbered(name: str, number: int) -> str:
+    return f"{name} ({number})"
+
+
+def _is_called(preset: Preset, name: str) -> bool:
+    """So, or so with a number."""
+    return preset.name == name or preset.name.startswith(f"{name} (")
+
+
+def find(name: str, own: Sequence[Preset]) -> Preset | None:
+    """The preset of that name; None if there is none."""
+    return next((each for each in known(own) if each.name == name), None)
 
 
 def without(own: Sequence[Preset], name: str) -> tuple[Preset, ...]:

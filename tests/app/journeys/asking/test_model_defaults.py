@@ -99,12 +99,12 @@ def test_a_default_for_all_chats_and_a_presets_value_go_before_the_models(
         inspector, controller = window.views.inspector, window.controller
         assert sampling(window) == (0.0, 1.0, 0)
         # Greedy is what there is anyway; it was chosen all the same.
-        controller.chat.settings.take_preset("Documents")
+        controller.chat.settings.presets.take("Documents")
         assert controller.chats.open.overrides[0] == Override(TEMPERATURE, 0.0)
         await switched(window, models / "warm")
         assert sampling(window) == (0.0, 0.95, 0)
         assert inspector.presets.popup.value == "Documents"
-        controller.chat.settings.take_preset("")
+        controller.chat.settings.presets.take("")
         assert sampling(window) == (0.6, 0.95, 0)
 
         inspector.field(TEMPERATURE).edited.emit(TEMPERATURE, 0.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QInputDialog
+from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog
 
 from app.launch.scenario import ask
 from app.session.chats.presets import BUILT_IN, chosen, name_of
@@ -25,6 +25,20 @@ def choose(window: MainWindow, name: str) -> None:
     steps = rows.index(name) - popup.currentIndex()
     for _ in range(abs(steps)):
         QTest.keyClick(popup, Qt.Key.Key_Down if steps > 0 else Qt.Key.Key_Up)
+
+
+def act(window: MainWindow, words: str) -> None:
+    """A row of the presets' menu."""
+    menu = window.views.inspector.presets.menu()
+    action = next(each for each in menu.actions() if each.text() == words)
+    assert action.isEnabled(), words
+    action.trigger()
+    menu.deleteLater()
+
+
+def answer_dialog(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """What is typed where a name is asked for."""
+    monkeypatch.setattr(QInputDialog, "getText", lambda *given, **more: (name, True))
 
 
 @pytest.mark.parametrize("preset", BUILT_IN, ids=lambda preset: preset.name)
@@ -59,7 +73,7 @@ def test_taking_one_changes_the_chat_and_no_other(qapp: QApplication) -> None:
 def test_ones_own_is_saved_kept_and_deleted(
     qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(QInputDialog, "getText", lambda *given: ("  My  tone ", True))
+    answer_dialog(monkeypatch, "  My  tone ")
 
     async def first(window: MainWindow) -> None:
         await ready(window)
@@ -75,13 +89,152 @@ def test_ones_own_is_saved_kept_and_deleted(
         choose(window, "My tone")
         inspector = window.views.inspector
         assert inspector.settings.chat.system_prompt == "Be brief."
-        await click(inspector.presets.delete_button)
+        act(window, "Delete")
         assert inspector.presets.popup.currentText() == "Custom"
         assert inspector.settings.chat.system_prompt == "Be brief."
         assert inspector.presets.popup.findText("My tone") < 0
 
     play(qapp, first, folder=tmp_path)
     play(qapp, second, folder=tmp_path)
+
+
+def test_a_changed_setting_shows_the_preset_as_modified_in_its_chat(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    async def first(window: MainWindow) -> None:
+        await ready(window)
+        choose(window, "Translation")
+        inspector = window.views.inspector
+        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 7))
+        assert inspector.presets.popup.currentText() == "Translation (modified)"
+        assert inspector.presets.save_button.isVisible()
+        ask(window, "write 3")
+        await ready(window)
+        window.controller.chat.start()
+        assert inspector.presets.popup.currentText() == "Default"
+
+    async def second(window: MainWindow) -> None:
+        await ready(window)
+        inspector = window.views.inspector
+        window.controller.chat.select(window.controller.chats.listed()[0].id)
+        assert inspector.presets.popup.currentText() == "Translation (modified)"
+        # Chosen again, it is as it was.
+        popup = inspector.presets.popup
+        popup.activated.emit(popup.currentIndex())
+        assert popup.currentText() == "Translation"
+        assert inspector.settings.sampling.max_tokens == 4096
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, second, folder=tmp_path)
+
+
+def test_own_settings_are_not_lost_to_a_second_click_on_custom(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        inspector = window.views.inspector
+        inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
+        popup = inspector.presets.popup
+        assert popup.currentText() == "Custom"
+        popup.activated.emit(popup.currentIndex())
+        assert inspector.settings.chat.system_prompt == "Be brief."
+        choose(window, "Default")
+        assert inspector.settings == Settings()
+
+    play(qapp, scene)
+
+
+def test_new_chats_start_with_the_chosen_preset(qapp: QApplication, tmp_path: Path) -> None:
+    async def first(window: MainWindow) -> None:
+        await ready(window)
+        choose(window, "Translation")
+        act(window, "Start new chats with “Translation”")
+        ask(window, "write 3")
+        await ready(window)
+        window.controller.chat.start()
+        assert window.views.inspector.presets.popup.value == "Translation"
+
+    async def second(window: MainWindow) -> None:
+        await ready(window)
+        inspector = window.views.inspector
+        window.controller.chat.start()
+        assert inspector.settings.chat.system_prompt.startswith("Translate the text")
+        ask(window, "write 3")
+        await ready(window)
+        choose(window, "Default")
+        act(window, "Start new chats with “Default”")
+        window.controller.chat.start()
+        assert inspector.settings == Settings()
+        assert inspector.presets.popup.currentText() == "Default"
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, second, folder=tmp_path)
+
+
+def test_ones_own_is_changed_and_renamed(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        inspector, popup = window.views.inspector, window.views.inspector.presets.popup
+        inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
+        answer_dialog(monkeypatch, "My tone")
+        act(window, "Save as preset…")
+        act(window, "Start new chats with “My tone”")
+        inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be kind."))
+        assert popup.currentText() == "My tone (modified)"
+        act(window, "Save changes to “My tone”")
+        assert popup.currentText() == "My tone"
+        inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be long."))
+        # A name that is taken is said, and what has it stays.
+        act(window, "Save as preset…")
+        assert window.views.banner.trouble
+        assert "“My tone” already" in window.views.banner.trouble.title
+        choose(window, "My tone (modified)")
+        popup.activated.emit(popup.currentIndex())
+        assert inspector.settings.chat.system_prompt == "Be kind."
+        answer_dialog(monkeypatch, "My other tone")
+        act(window, "Rename…")
+        assert popup.currentText() == "My other tone"
+        assert popup.findData("My tone") < 0
+        window.controller.chat.start()
+        assert popup.currentText() == "My other tone"
+        assert inspector.settings.chat.system_prompt == "Be kind."
+
+    play(qapp, scene)
+
+
+def test_presets_go_into_a_file_and_come_in_again(
+    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mine.json"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (str(path), ""))
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *given: ([str(path)], ""))
+
+    async def out(window: MainWindow) -> None:
+        await ready(window)
+        inspector = window.views.inspector
+        inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
+        answer_dialog(monkeypatch, "My tone")
+        act(window, "Save as preset…")
+        act(window, "Export “My tone”…")
+        assert window.views.notice_bar.text == "Exported 1 preset as “mine.json”"
+
+    async def back(window: MainWindow) -> None:
+        await ready(window)
+        act(window, "Import presets…")
+        assert window.views.notice_bar.text == "Imported the preset “My tone”"
+        choose(window, "My tone")
+        assert window.views.inspector.settings.chat.system_prompt == "Be brief."
+        path.write_text(
+            '{"draftlight_presets": 1, "presets": [{"name": "Hot", "settings": {"sampling.temperature": 9}}]}'
+        )
+        act(window, "Import presets…")
+        trouble = window.views.banner.trouble
+        assert trouble
+        assert "mine.json: Preset “Hot”" in trouble.title
+        assert "from 0 to 2" in trouble.text
+        assert window.views.inspector.presets.popup.findData("Hot") < 0
+
+    play(qapp, out)
+    play(qapp, back)
 
 
 def test_usual_shares_to_keep_are_a_click_and_say_what_they_mean(qapp: QApplication) -> None:
