@@ -6,7 +6,6 @@ the one value that is what is done anyway, or refused by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -15,12 +14,12 @@ from msgspec import Struct, field
 from core.events import Generate, Grammar, ModelInfo, Tool
 from core.events.text import well_formed_record
 from core.serve.errors import field_error
-from core.serve.fields import OwnFields, refused, seed_of, settings_with
+from core.serve.fields import refused
 from core.serve.http.bodies import convert_fields
 from core.serve.openai.messages import ChatMessage, Content, messages_of, text_of
+from core.serve.sampling import Sampling, stops_of
 from core.serve.tools.choice import ToolChoice, choose
 from core.settings import Settings
-from core.settings.declaration import find
 
 # Who asks, what is kept elsewhere and how it is charged: nothing of it changes the answer.
 IGNORED = frozenset(
@@ -34,7 +33,6 @@ IGNORED = frozenset(
         "user",
     }
 )
-_MOST_STOPS = 16
 _MOST_TOP = 20
 
 
@@ -98,23 +96,14 @@ class Prediction(Struct, forbid_unknown_fields=True):
     content: Content
 
 
-class Sampled(OwnFields, kw_only=True, forbid_unknown_fields=True):
+class Sampled(Sampling, kw_only=True, forbid_unknown_fields=True):
     """What chat completions and completions share."""
 
     model: str = ""
     stream: bool = False
     stream_options: StreamOptions | None = None
     max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    seed: int | None = None
     stop: str | list[str] | None = None
-    frequency_penalty: float | None = None
-    presence_penalty: float | None = None
-    repetition_penalty: float | None = None
-    logit_bias: dict[str, float] = field(default_factory=dict)
     n: int = 1
 
     @property
@@ -127,29 +116,9 @@ class Sampled(OwnFields, kw_only=True, forbid_unknown_fields=True):
         """The field that says how long the answer may be, and what it says."""
         return None if self.max_tokens is None else ("max_tokens", self.max_tokens)
 
-    def settings_of(self, base: Settings, context_tokens: int) -> Settings:
-        """Raises `ApiError` 400 that names the field."""
-        return settings_with(base, self._values(context_tokens))
-
     def stops_of(self) -> tuple[str, ...]:
         """Raises `ApiError` 400."""
-        stops = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
-        if len(stops) > _MOST_STOPS:
-            raise field_error("stop", f"“stop” takes at most {_MOST_STOPS} texts.")
-        if "" in stops:
-            raise field_error("stop", "“stop” has an empty text, which would end every answer at once.")
-        return stops
-
-    def bias_of(self) -> dict[int, float]:
-        """Raises `ApiError` 400."""
-        bias: dict[int, float] = {}
-        for token, value in self.logit_bias.items():
-            if not (token.isascii() and token.isdigit() and len(token) < 10) or not -100 <= value <= 100:
-                raise field_error(
-                    "logit_bias", "“logit_bias” maps ids of tokens to numbers from -100 to 100."
-                )
-            bias[int(token)] = value
-        return bias
+        return stops_of("stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()))
 
     def check_shared(self) -> None:
         """Raises `ApiError` 400 for what is not done."""
@@ -157,23 +126,6 @@ class Sampled(OwnFields, kw_only=True, forbid_unknown_fields=True):
             raise refused("n", "one answer a request; it takes 1")
         if self.stream_options is not None and not self.stream:
             raise field_error("stream_options", "“stream_options” is for “stream”: true alone.")
-
-    def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
-        limit = int(find("sampling.max_tokens").maximum or 0)
-        # Whoever gives no limit means the context's.
-        name, most = self.most_tokens or ("max_tokens", min(context_tokens, limit))
-        yield name, "sampling.max_tokens", min(most, limit)
-        yield "seed", "sampling.seed", seed_of(self.seed)
-        for name in ("temperature", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"):
-            if (value := getattr(self, name)) is not None:
-                yield name, f"sampling.{name}", value
-        if self.top_p is not None:
-            # At 0 the likeliest token is left, as at any number that is small enough.
-            yield "top_p", "sampling.top_p", self.top_p or 1e-9
-        if self.top_k is not None:
-            yield "top_k", "sampling.top_k", 0 if self.top_k == -1 else self.top_k
-        # Draftlight's own come last: they are the most exact.
-        yield from self.own_settings()
 
 
 class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):

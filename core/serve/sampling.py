@@ -1,0 +1,75 @@
+"""Sampling: the fields that say how an answer is drawn, which every API calls the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import field
+
+from core.serve.errors import field_error
+from core.serve.fields import OwnFields, seed_of, settings_with
+from core.settings import Settings
+from core.settings.declaration import find
+
+_MOST_STOPS = 16
+
+
+class Sampling(OwnFields, kw_only=True, forbid_unknown_fields=True):
+    """How long an answer may be is each API's own field: `most_tokens`."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def most_tokens(self) -> tuple[str, int] | None:
+        """The field that says how long the answer may be, and what it says."""
+        return None
+
+    def settings_of(self, base: Settings, context_tokens: int) -> Settings:
+        """Raises `ApiError` 400 that names the field."""
+        return settings_with(base, self._values(context_tokens))
+
+    def bias_of(self) -> dict[int, float]:
+        """Raises `ApiError` 400."""
+        bias: dict[int, float] = {}
+        for token, value in self.logit_bias.items():
+            if not (token.isascii() and token.isdigit() and len(token) < 10) or not -100 <= value <= 100:
+                raise field_error(
+                    "logit_bias", "“logit_bias” maps ids of tokens to numbers from -100 to 100."
+                )
+            bias[int(token)] = value
+        return bias
+
+    def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
+        limit = int(find("sampling.max_tokens").maximum or 0)
+        # Whoever gives no limit means the context's.
+        name, most = self.most_tokens or ("max_tokens", min(context_tokens, limit))
+        yield name, "sampling.max_tokens", min(most, limit)
+        yield "seed", "sampling.seed", seed_of(self.seed)
+        for name in ("temperature", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"):
+            if (value := getattr(self, name)) is not None:
+                yield name, f"sampling.{name}", value
+        if self.top_p is not None:
+            # At 0 the likeliest token is left, as at any number that is small enough.
+            yield "top_p", "sampling.top_p", self.top_p or 1e-9
+        if self.top_k is not None:
+            yield "top_k", "sampling.top_k", 0 if self.top_k == -1 else self.top_k
+        # Draftlight's own come last: they are the most exact.
+        yield from self.own_settings()
+
+
+def stops_of(name: str, stops: tuple[str, ...]) -> tuple[str, ...]:
+    """`stops`, the value of the field `name`. Raises `ApiError` 400."""
+    if len(stops) > _MOST_STOPS:
+        raise field_error(name, f"“{name}” takes at most {_MOST_STOPS} texts.")
+    if "" in stops:
+        raise field_error(name, f"“{name}” has an empty text, which would end every answer at once.")
+    return stops
