@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from starlette.datastructures import Headers
@@ -58,9 +58,9 @@ class Writer(Protocol):
         ...
 
 
-def new_id(kind: str) -> str:
+def new_id(kind: str, joint: str = "-") -> str:
     """An id that nobody guesses: whoever knows one can cancel it."""
-    return f"{kind}-{secrets.token_hex(14)}"
+    return f"{kind}{joint}{secrets.token_hex(14)}"
 
 
 def client_name(scope: Scope) -> str:
@@ -102,6 +102,18 @@ async def loaded_model(answers: Answers, receive: Receive) -> ModelInfo:
     return gate.model
 
 
+def commented(happening: Happening | None) -> bytes:
+    """A comment that says how far it is; nothing has happened yet at None."""
+    match happening:
+        case Waiting(position):
+            return comment(f"waiting {position}" if position else "loading model")
+        case PrefillProgress() as reading:
+            done = reading.scored_tokens if reading.phase == "scoring" else reading.done_tokens
+            return comment(f"keepalive {done}/{reading.total_tokens}")
+        case _:
+            return comment("waiting")
+
+
 async def answer_with(
     answers: Answers,
     generate: Generate,
@@ -110,14 +122,19 @@ async def answer_with(
     scope: Scope,
     receive: Receive,
     send: Send,
+    alive: Callable[[Happening | None], bytes] = commented,
 ) -> None:
-    """Ask, and answer. The body was read. Raises `ApiError` before anything was sent, `ClientGoneError`."""
+    """Ask, and answer. The body was read. Raises `ApiError` before anything was sent, `ClientGoneError`.
+
+    `alive` makes what keeps a stream's line alive. It gets every `PrefillProgress` that stands last; what
+    it makes of a `Waiting` may not be sent.
+    """
     answer = answers.begin(generate, path=scope["path"], client=client_name(scope), streams=streams)
     headers = {"x-request-id": generate.request}
     try:
         async with watched(receive, answer.leave):
             if streams:
-                await _stream(answer, writer, headers, send)
+                await _stream(answer, writer, headers, send, alive)
             else:
                 await _whole(answer, writer, headers, send)
     finally:
@@ -140,9 +157,15 @@ async def _whole(answer: Answer, writer: Writer, headers: Mapping[str, str], sen
                     pass
 
 
-async def _stream(answer: Answer, writer: Writer, headers: Mapping[str, str], send: Send) -> None:
+async def _stream(
+    answer: Answer,
+    writer: Writer,
+    headers: Mapping[str, str],
+    send: Send,
+    alive: Callable[[Happening | None], bytes],
+) -> None:
     line = EventLine(send, headers)
-    last = comment("waiting")
+    last: Happening | None = None
     opened = False
     while True:
         happened = await answer.next(_QUIET_S)
@@ -151,15 +174,14 @@ async def _stream(answer: Answer, writer: Writer, headers: Mapping[str, str], se
             raise of_failure(failed)
         tokens = [one for one in happened if isinstance(one, Token)]
         finished = next((one for one in happened if isinstance(one, Finished)), None)
-        out = b""
+        moved = next((one for one in reversed(happened) if isinstance(one, Waiting | PrefillProgress)), None)
+        last = moved or last
+        out = alive(last) if moved is not None or not happened else b""
         if tokens or finished is not None:
             if not opened:
-                opened, out = True, writer.opening()
+                opened = True
+                out += writer.opening()
             out += writer.written(tokens) if tokens else b""
-        elif said := _progress(happened):
-            out = last = said
-        elif not happened:
-            out = last
         if finished is not None:
             out += writer.finished(finished)
         if failed is not None:
@@ -174,14 +196,3 @@ async def _stream(answer: Answer, writer: Writer, headers: Mapping[str, str], se
 
 def _only_waits(happened: Sequence[Happening]) -> bool:
     return bool(happened) and all(isinstance(one, Waiting) for one in happened)
-
-
-def _progress(happened: Sequence[Happening]) -> bytes:
-    match happened[-1] if happened else None:
-        case Waiting(position):
-            return comment(f"waiting {position}" if position else "loading model")
-        case PrefillProgress() as reading:
-            done = reading.scored_tokens if reading.phase == "scoring" else reading.done_tokens
-            return comment(f"keepalive {done}/{reading.total_tokens}")
-        case _:
-            return b""
