@@ -14,10 +14,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from core.errors import DraftlightError
 from core.serve.answers.answer import Answers, ClientGoneError
+from core.serve.cancelling import CancelEndpoint
 from core.serve.errors import ApiError, of_error
 from core.serve.http.responses import refuse
 from core.serve.http.security import Guard
+from core.serve.metrics import Metrics
 from core.serve.openai.chat import ChatEndpoint
+from core.serve.openai.completions import CompletionsEndpoint
 from core.serve.openai.models import Health, Model, Models
 
 if TYPE_CHECKING:
@@ -26,14 +29,18 @@ if TYPE_CHECKING:
 Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-def application(answers: Answers, serving: Serving) -> ASGIApp:
-    """All of it, as an ASGI application."""
+def application(answers: Answers, serving: Serving, metrics: Metrics | None = None) -> ASGIApp:
+    """All of it, as an ASGI application; figures are told if they are counted."""
     routes = [
         _route("/health", "GET", Health(answers)),
         _route("/v1/models", "GET", Models(answers)),
         _route("/v1/models/{model:path}", "GET", Model(answers)),
         _route("/v1/chat/completions", "POST", ChatEndpoint(answers, serving)),
+        _route("/v1/completions", "POST", CompletionsEndpoint(answers, serving)),
+        _route("/v1/requests/{id}/cancel", "POST", CancelEndpoint(answers)),
     ]
+    if metrics is not None:
+        routes.append(_route("/metrics", "GET", metrics))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
     app.router.redirect_slashes = False
     return Guard(app, serving.doors)

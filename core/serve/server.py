@@ -16,6 +16,7 @@ from core.errors import RequestError
 from core.serve.answers.answer import Answers
 from core.serve.http.listening import LOOPBACK, is_loopback, listen
 from core.serve.http.security import Doors
+from core.serve.metrics import Metrics
 from core.settings import Settings
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class LocalServer:
         self._answers = answers
         self._serving = serving
         self._server: Server | None = None
+        self._metrics = Metrics(answers) if serving.metrics else None
         self._life: asyncio.Task[None] | None = None
         self._port = 0
 
@@ -83,7 +85,7 @@ class LocalServer:
         sockets = listen(self._serving.doors.host, self._serving.port)
         self._port = sockets[0].getsockname()[1]
         config = uvicorn.Config(
-            application(self._answers, self._serving),
+            application(self._answers, self._serving, self._metrics),
             http=Connection,
             ws="none",
             lifespan="off",
@@ -108,6 +110,8 @@ class LocalServer:
         if life is None or self._server is None:
             return
         self._answers.end_all()
+        if self._metrics is not None:
+            self._metrics.close()
         self._server.should_exit = True
         await life
         while self._server.server_state.connections:

@@ -77,7 +77,8 @@ class WorkerGate:
         """Take what was heard of the worker. Returns whether it was for one of the requests here."""
         match heard:
             case WorkerExited():
-                self._set("starting", None)
+                # One that had a model is started again, by whoever owns it.
+                self._set("empty" if self.state == "empty" else "starting", None)
                 self._end_all()
             case ModelLoaded(info):
                 self._set("ready", info)

@@ -1,0 +1,157 @@
+"""`POST /v1/completions`: a prompt goes on as it stands, without a chat template."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from starlette.types import Receive, Scope, Send
+
+from core.events import Finished, Generate, Message, ModelInfo, Token
+from core.events.text import well_formed_record
+from core.serve.answering import answer_with, loaded_model, new_id
+from core.serve.answers.answer import Answers
+from core.serve.errors import ApiError, field_error
+from core.serve.fields import refused
+from core.serve.http.bodies import convert_fields, decode_fields, read_body
+from core.serve.http.responses import event
+from core.serve.openai.chat_request import IGNORED, Sampled
+from core.serve.openai.chat_writer import DONE, REASONS
+from core.serve.openai.figures import effective, origins, timings, usage
+from core.serve.openai.models import check_model
+from core.settings import Settings
+
+if TYPE_CHECKING:
+    from core.serve.server import Serving
+
+_MOST_LOGPROBS = 20
+
+
+class CompletionRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
+    """All of it. `suffix` and `best_of` are OpenAI's own."""
+
+    prompt: str | list[str]
+    logprobs: int | None = None
+    echo: bool = False
+
+    def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
+        """The command. Raises `ApiError` 400."""
+        self.check_shared()
+        if self.echo:
+            raise refused("echo", "the prompt is not told again; it takes false")
+        if self.logprobs is not None and not 0 <= self.logprobs <= _MOST_LOGPROBS:
+            raise field_error("logprobs", f"“logprobs” takes 0 to {_MOST_LOGPROBS}.")
+        prompts = [self.prompt] if isinstance(self.prompt, str) else self.prompt
+        if len(prompts) != 1:
+            raise refused("prompt", "one prompt a request")
+        return well_formed_record(
+            Generate(
+                request,
+                (Message("user", prompts[0]),),
+                self.settings_of(base, model.context_tokens),
+                raw=True,
+                stops=self.stops_of(),
+                logit_bias=self.bias_of(),
+                top_logprobs=self.logprobs,
+            )
+        )
+
+
+class CompletionWriter:
+    """An answer as OpenAI's text completion."""
+
+    def __init__(self, asked: CompletionRequest, request: str, model: str) -> None:
+        self._asked = asked
+        self._head = {"id": request, "object": "text_completion", "created": int(time.time()), "model": model}
+        self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
+        self._told_characters = 0
+
+    def opening(self) -> bytes:
+        """There is none."""
+        return b""
+
+    def written(self, tokens: Sequence[Token]) -> bytes:
+        """A chunk of what is new; nothing where nothing is."""
+        text = "".join(token.text for token in tokens)
+        told = self._asked.draftlight.tokens
+        if not text and not told and self._asked.logprobs is None:
+            return b""
+        more: dict[str, Any] = {"draftlight": {"tokens": origins(tokens)}} if told else {}
+        return self._chunk(text, self._logprobs(tokens), None, more)
+
+    def finished(self, finished: Finished) -> bytes:
+        """The last chunks, and the end."""
+        figures = {"timings": timings(finished.stats), "draftlight": self._effective(finished)}
+        reason = REASONS[finished.reason]
+        if not self._asked.includes_usage:
+            return self._chunk("", None, reason, figures) + DONE
+        last = {**self._head, "choices": [], "usage": usage(finished.stats), **figures}
+        return self._chunk("", None, reason, {}) + event(last) + DONE
+
+    def failed(self, error: ApiError) -> bytes:
+        """What went wrong in the middle of it."""
+        return event(error.body())
+
+    def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
+        """All of it in one piece."""
+        own = self._effective(finished)
+        if self._asked.draftlight.tokens:
+            own["tokens"] = origins(tokens)
+        choice = _choice(
+            "".join(token.text for token in tokens), self._logprobs(tokens), REASONS[finished.reason]
+        )
+        return {
+            **self._head,
+            "choices": [choice],
+            "usage": usage(finished.stats),
+            "timings": timings(finished.stats),
+            "draftlight": own,
+        }
+
+    def _effective(self, finished: Finished) -> dict[str, Any]:
+        return effective(finished, unlimited=self._asked.most_tokens is None)
+
+    def _chunk(
+        self, text: str, logprobs: dict[str, Any] | None, reason: str | None, more: dict[str, Any]
+    ) -> bytes:
+        return event({**self._head, "choices": [_choice(text, logprobs, reason)], **self._usage, **more})
+
+    def _logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
+        """The older shape: lists side by side, and where in the text each token begins."""
+        told = [token for token in tokens if token.logprob is not None]
+        if self._asked.logprobs is None or not told:
+            return None
+        offsets = []
+        for token in told:
+            offsets.append(self._told_characters)
+            self._told_characters += len(token.text)
+        return {
+            "tokens": [token.text for token in told],
+            "token_logprobs": [token.logprob for token in told],
+            "top_logprobs": [{one.text: one.logprob for one in token.likely} for token in told],
+            "text_offset": offsets,
+        }
+
+
+class CompletionsEndpoint:
+    """Goes on with `prompt`."""
+
+    def __init__(self, answers: Answers, serving: Serving) -> None:
+        self._answers = answers
+        self._serving = serving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        fields = decode_fields(await read_body(receive, self._serving.doors.most_bytes))
+        asked = convert_fields(fields, CompletionRequest, IGNORED)
+        model = await loaded_model(self._answers, receive)
+        name = check_model(self._answers, asked.model)
+        request = new_id("cmpl")
+        generate = asked.generate(request, self._serving.base(), model)
+        writer = CompletionWriter(asked, request, name)
+        await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send)
+
+
+def _choice(text: str, logprobs: dict[str, Any] | None, reason: str | None) -> dict[str, Any]:
+    return {"index": 0, "text": text, "logprobs": logprobs, "finish_reason": reason}
