@@ -34,6 +34,7 @@ from app.session.turn.link_state import Link, Phase
 from app.windows.race import strings
 from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 from core.settings import assign_all
+from core.settings.seeds import drawn
 
 # What is shown while an answer is recorded; painting more often would only take time from it.
 _SHOW_EVERY_MS = 250
@@ -102,8 +103,9 @@ class RaceController(QObject):
         if self._phase is not Phase.READY or not message.content:
             return
         asked = self._earlier().ask("race", message).messages_for_request()
+        # One seed for both of them, whenever it is drawn.
         settings = assign_all(
-            self._views.inspector.settings,
+            drawn(self._views.inspector.settings),
             [
                 ("drafting.drafter", page.prompt.drafter.value),
                 ("sampling.max_tokens", int(page.prompt.most_tokens.value)),

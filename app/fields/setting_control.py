@@ -7,18 +7,21 @@ type. Knows no other setting and checks nothing: that is `core.settings.assign`.
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.switch import Switch
 from app.controls.popup import Popup
 from app.controls.slider import Slider
 from app.controls.spin import Spin
 from app.controls.text_area import TextArea
 from app.controls.text_label import TextLabel
+from app.fields import strings
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from core.settings import Setting
@@ -63,11 +66,20 @@ class _WholeNumber(SettingControl):
         super().__init__(setting, self._spin)
         if setting.unit and setting.unit not in setting.title.lower().split():
             self.row.addWidget(TextLabel(theme, setting.unit, 12, 16))
+        self.shuffle_button: IconButton | None = None
+        if setting.random:
+            self.shuffle_button = IconButton(theme, "shuffle", strings.SHUFFLE, size=QSize(26, 24))
+            self.shuffle_button.clicked.connect(self._shuffle)
+            self.row.addWidget(self.shuffle_button)
         self.row.addStretch(1)
         self._spin.value_changed.connect(self._take)
 
     def _take(self, value: float) -> None:
         self.edited.emit(round(value))
+
+    def _shuffle(self) -> None:
+        low, high = _bounds(self.setting)
+        self._spin.set_value(int(low) + secrets.randbelow(int(high - low) + 1))
 
     def show_value(self, value: Any) -> None:
         self._spin.blockSignals(True)

@@ -47,6 +47,7 @@ from core.prefill.scorers.scorer import ScoringDraft
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings, assign
 from core.settings.declaration import check
+from core.settings.seeds import drawn
 from core.tables.memory import Done, TableMemory
 
 
@@ -237,6 +238,7 @@ class Engine:
         Raises `RequestError` kinds before the first event, and `OutOfMemoryError`. `cancelled`
         is asked between steps and prefill chunks; an abandoned iterator counts as cancelled.
         """
+        request = replace(request, settings=drawn(request.settings))
         settings = request.settings
         tokenizer = self.loaded.tokenizer
         model_tokens = self.loaded.info.context_tokens

@@ -33,8 +33,9 @@ _KINDS: dict[type, SettingKind] = {bool: "switch", int: "integer", float: "numbe
 class Setting(Struct, frozen=True):
     """One declared field. `minimum`/`maximum` are inclusive unless `*_open`; None means unbounded.
 
-    `factor` is set where values are the minimum times its powers. `lines` is how many a text needs, and
-    `names` what it is the path of: a model may have a name instead.
+    `factor` is set where values are the minimum times its powers. `random`: any value is as good as
+    another. `lines` is how many a text needs, and `names` what it is the path of: a model
+    may have a name instead.
     """
 
     key: str
@@ -48,6 +49,7 @@ class Setting(Struct, frozen=True):
     minimum_open: bool = False
     step: float | None = None
     factor: int = 0
+    random: bool = False
     lines: int = 5
     names: Literal["", "file", "model"] = ""
     choices: tuple[str, ...] = ()
@@ -213,6 +215,7 @@ def _describe(key: str, annotation: Any, default: Any) -> Setting:
         minimum_open=meta.gt is not None,
         step=extra.get("step"),
         factor=extra.get("factor", 0),
+        random=extra.get("random", False),
         lines=extra.get("lines", 5),
         names=extra.get("names", ""),
         choices=choices,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+NewSeed = Literal["regenerate", "always", "never"]
 # What a model's own generation_config may give.
 FROM_MODEL = (
     "sampling.temperature",
@@ -106,5 +107,25 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
             le=2**31 - 1,
             title="Seed",
             description="The same seed, prompt and settings give the same answer.",
+            extra={"random": True},
         ),
     ] = 42
+    new_seed: Annotated[
+        NewSeed,
+        Meta(
+            title="New seed",
+            description="When another seed is drawn than the one that is set.",
+            extra={
+                "labels": {
+                    "regenerate": "When regenerating",
+                    "always": "For each answer",
+                    "never": "Never",
+                },
+                "notes": {
+                    "regenerate": "Another version of an answer gets another seed.",
+                    "always": "The seed that is set is not used. An answer’s figures name its own.",
+                    "never": "Regenerating gives the same answer again.",
+                },
+            },
+        ),
+    ] = "regenerate"

@@ -37,7 +37,7 @@ def finished_parts(
     """
     stats = finished.stats
     parts = [
-        StatsPart(_speed(stats.tokens_per_s), "strong"),
+        StatsPart(_speed(stats.tokens_per_s), "strong", _drawn(finished.effective)),
         StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(stats.ttft_s))),
         *_counted(stats.tokens, alone),
     ]
@@ -116,6 +116,12 @@ def break_parts(
 
 def _speed(tokens_per_s: float) -> str:
     return strings.SPEED.format(value=f"{tokens_per_s:,.{1 if tokens_per_s < 99.95 else 0}f}")
+
+
+def _drawn(effective: Effective) -> str:
+    """With which seed, where there was something to draw."""
+    sampling = effective.settings.sampling
+    return strings.DRAWN.format(seed=sampling.seed) if sampling.temperature > 0 else ""
 
 
 def _count(tokens: int) -> str:

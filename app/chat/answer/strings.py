@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # ---- answer footer
 SPEED = "{value} tok/s"
+DRAWN = "Drawn with seed {seed}."
 FIRST_TOKEN = "TTFT {seconds}"
 DRAFTS = "{accepted:,}/{tested:,} drafts accepted ({percent}%)"
 NO_DRAFTS = "no drafts tested"

@@ -21,6 +21,7 @@ from app.session.worker.trouble import Until
 from app.store.preferences import PreferencesFile
 from core.events import Message
 from core.settings import Settings, assign, permitted
+from core.settings.seeds import drawn, drawn_again
 
 
 class AskController(QObject):
@@ -190,7 +191,7 @@ class AskController(QObject):
 
     def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
         settings = settings or self._views.inspector.settings
-        settings = permitted(settings, self._preferences.now.settings.allowed)
+        settings = drawn(permitted(settings, self._preferences.now.settings.allowed))
         chat = chat.with_archived(None)  # it is in use again, and has to be found in the list
         if info := self._link().info:
             chat = chat.asking(running.turn_id, AskedOf(info.name, settings))
@@ -210,7 +211,7 @@ class AskController(QObject):
         if turn_id != chat.turns[-1].id:
             chat = self._chat.branch(turn_id)
         new_id = self._chats.new_turn_id()
-        settings = _with_new_seed(settings or self._views.inspector.settings, new_id)
+        settings = drawn_again(settings or self._views.inspector.settings)
         asked = chat.ask_again(new_id, message, self._chats.now())
         self._ask(asked, Running(chat.id, new_id, chat.turns), settings)
 
@@ -246,10 +247,3 @@ class AskController(QObject):
 
 def _ids(turn: Turn) -> set[str]:
     return {version.id for version in turn.versions}
-
-
-def _with_new_seed(settings: Settings, turn_id: str) -> Settings:
-    """Another version is another draw, unless the seed was chosen by hand."""
-    if settings.sampling.seed != Settings().sampling.seed:
-        return settings
-    return assign(settings, "sampling.seed", int(turn_id, 16) % 2**31)

@@ -38,6 +38,7 @@ from core.settings import FROM_MODEL, Setting, Settings, assign_all, read
 WIDTH_PX = 304
 _FOOTER_PX = 34
 KEEP_KEY = "prefill.keep_pct"
+SEED_KEY, NEW_SEED_KEY = "sampling.seed", "sampling.new_seed"
 THINKING_KEY = "chat.thinking"
 _OPEN_AT_FIRST = ("drafting",)
 # A column takes up to 50 ms: in between the window is to do what it has to.
@@ -257,6 +258,8 @@ class Inspector(QWidget):
             return
         if key in FROM_MODEL:
             self._chosen |= {key}
+        if key == SEED_KEY:
+            self._keep_seed()
         self._refused.pop(key, None)
         self.field(key).clear_error()
         if key == KEEP_KEY:
@@ -266,6 +269,11 @@ class Inspector(QWidget):
         self._retry_refused()
         self._show_summaries()
         self.settings_changed.emit(self._settings)
+
+    def _keep_seed(self) -> None:
+        """One that was chosen is to be used."""
+        self._settings = assign_all(self._settings, [(NEW_SEED_KEY, "never")])
+        self.field(NEW_SEED_KEY).show_value("never")
 
     def _reset(self, group: Group) -> None:
         """Back to the defaults in one section."""

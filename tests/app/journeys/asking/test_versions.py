@@ -13,7 +13,7 @@ from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from app.windows.compare.window import CompareWindow
 from core.settings import Settings, assign
-from tests.app.stage import last, play, press, ready, shown, until
+from tests.app.stage import click, last, play, press, ready, shown, until
 
 
 def footer(window: MainWindow) -> AnswerFooter:
@@ -99,16 +99,69 @@ def test_a_stopped_regeneration_loses_neither_answer(qapp: QApplication) -> None
 def test_a_seed_chosen_by_hand_stays(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
-        window.views.inspector.change_settings(assign(window.views.inspector.settings, "sampling.seed", 7))
-        ask(window, "write 3")
-        await ready(window)
-        window.controller.asking.regenerate()
-        await ready(window)
-        for version in window.controller.chats.open.turns[0].versions:
-            assert version.answer.finished
-            assert version.answer.finished.effective.settings.sampling.seed == 7
+        inspector = window.views.inspector
+        inspector.field("sampling.seed").control.editor.set_value(7)  # type: ignore[attr-defined]
+        assert inspector.settings.sampling.new_seed == "never"
+        assert inspector.field("sampling.new_seed").control.editor.value == "never"  # type: ignore[attr-defined]
+        await two_versions(window)
+        assert seeds(window) == [7, 7]
+        # And so does one that was drawn by hand.
+        await click(inspector.field("sampling.seed").control.shuffle_button)  # type: ignore[attr-defined]
+        drawn = inspector.settings.sampling.seed
+        assert drawn != 7
+        window.controller.chat.branch(window.controller.chats.open.turns[0].id)
+        await two_versions(window)
+        assert seeds(window) == [drawn, drawn]
 
     play(qapp, scene)
+
+
+def test_each_answer_has_a_seed_of_its_own_if_that_is_wanted(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        inspector = window.views.inspector
+        for key, value in (("sampling.new_seed", "always"), ("sampling.temperature", 0.5)):
+            inspector.change_settings(assign(inspector.settings, key, value))
+        await two_versions(window)
+        first, second = seeds(window)
+        assert len({first, second, inspector.settings.sampling.seed}) == 3
+        shown = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
+        assert shown
+        assert f"Drawn with seed {second}." in shown.footer.stats.accessibleDescription()
+
+    play(qapp, scene)
+
+
+def test_what_is_written_on_keeps_its_seed(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        inspector = window.views.inspector
+        inspector.change_settings(assign(inspector.settings, "sampling.new_seed", "always"))
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 5)
+        window.controller.asking.stop()
+        await ready(window)
+        (drawn,) = seeds(window)
+        window.controller.asking.go_on(window.controller.chats.open.turns[-1].id)
+        await until(lambda: not last(window).over)
+        window.controller.asking.stop()
+        await ready(window)
+        assert seeds(window) == [drawn]
+
+    play(qapp, scene)
+
+
+async def two_versions(window: MainWindow) -> None:
+    ask(window, "write 3")
+    await ready(window)
+    window.controller.asking.regenerate()
+    await ready(window)
+
+
+def seeds(window: MainWindow) -> list[int]:
+    """Of the versions of the last answer."""
+    found = [version.answer.finished for version in window.controller.chats.open.turns[-1].versions]
+    return [finished.effective.settings.sampling.seed for finished in found if finished]
 
 
 def test_two_versions_are_laid_side_by_side(qapp: QApplication) -> None:
