@@ -7,7 +7,7 @@ reported; whoever carries that out shows another or hides the banner.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QPainter, QPaintEvent, QPalette, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QSizePolicy, QSpacerItem, QVBoxLayout, QWidget
 
@@ -17,9 +17,10 @@ from app.controls.buttons.icon_button import IconButton
 from app.controls.scroll_bar import ScrollBar
 from app.controls.text_label import TextLabel
 from app.session.worker.trouble import Trouble
-from app.theme.fonts import mono_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_margins, set_maximum_width, set_mono_font, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px, ratio_of
 
 WIDTH_PX = 752
 _LOG_LINES = 9
@@ -47,7 +48,7 @@ class Banner(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._trouble: Trouble | None = None
-        self.setMaximumWidth(WIDTH_PX)
+        set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
         self._title = TextLabel(theme, "", 13.5, 18, "text", weight=600, wrap=True, parent=self)
@@ -68,6 +69,7 @@ class Banner(QWidget):
         self.next_button.clicked.connect(self.next_requested)
         self.close_button.clicked.connect(self.dismissed)
         theme.changed.connect(self._recolor)
+        theme.zoomed.connect(self._fit)
         self._recolor()
         self.setVisible(False)
 
@@ -93,7 +95,7 @@ class Banner(QWidget):
             widget.setVisible(bool(which))
         self.log_view.setPlainText("\n".join(trouble.log))
         lines = min(max(len(trouble.log), 2), _LOG_LINES)
-        self.log_view.setFixedHeight(lines * self.log_view.fontMetrics().lineSpacing() + 18)
+        self.log_view.setFixedHeight(lines * self.log_view.fontMetrics().lineSpacing() + px(18))
         self._show_log(False)
         self.setAccessibleName(" ".join(part for part in (which, trouble.title, trouble.text) if part))
         self.setVisible(True)
@@ -123,8 +125,8 @@ class Banner(QWidget):
     def _prepare_log(self) -> None:
         self.log_view.setReadOnly(True)
         self.log_view.setAccessibleName(strings.LOG_NAME)
-        self.log_view.setFont(mono_font(11))
-        self.log_view.document().setDocumentMargin(5)
+        set_mono_font(self.log_view, 11)
+        self.log_view.document().setDocumentMargin(px(5))
         self.log_view.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.log_view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.log_view.setTabChangesFocus(True)
@@ -133,8 +135,8 @@ class Banner(QWidget):
 
     def _lay_out(self) -> None:
         buttons = QHBoxLayout()
-        buttons.setContentsMargins(0, 11, 0, 0)
-        buttons.setSpacing(8)
+        set_margins(buttons, 0, 11, 0, 0)
+        set_spacing(buttons, 8)
         buttons.addWidget(self.remedy_button)
         buttons.addWidget(self.smaller_button)
         buttons.addWidget(self.details_button)
@@ -145,20 +147,20 @@ class Banner(QWidget):
         self._log_gap = QSpacerItem(0, 0, vData=QSizePolicy.Policy.Fixed)
         words = QVBoxLayout()
         words.setContentsMargins(0, 0, 0, 0)
-        words.setSpacing(2)
+        set_spacing(words, 2)
         words.addWidget(self._title)
         words.addWidget(self._text)
         words.addLayout(buttons)
         words.addItem(self._log_gap)
         words.addWidget(self.log_view)
         row = self._row = QHBoxLayout(self)
-        row.setContentsMargins(44, _ABOVE_PX + 13, 10, 14)
-        row.setSpacing(8)
+        set_margins(row, 44, _ABOVE_PX + 13, 10, 14)
+        set_spacing(row, 8)
         row.addLayout(words, 1)
         row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
 
     def sizeHint(self) -> QSize:
-        return QSize(WIDTH_PX, self.height())
+        return QSize(px(WIDTH_PX), self.height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -172,13 +174,13 @@ class Banner(QWidget):
             self.setFixedHeight(height)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme, painter = self._theme, QPainter(self)
+        theme, painter = self._theme, painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(theme.color("danger_border"), 1))
         painter.setBrush(theme.color("danger_tint"))
-        box = QRectF(self.rect()).adjusted(0.5, _ABOVE_PX + 0.5, -0.5, -0.5)
+        box = area_of(self).adjusted(0.5, _ABOVE_PX + 0.5, -0.5, -0.5)
         painter.drawRoundedRect(box, 11, 11)
-        icon = icon_pixmap("warn", theme.color("danger"), 16, self.devicePixelRatioF())
+        icon = icon_pixmap("warn", theme.color("danger"), 16, ratio_of(self))
         painter.drawPixmap(QPointF(15, _ABOVE_PX + 15), icon)
         painter.end()
 

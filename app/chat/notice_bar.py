@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
-from PySide6.QtGui import QAccessible, QAccessibleEvent, QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QFontMetricsF, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QWidget
 
 from app.chat import strings
@@ -19,7 +19,9 @@ from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import design_px, painter_on, px, ratio_of, width_of
 
 SHOWN_MS = 20_000
 WIDTH_PX = 752
@@ -40,13 +42,13 @@ class NoticeBar(QWidget):
         self.action_button = Button(theme, "", "link", True)
         self.close_button = IconButton(theme, "x", strings.CLOSE_NOTICE)
         row = QHBoxLayout(self)
-        row.setContentsMargins(38, 0, 4, _HEIGHT_PX - _BOX_PX)
-        row.setSpacing(4)
+        set_margins(row, 38, 0, 4, _HEIGHT_PX - _BOX_PX)
+        set_spacing(row, 4)
         row.addWidget(self._label, 1)
         row.addWidget(self.action_button)
         row.addWidget(self.close_button)
-        self.setFixedHeight(_HEIGHT_PX)
-        self.setMaximumWidth(WIDTH_PX)
+        set_fixed_height(self, _HEIGHT_PX)
+        set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._timer = QTimer(self, interval=SHOWN_MS, singleShot=True)
         self._timer.timeout.connect(self._time_is_over)
@@ -89,9 +91,9 @@ class NoticeBar(QWidget):
         self._elide()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        draw_box(painter, QRectF(0, 0, self.width(), _BOX_PX), 9, self._theme.color("fill1"))
-        icon = icon_pixmap("check", self._theme.color("text2"), 14, self.devicePixelRatioF())
+        painter = painter_on(self)
+        draw_box(painter, QRectF(0, 0, width_of(self), _BOX_PX), 9, self._theme.color("fill1"))
+        icon = icon_pixmap("check", self._theme.color("text2"), 14, ratio_of(self))
         painter.drawPixmap(QPointF(14, 9), icon)
 
     def _acted(self) -> None:
@@ -108,6 +110,6 @@ class NoticeBar(QWidget):
     def _elide(self) -> None:
         button = self.action_button
         used = button.sizeHint().width() + 4 if button.text() else 0
-        room = max(1, self.width() - 42 - 4 - used - self.close_button.sizeHint().width())
+        room = design_px(max(1, self.width() - px(42 + 4) - used - self.close_button.sizeHint().width()))
         metrics = QFontMetricsF(ui_font(12))
         self._label.setText(metrics.elidedText(self._text, Qt.TextElideMode.ElideMiddle, room))

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 from shiboken6 import isValid
 
 from app.theme.theme import Theme
+from app.theme.zoom import px
 
 RING_PX = 3
 # Where one writes there is a caret, too, and the ring stays for long: a thinner one, next to the frame.
@@ -51,7 +52,7 @@ class FocusRing(QObject):
         self._theme = theme
         self._radius_px = radius_px
         self._with_mouse = with_mouse
-        self._grow_px = RING_PX - inset_px
+        self._inset_px = inset_px
         # A window's first focus comes with a reason that keeps what was: text fields start with a ring.
         self._wanted = with_mouse
         self._overlay: _Overlay | None = None
@@ -126,7 +127,7 @@ class FocusRing(QObject):
             return
         origin = self._control.mapTo(host, QPoint(0, 0))
         inside = QRect(origin, self._control.size())
-        grow_px = self._grow_px
+        grow_px = RING_PX - px(self._inset_px)
         overlay.setGeometry(inside.adjusted(-grow_px, -grow_px, grow_px, grow_px))
         overlay.raise_()
 
@@ -148,7 +149,7 @@ class _Overlay(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(self._theme.color("focus"), self._line_px))
         half = RING_PX - self._line_px / 2
-        radius = self._radius_px + half
+        radius = px(self._radius_px) + half
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(half, half, -half, -half), radius, radius)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPalette, QWheelEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -24,7 +24,9 @@ from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_rect, height_of, painter_on, px_size, ratio_of, width_of, zoom
 
 _HEIGHT_PX = 24
 _ICON_PX = 14
@@ -49,7 +51,7 @@ class Popup(QComboBox):
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setAttribute(Qt.WidgetAttribute.WA_LayoutUsesWidgetRect)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setFixedHeight(_HEIGHT_PX)
+        set_fixed_height(self, _HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setItemDelegate(_Row(theme, self))
         self._ring = FocusRing(self, theme, 6)
@@ -75,25 +77,25 @@ class Popup(QComboBox):
         widest = max(
             (metrics.horizontalAdvance(self.itemText(row)) for row in range(self.count())), default=0
         )
-        return QSize(int(widest + _LEFT_PX + _GAP_PX + _ICON_PX + _RIGHT_PX + 0.999), _HEIGHT_PX)
+        return px_size(QSize(int(widest + _LEFT_PX + _GAP_PX + _ICON_PX + _RIGHT_PX + 0.999), _HEIGHT_PX))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(64, _HEIGHT_PX)
+        return px_size(QSize(64, _HEIGHT_PX))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()  # a wheel scrolls the panel; it must not change a setting on the way
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
         frame = color("accent_mid" if self._ring.shown else "control_border")
-        draw_box(painter, QRectF(self.rect()), 6, color("control"), frame)
+        draw_box(painter, area_of(self), 6, color("control"), frame)
         ink = color("text" if self.isEnabled() else "text3")
-        icon_left = self.width() - _RIGHT_PX - _ICON_PX
-        text_box = QRectF(_LEFT_PX, 0, icon_left - _GAP_PX - _LEFT_PX, self.height())
+        icon_left = width_of(self) - _RIGHT_PX - _ICON_PX
+        text_box = QRectF(_LEFT_PX, 0, icon_left - _GAP_PX - _LEFT_PX, height_of(self))
         draw_text(painter, text_box, self.currentText(), ui_font(12), ink, Qt.AlignmentFlag.AlignLeft)
-        arrows = icon_pixmap("updown", color("text2"), _ICON_PX, self.devicePixelRatioF())
-        painter.drawPixmap(icon_left, (self.height() - _ICON_PX) // 2, arrows)
+        arrows = icon_pixmap("updown", color("text2"), _ICON_PX, ratio_of(self))
+        painter.drawPixmap(QPointF(icon_left, (height_of(self) - _ICON_PX) // 2), arrows)
 
     def _take_choice(self, index: int) -> None:
         if index >= 0:
@@ -120,22 +122,23 @@ class _Row(QStyledItemDelegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
         text = str(index.data(Qt.ItemDataRole.DisplayRole))
-        return QSize(int(QFontMetricsF(ui_font(12)).horizontalAdvance(text)) + 44, _ROW_PX)
+        return px_size(QSize(int(QFontMetricsF(ui_font(12)).horizontalAdvance(text)) + 44, _ROW_PX))
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
         color = self._theme.color
-        box = QRectF(option.rect)
+        box = design_rect(QRectF(option.rect))
         pointed = bool(option.state & QStyle.StateFlag.State_Selected)
         painter.save()
+        painter.scale(zoom(), zoom())
         painter.fillRect(box, color("tip"))
         if pointed:
             draw_box(painter, box.adjusted(3, 1, -3, -1), 5, color("accent_fill"))
         ink = color("on_accent" if pointed else "text")
         if index.row() == self._popup.currentIndex():
-            tick = icon_pixmap("check", ink, 12, self._popup.devicePixelRatioF())
-            painter.drawPixmap(int(box.left()) + 9, int(box.center().y()) - 6, tick)
+            tick = icon_pixmap("check", ink, 12, ratio_of(self._popup))
+            painter.drawPixmap(QPointF(int(box.left()) + 9, int(box.center().y()) - 6), tick)
         text = str(index.data(Qt.ItemDataRole.DisplayRole))
         draw_text(painter, box.adjusted(28, 0, -10, 0), text, ui_font(12), ink, Qt.AlignmentFlag.AlignLeft)
         painter.restore()

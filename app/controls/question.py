@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
 from app.controls.text_label import TextLabel
+from app.theme.measures import add_gap, set_margins, set_spacing
 from app.theme.theme import Theme
 
 _WIDTH_PX = 420
@@ -49,14 +50,14 @@ class Question(QDialog):
         self.cancel.clicked.connect(self.reject)
         self.buttons = {value: Button(theme, words, kind) for value, words, kind in answers}
         column = QVBoxLayout(self)
-        column.setContentsMargins(_MARGIN_PX, 18, _MARGIN_PX, 16)
-        column.setSpacing(8)
+        set_margins(column, _MARGIN_PX, 18, _MARGIN_PX, 16)
+        set_spacing(column, 8)
         column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
         column.addWidget(self.title)
         column.addWidget(self.detail)
-        column.addSpacing(8)
+        add_gap(column, 8)
         row = QHBoxLayout()
-        row.setSpacing(8)
+        set_spacing(row, 8)
         row.addStretch(1)
         row.addWidget(self.cancel)
         for value, button in self.buttons.items():

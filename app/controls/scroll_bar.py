@@ -7,11 +7,12 @@ when it comes and goes.
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QStyle, QStyleOptionSlider, QWidget
 
 from app.controls.shapes import draw_box
 from app.theme.theme import Theme
+from app.theme.zoom import height_of, painter_on, px, px_size, width_of
 
 _WIDTH_PX = 8
 _HANDLE_PX = 4
@@ -28,7 +29,8 @@ class ScrollBar(QScrollBar):
         theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
-        return QSize(_WIDTH_PX, 40) if self.orientation() == Qt.Orientation.Vertical else QSize(40, _WIDTH_PX)
+        upright = self.orientation() == Qt.Orientation.Vertical
+        return px_size(QSize(_WIDTH_PX, 40) if upright else QSize(40, _WIDTH_PX))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self.maximum() <= self.minimum():
@@ -37,13 +39,17 @@ class ScrollBar(QScrollBar):
         self.initStyleOption(option)
         part = QStyle.SubControl.SC_ScrollBarSlider
         handle = QRectF(self.style().subControlRect(QStyle.ComplexControl.CC_ScrollBar, option, part, self))
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color("text3")
         color.setAlphaF(0.85 if self.isSliderDown() or self.underMouse() else 0.45)
         if self.orientation() == Qt.Orientation.Vertical:
-            thin = QRectF((self.width() - _HANDLE_PX) / 2, handle.top() + 2, _HANDLE_PX, handle.height() - 4)
+            thin = QRectF(
+                (width_of(self) - _HANDLE_PX) / 2, handle.top() + 2, _HANDLE_PX, handle.height() - 4
+            )
         else:
-            thin = QRectF(handle.left() + 2, (self.height() - _HANDLE_PX) / 2, handle.width() - 4, _HANDLE_PX)
+            thin = QRectF(
+                handle.left() + 2, (height_of(self) - _HANDLE_PX) / 2, handle.width() - 4, _HANDLE_PX
+            )
         draw_box(painter, thin, _HANDLE_PX / 2, color)
 
 
@@ -76,5 +82,5 @@ class OverlayScrollBar(ScrollBar):
         self.setSingleStep(bar.singleStep())
         self.setValue(bar.value())
         self.setVisible(bar.maximum() > bar.minimum())
-        self.setGeometry(self._area.width() - _WIDTH_PX - 1, 0, _WIDTH_PX, self._area.height())
+        self.setGeometry(self._area.width() - px(_WIDTH_PX) - 1, 0, px(_WIDTH_PX), self._area.height())
         self.raise_()

@@ -5,16 +5,17 @@ Escape empties it; Return and Down are told, so that whoever lists results can t
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QSizePolicy, QWidget
 
 from app.controls.buttons.icon_button import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
-from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_fixed_height, set_font
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, place, px, px_size, ratio_of, width_of
 
 HEIGHT_PX = 28
 _ICON_PX = 14
@@ -32,10 +33,9 @@ class SearchField(QLineEdit):
         self.setPlaceholderText(name)
         self.setAccessibleName(name)
         self.setFrame(False)
-        self.setFont(ui_font(12.5))
-        self.setFixedHeight(HEIGHT_PX)
+        set_font(self, 12.5)
+        set_fixed_height(self, HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setTextMargins(27, 0, _CLEAR_PX + 6, 0)
         self._clear = IconButton(theme, "x", clear_name, False, self, size=QSize(_CLEAR_PX, _CLEAR_PX))
         self._clear.clicked.connect(self.clear)
         self._clear.hide()
@@ -50,7 +50,7 @@ class SearchField(QLineEdit):
         return self._clear
 
     def sizeHint(self) -> QSize:
-        return QSize(200, HEIGHT_PX)
+        return px_size(QSize(200, HEIGHT_PX))
 
     def event(self, event: QEvent) -> bool:
         # The window may own Escape too; in a field with text it empties the field.
@@ -76,13 +76,15 @@ class SearchField(QLineEdit):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._clear.move(self.width() - _CLEAR_PX - 4, (self.height() - _CLEAR_PX) // 2)
+        x, y = width_of(self) - _CLEAR_PX - 4, (height_of(self) - _CLEAR_PX) // 2
+        place(self._clear, x, y, _CLEAR_PX, _CLEAR_PX)
+        self.setTextMargins(px(27), 0, px(_CLEAR_PX + 6), 0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        draw_box(painter, QRectF(self.rect()), 6, self._theme.color("sel"))
-        icon = icon_pixmap("search", self._theme.color("text2"), _ICON_PX, self.devicePixelRatioF())
-        painter.drawPixmap(9, (self.height() - _ICON_PX) // 2, icon)
+        painter = painter_on(self)
+        draw_box(painter, area_of(self), 6, self._theme.color("sel"))
+        icon = icon_pixmap("search", self._theme.color("text2"), _ICON_PX, ratio_of(self))
+        painter.drawPixmap(QPointF(9, (height_of(self) - _ICON_PX) // 2), icon)
         painter.end()
         super().paintEvent(event)
 

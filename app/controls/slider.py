@@ -8,12 +8,13 @@ grid points; it is kept exactly until a person moves the knob.
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtGui import QColor, QMouseEvent, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QSlider, QWidget
 
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.theme.theme import Theme
+from app.theme.zoom import design_point, height_of, painter_on, px_size, width_of
 
 _HEIGHT_PX = 18
 _TRACK_PX = 4
@@ -79,10 +80,10 @@ class Slider(QSlider):
         self.value_changed.emit(value)
 
     def sizeHint(self) -> QSize:
-        return QSize(120, _HEIGHT_PX)
+        return px_size(QSize(120, _HEIGHT_PX))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(48, _HEIGHT_PX)
+        return px_size(QSize(48, _HEIGHT_PX))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
@@ -101,12 +102,12 @@ class Slider(QSlider):
         event.ignore()  # a wheel scrolls the panel; it must not change a setting on the way
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
-        middle = self.height() / 2
+        middle = height_of(self) / 2
         share = (self._exact - self._low) / (self._high - self._low)
-        knob_x = _KNOB_PX / 2 + share * (self.width() - _KNOB_PX)
-        track = QRectF(0, middle - _TRACK_PX / 2, self.width(), _TRACK_PX)
+        knob_x = _KNOB_PX / 2 + share * (width_of(self) - _KNOB_PX)
+        track = QRectF(0, middle - _TRACK_PX / 2, width_of(self), _TRACK_PX)
         draw_box(painter, track, 2, color("slider_track"))
         track.setWidth(knob_x)
         draw_box(painter, track, 2, color("accent_fill" if self.isEnabled() else "text3"))
@@ -121,7 +122,7 @@ class Slider(QSlider):
 
     def _follow(self, event: QMouseEvent) -> None:
         """Move the knob under the pointer, to the nearest grid point."""
-        share = (event.position().x() - _KNOB_PX / 2) / max(1.0, self.width() - _KNOB_PX)
+        share = (design_point(event.position()).x() - _KNOB_PX / 2) / max(1.0, width_of(self) - _KNOB_PX)
         self.setValue(round(min(1.0, max(0.0, share)) * self.maximum()))
 
     def _take_tick(self, tick: int) -> None:

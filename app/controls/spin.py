@@ -6,12 +6,11 @@ Up/Down, the small arrows) count at once. Bounds are inclusive and hold while ty
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QLocale, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QLocale, QPointF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QHideEvent,
     QMouseEvent,
-    QPainter,
     QPaintEvent,
     QPalette,
     QResizeEvent,
@@ -21,9 +20,10 @@ from PySide6.QtWidgets import QAbstractSpinBox, QDoubleSpinBox, QSizePolicy, QWi
 
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
-from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_fixed_height, set_font
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_point, height_of, painter_on, place, px_size, ratio_of, width_of
 
 _HEIGHT_PX = 24
 _ICON_PX = 13
@@ -60,10 +60,10 @@ class Spin(QDoubleSpinBox):
         self.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
         self.setFrame(False)
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.setFont(ui_font(12, tabular=True))
+        set_font(self, 12, tabular=True)
         self.setAttribute(Qt.WidgetAttribute.WA_LayoutUsesWidgetRect)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setFixedHeight(_HEIGHT_PX)
+        set_fixed_height(self, _HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         field = self.lineEdit()
         field.setFrame(False)
@@ -103,7 +103,7 @@ class Spin(QDoubleSpinBox):
         widest = max(
             metrics.horizontalAdvance(self.textFromValue(bound)) for bound in (self.minimum(), self.maximum())
         )
-        return QSize(max(64, int(widest + 8 + _ARROWS_PX + 0.999)), _HEIGHT_PX)
+        return px_size(QSize(max(64, int(widest + 8 + _ARROWS_PX + 0.999)), _HEIGHT_PX))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
@@ -117,8 +117,11 @@ class Spin(QDoubleSpinBox):
         self._place_field()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton and event.position().x() >= self.width() - _ARROWS_PX:
-            self._repeat_steps = 1 if event.position().y() < self.height() / 2 else -1
+        if (
+            event.button() == Qt.MouseButton.LeftButton
+            and design_point(event.position()).x() >= width_of(self) - _ARROWS_PX
+        ):
+            self._repeat_steps = 1 if design_point(event.position()).y() < height_of(self) / 2 else -1
             self.stepBy(self._repeat_steps)
             self._repeat.start(_REPEAT_FIRST_MS)
             return
@@ -136,13 +139,13 @@ class Spin(QDoubleSpinBox):
         event.ignore()  # a wheel scrolls the panel; it must not change a setting on the way
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
         frame = color("accent_mid" if self._ring.shown else "control_border")
-        draw_box(painter, QRectF(self.rect()), 6, color("control"), frame)
+        draw_box(painter, area_of(self), 6, color("control"), frame)
         ink = color("text2" if self.isEnabled() else "text3")
-        arrows = icon_pixmap("updown", ink, _ICON_PX, self.devicePixelRatioF())
-        painter.drawPixmap(self.width() - _ICON_PX - 5, (self.height() - _ICON_PX) // 2, arrows)
+        arrows = icon_pixmap("updown", ink, _ICON_PX, ratio_of(self))
+        painter.drawPixmap(QPointF(width_of(self) - _ICON_PX - 5, (height_of(self) - _ICON_PX) // 2), arrows)
 
     def _step_again(self) -> None:
         self._repeat.setInterval(_REPEAT_MS)
@@ -152,7 +155,7 @@ class Spin(QDoubleSpinBox):
         """The text takes all but the arrows; Qt's own geometry would keep room for a frame."""
         field = self.lineEdit()
         if field is not None:
-            field.setGeometry(4, 2, max(0, self.width() - 4 - _ARROWS_PX), self.height() - 4)
+            place(field, 4, 2, max(0.0, width_of(self) - 4 - _ARROWS_PX), height_of(self) - 4)
 
     def _restyle(self) -> None:
         palette = QPalette(self.palette())

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QTextBlockFormat, QTextCursor
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QPaintEvent, QPalette, QTextBlockFormat, QTextCursor
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QVBoxLayout, QWidget
 
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box
-from app.theme.fonts import ui_font
+from app.theme.measures import set_font, set_margins
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px_size
 from core.events.text import well_formed
 
 _LINE_PX = 17
@@ -29,12 +30,12 @@ class TextArea(QWidget):
         self._edit.setAcceptRichText(False)
         self._edit.setTabChangesFocus(True)
         self._edit.setFrameShape(QFrame.Shape.NoFrame)
-        self._edit.setFont(ui_font(12))
+        set_font(self._edit, 12)
         self._edit.document().setDocumentMargin(0)
         OverlayScrollBar(theme, self._edit)
         self._edit.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(10, 8, 10, 8)
+        set_margins(layout, 10, 8, 10, 8)
         layout.addWidget(self._edit)
         self.setFocusProxy(self._edit)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -72,12 +73,12 @@ class TextArea(QWidget):
         self._edit.setAccessibleDescription(description)
 
     def sizeHint(self) -> QSize:
-        return QSize(200, 5 * _LINE_PX + 16)
+        return px_size(QSize(200, 5 * _LINE_PX + 16))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         frame = self._theme.color("accent_mid" if self._ring.shown else "control_border")
-        draw_box(painter, QRectF(self.rect()), 6, self._theme.color("text_area"), frame)
+        draw_box(painter, area_of(self), 6, self._theme.color("text_area"), frame)
 
     def _take_text(self) -> None:
         text = well_formed(self._edit.toPlainText())

@@ -7,13 +7,17 @@ with an ellipsis.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QTextLayout, QTextOption
+import math
+
+from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QPaintEvent, QTextLayout, QTextOption
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_width
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_px, painter_on, px, px_size, width_of
 
 
 class TextLabel(QLabel):
@@ -54,7 +58,7 @@ class TextLabel(QLabel):
         policy.setHeightForWidth(follows)
         self.setSizePolicy(policy)
         if width_px:
-            self.setFixedWidth(width_px)
+            set_fixed_width(self, width_px)
         self.setText(text)
         theme.changed.connect(self.update)
 
@@ -65,40 +69,41 @@ class TextLabel(QLabel):
 
     def sizeHint(self) -> QSize:
         if self._wrap and self._width_px:
-            return QSize(self._width_px, self.heightForWidth(self._width_px))
+            return px_size(QSize(px(self._width_px), self.heightForWidth(px(self._width_px))))
         lines = self.text().split("\n")
         metrics = QFontMetricsF(self._text_font())
         widest = max(metrics.horizontalAdvance(line) for line in lines)
-        return QSize(int(widest + 0.999), self._line_px * len(lines))
+        return px_size(QSize(int(widest + 0.999), self._line_px * len(lines)))
 
     def minimumSizeHint(self) -> QSize:
-        return self.sizeHint() if self._wrap and self._width_px else QSize(0, self._line_px)
+        return self.sizeHint() if self._wrap and self._width_px else QSize(0, px(self._line_px))
 
     def hasHeightForWidth(self) -> bool:
         return self._wrap and not self._width_px
 
     def heightForWidth(self, width: int) -> int:
         if not self._wrap:
-            return self._line_px
-        return max(1, sum(layout.lineCount() for layout in self._layouts(width))) * self._line_px
+            return px(self._line_px)
+        lines = sum(layout.lineCount() for layout in self._layouts(design_px(width)))
+        return math.ceil(px(float(max(1, lines) * self._line_px)) - 0.01)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         ink = self._theme.color(self._color if self.isEnabled() else "text3")
         if not self._wrap:
-            box = QRectF(self.rect())
+            box = area_of(self)
             draw_text(painter, box, self.text(), self._text_font(), ink, self._align)
             return
         painter.setPen(ink)
         top = 0.0
-        for layout in self._layouts(self.width()):
+        for layout in self._layouts(width_of(self)):
             layout.draw(painter, QPointF(0, top))
             top += layout.lineCount() * self._line_px
 
     def _text_font(self) -> QFont:
         return ui_font(self._size_px, self._weight, tabular=self._tabular)
 
-    def _layouts(self, width: int) -> list[QTextLayout]:
+    def _layouts(self, width: float) -> list[QTextLayout]:
         """One laid out paragraph for each line of the text."""
         font = self._text_font()
         metrics = QFontMetricsF(font)

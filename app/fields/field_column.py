@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.fields.setting_field import SettingField
+from app.theme.measures import set_spacing
 from core.settings import Setting
 
 
@@ -26,7 +27,7 @@ class FieldColumn(QWidget):
         self._filled = False
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(spacing_px)
+        set_spacing(self._layout, spacing_px)
 
     def fill(self) -> bool:
         """Make the fields; whether they were not made before."""

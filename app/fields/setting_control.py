@@ -23,6 +23,7 @@ from app.controls.text_area import TextArea
 from app.controls.text_label import TextLabel
 from app.fields import strings
 from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_height, set_fixed_width, set_spacing
 from app.theme.theme import Theme
 from core.settings import Setting
 
@@ -41,7 +42,7 @@ class SettingControl(QWidget):
         self.editor = editor
         self.row = QHBoxLayout(self)
         self.row.setContentsMargins(0, 0, 0, 0)
-        self.row.setSpacing(8)
+        set_spacing(self.row, 8)
         self.row.addWidget(editor)
         self.setFocusProxy(editor)
         editor.setAccessibleName(setting.title)
@@ -97,7 +98,7 @@ class _Number(SettingControl):
         widest = max(
             QFontMetricsF(ui_font(12, tabular=True)).horizontalAdvance(f"{end:g}") for end in (low, high)
         )
-        self._label.setFixedWidth(max(_NUMBER_PX, int(widest + 1)))
+        set_fixed_width(self._label, max(_NUMBER_PX, int(widest + 1)))
         self.row.addWidget(self._label)
         self._slider.value_changed.connect(self._take)
 
@@ -147,7 +148,7 @@ class _OnOff(SettingControl):
 class _Text(SettingControl):
     def __init__(self, theme: Theme, setting: Setting) -> None:
         self._area = TextArea(theme)
-        self._area.setFixedHeight(setting.lines * 17 + 16)
+        set_fixed_height(self._area, setting.lines * 17 + 16)
         self._area.set_placeholder(setting.help)
         super().__init__(setting, self._area)
         self._area.value_changed.connect(self._report)

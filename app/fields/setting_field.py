@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.text_label import TextLabel
 from app.fields.setting_control import control_for
+from app.theme.measures import set_margins, set_spacing, set_strut
 from app.theme.theme import Theme
 from core.settings import Setting
 
@@ -44,24 +45,24 @@ class SettingField(QWidget):
         indent = label_px + GAP_PX if labelled else 0
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(GAP_PX)
+        set_spacing(row, GAP_PX)
         if labelled:
             label = TextLabel(theme, setting.title, 12, 16, wrap=True, width_px=label_px)
             label.setToolTip(setting.help)
             label.setBuddy(self.control.editor)
             row.addWidget(label, 0, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.control, 1)
-        row.addStrut(ROW_PX)
+        set_strut(row, ROW_PX)
         line_px = content_px - indent
         self._note = TextLabel(theme, "", 11, 15, wrap=True, width_px=line_px)
         self._error = TextLabel(theme, "", 11, 15, "danger", wrap=True, width_px=line_px)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(_LINE_GAP_PX)
+        set_spacing(layout, _LINE_GAP_PX)
         layout.addLayout(row)
         for line in (self._note, self._error):
             inset = QHBoxLayout()
-            inset.setContentsMargins(indent, 0, 0, 0)
+            set_margins(inset, indent, 0, 0, 0)
             inset.addWidget(line)
             layout.addLayout(inset)
             line.hide()

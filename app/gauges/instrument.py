@@ -16,6 +16,7 @@ from app.gauges import strings
 from app.gauges.figures import Figure
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import painter_on, width_of
 
 HEIGHT_PX = 60
 PADDING_PX = 16
@@ -77,8 +78,8 @@ class Instrument(QLabel):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        title_box = QRectF(PADDING_PX, TOP_PX, self.width() - PADDING_PX, _TITLE_LINE_PX)
+        painter = painter_on(self)
+        title_box = QRectF(PADDING_PX, TOP_PX, width_of(self) - PADDING_PX, _TITLE_LINE_PX)
         title_font, ink = ui_font(11), self._theme.color("text2")
         draw_text(painter, title_box, self._title, title_font, ink, Qt.AlignmentFlag.AlignLeft)
         self._paint(painter)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from PySide6.QtCore import QRectF, QSize
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.gauges import strings
@@ -21,7 +21,9 @@ from app.gauges.instrument import HEIGHT_PX, Instrument
 from app.gauges.memory import MemoryInstrument
 from app.gauges.reading_speed import ReadingSpeed
 from app.gauges.speed import SpeedInstrument
+from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_px, painter_on, place, px_size, width_of
 from core.events import Gauges, Occupancy, PrefillProgress, Stats, TableUse
 
 _SIDE_PX = 4
@@ -42,9 +44,10 @@ class InstrumentStrip(QWidget):
         self.index = IndexInstrument(theme, self)
         self.memory = MemoryInstrument(theme, self)
         self.setAccessibleName(strings.STRIP)
-        self.setFixedHeight(HEIGHT_PX)
+        set_fixed_height(self, HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._arrange)
         self._arrange()
 
     @property
@@ -113,24 +116,24 @@ class InstrumentStrip(QWidget):
         self._family = family
 
     def sizeHint(self) -> QSize:
-        return QSize(2 * _SIDE_PX + sum(each.width_px for each in self.instruments), HEIGHT_PX)
+        return px_size(QSize(2 * _SIDE_PX + sum(each.width_px for each in self.instruments), HEIGHT_PX))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(2 * _SIDE_PX + self.speed.width_px, HEIGHT_PX)
+        return px_size(QSize(2 * _SIDE_PX + self.speed.width_px, HEIGHT_PX))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         hair = self._theme.color("hair")
-        painter.fillRect(self.rect(), self._theme.color("window"))
-        painter.fillRect(QRectF(0, HEIGHT_PX - 1, self.width(), 1), hair)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        painter.fillRect(QRectF(0, HEIGHT_PX - 1, width_of(self), 1), hair)
         height = HEIGHT_PX - 1 - 2 * _SEPARATOR_INSET_PX
         for instrument in self.instruments[1:]:
             if not instrument.isHidden():
-                painter.fillRect(QRectF(instrument.x(), _SEPARATOR_INSET_PX, 1, height), hair)
+                painter.fillRect(QRectF(design_px(instrument.x()), _SEPARATOR_INSET_PX, 1, height), hair)
 
     def _show_index(self, occupancy: Occupancy, table: TableUse | None) -> None:
         if table is not None:
@@ -142,9 +145,9 @@ class InstrumentStrip(QWidget):
         """Place the instruments from the left; hide the first that does not fit and all after it."""
         left, room = _SIDE_PX, True
         for instrument in self.instruments:
-            room = room and left + instrument.width_px <= self.width() - _SIDE_PX
+            room = room and left + instrument.width_px <= width_of(self) - _SIDE_PX
             instrument.setVisible(room)
             if room:
-                instrument.setGeometry(left, 0, instrument.width_px, HEIGHT_PX - 1)
+                place(instrument, left, 0, instrument.width_px, HEIGHT_PX - 1)
                 left += instrument.width_px
         self.update()

@@ -139,6 +139,7 @@ def _theme(application: QApplication, scheme: Scheme) -> Theme:
     theme = Theme(scheme)
     _dress(application, theme)
     theme.changed.connect(lambda: _dress(application, theme))
+    theme.zoomed.connect(lambda: _dress(application, theme))
     return theme
 
 
@@ -178,8 +179,8 @@ def _application() -> Application:
 
 
 def _dress(application: QApplication, theme: Theme) -> None:
-    from app.theme.fonts import ui_font
+    from app.theme.fonts import enlarged_ui_font
 
     application.setPalette(theme.qpalette())
     if QFontDatabase.families():
-        application.setFont(ui_font(13))
+        application.setFont(enlarged_ui_font(13))

@@ -4,8 +4,8 @@ the lab, and the panels' switches.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.icon_button import IconButton
@@ -13,11 +13,13 @@ from app.controls.buttons.segment import Segment
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.theme.fonts import ui_font
+from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
 
 HEIGHT_PX = 52
 # Below these the title needs the room; what the buttons open is in the menus, too.
-_TINT_LABEL_FROM_PX = 640
+_TINT_LABEL_FROM_PX = 740
 _OPENERS_FROM_PX = 560
 
 
@@ -36,7 +38,7 @@ class Header(QWidget):
         self._theme = theme
         self._title_text = ""
         self._subtitle_text = ""
-        self.setFixedHeight(HEIGHT_PX)
+        set_fixed_height(self, HEIGHT_PX)
 
         self.sidebar_button = IconButton(theme, "sidebar", strings.SHOW_SIDEBAR)
         self.new_chat_button = IconButton(theme, "compose", strings.NEW_CHAT)
@@ -61,6 +63,7 @@ class Header(QWidget):
         for name, button in self.openers.items():
             button.clicked.connect(lambda checked=False, name=name: self.opened.emit(name))
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._fit)
 
     @property
     def title(self) -> str:
@@ -98,15 +101,19 @@ class Header(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._tint_label.setVisible(self.width() >= _TINT_LABEL_FROM_PX)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Show what there is room for."""
+        self._tint_label.setVisible(width_of(self) >= _TINT_LABEL_FROM_PX)
         for button in self.openers.values():
-            button.setVisible(self.width() >= _OPENERS_FROM_PX)
+            button.setVisible(width_of(self) >= _OPENERS_FROM_PX)
         self._elide()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
-        painter.fillRect(0, self.height() - 1, self.width(), 1, self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), self._theme.color("hair"))
         painter.end()
 
     def _elide(self) -> None:
@@ -115,7 +122,7 @@ class Header(QWidget):
             (self._title, self._title_text, 13, 600),
             (self._subtitle, self._subtitle_text, 11, 400),
         ):
-            room = max(1, label.width())
+            room = max(1.0, design_px(label.width()))
             metrics = QFontMetricsF(ui_font(size_px, weight))
             label.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
             label.setAccessibleName(text)
@@ -128,22 +135,22 @@ class Header(QWidget):
         names.addStretch(1)
         names.addWidget(self._title)
         who = QHBoxLayout()
-        who.setSpacing(2)
+        set_spacing(who, 2)
         who.addWidget(self.model_button)
         who.addWidget(self._subtitle, 1)
         names.addLayout(who)
         names.addStretch(1)
         row = self._row = QHBoxLayout(self)
-        row.setContentsMargins(20, 0, 12, 1)
-        row.setSpacing(4)
+        set_margins(row, 20, 0, 12, 1)
+        set_spacing(row, 4)
         row.addWidget(self.sidebar_button)
         row.addWidget(self.new_chat_button)
         row.addLayout(names, 1)
-        row.addSpacing(8)
+        add_gap(row, 8)
         row.addWidget(self._tint_label)
-        row.addSpacing(4)
+        add_gap(row, 4)
         row.addWidget(self.tint)
-        row.addSpacing(10)
+        add_gap(row, 10)
         for button in self.openers.values():
             row.addWidget(button)
         row.addWidget(self.inspector_button)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.controls.buttons.segment import Segment
@@ -17,7 +17,9 @@ from app.panels.document import tab as document_tab
 from app.panels.document.tab import DocumentTab
 from app.panels.inspector import inspector
 from app.panels.inspector.inspector import Inspector
+from app.theme.measures import set_fixed_height, set_margins
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, width_of
 
 HEADER_PX = 52
 
@@ -37,9 +39,9 @@ class SidePanel(QWidget):
         self.tabs = Segment(theme, strings.SIDE_TABS)
         self.tabs.setAccessibleName(strings.SIDE_TABS_NAME)
         header = QWidget()
-        header.setFixedHeight(HEADER_PX)
+        set_fixed_height(header, HEADER_PX)
         row = QHBoxLayout(header)
-        row.setContentsMargins(16, 0, 16, 1)
+        set_margins(row, 16, 0, 16, 1)
         row.addWidget(self.tabs)
         row.addStretch(1)
         self._pages = QStackedWidget()
@@ -60,7 +62,7 @@ class SidePanel(QWidget):
 
     @property
     def width_px(self) -> int:
-        """How wide it wants to be."""
+        """How wide it wants to be, in design pixels."""
         return document_tab.WIDTH_PX if self.tab == "document" else inspector.WIDTH_PX
 
     def show_tab(self, tab: Tab) -> None:
@@ -68,11 +70,11 @@ class SidePanel(QWidget):
         self.tabs.set_value(tab)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
-        painter.fillRect(self.rect(), color("panel"))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), color("hair"))
-        painter.fillRect(QRectF(0, HEADER_PX - 1, self.width(), 1), color("hair"))
+        painter.fillRect(area_of(self), color("panel"))
+        painter.fillRect(QRectF(0, 0, 1, height_of(self)), color("hair"))
+        painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), color("hair"))
 
     def _show_tab(self, tab: str) -> None:
         self._pages.setCurrentWidget(self.document if tab == "document" else self.inspector)

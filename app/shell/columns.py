@@ -14,6 +14,7 @@ from PySide6.QtGui import QKeySequence, QMouseEvent, QPainter, QPaintEvent, QRes
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
+from app.theme.zoom import px
 
 SIDEBAR_PX = 240
 INSPECTOR_PX = 304
@@ -43,21 +44,22 @@ class Arrangement(Struct, frozen=True):
 
 
 def arrange(width_px: int, wants: Wants, panel_px: int = INSPECTOR_PX, *, alone: bool = False) -> Arrangement:
-    """Where everything goes in a window of `width_px`; `panel_px` is how wide the right panel wants to be.
+    """Where everything goes in a window of `width_px`; `panel_px` is how wide the right panel wants to be,
+    in design pixels: larger texts need wider panels, and find room beside the content later.
 
     `alone`: the content has no right panel, whatever is wanted.
     """
-    sidebar_beside = width_px >= SIDEBAR_BESIDE_FROM_PX
-    inspector_beside = width_px >= INSPECTOR_BESIDE_FROM_PX
+    sidebar_beside = width_px >= px(SIDEBAR_BESIDE_FROM_PX)
+    inspector_beside = width_px >= px(INSPECTOR_BESIDE_FROM_PX)
     sidebar = wants.sidebar if sidebar_beside else wants.sidebar_over
     inspector = (wants.inspector if inspector_beside else wants.inspector_over) and not alone
-    left = SIDEBAR_PX if sidebar and sidebar_beside else 0
-    right = panel_px if inspector and inspector_beside else 0
+    left = px(SIDEBAR_PX) if sidebar and sidebar_beside else 0
+    right = px(panel_px) if inspector and inspector_beside else 0
     return Arrangement(
-        sidebar_px=SIDEBAR_PX if sidebar else 0,
+        sidebar_px=px(SIDEBAR_PX) if sidebar else 0,
         content_x_px=left,
         content_px=width_px - left - right,
-        inspector_px=panel_px if inspector else 0,
+        inspector_px=px(panel_px) if inspector else 0,
         sidebar_over=sidebar and not sidebar_beside,
         inspector_over=inspector and not inspector_beside,
     )
@@ -95,6 +97,7 @@ class WindowColumns(QWidget):
             widget.setParent(self)
         self._cover.hide()
         theme.changed.connect(self.update)
+        theme.framed.connect(self._place)
 
     @property
     def arrangement(self) -> Arrangement:
@@ -112,7 +115,7 @@ class WindowColumns(QWidget):
 
     def show_sidebar(self, shown: bool) -> None:
         """As the person asks, beside or over the content."""
-        if self.width() >= SIDEBAR_BESIDE_FROM_PX:
+        if self.width() >= px(SIDEBAR_BESIDE_FROM_PX):
             self._want(replace(self._wants, sidebar=shown))
         else:
             self._want(replace(self._wants, sidebar_over=shown, inspector_over=False))
@@ -120,7 +123,7 @@ class WindowColumns(QWidget):
 
     def show_inspector(self, shown: bool) -> None:
         """As the person asks, beside or over the content."""
-        if self.width() >= INSPECTOR_BESIDE_FROM_PX:
+        if self.width() >= px(INSPECTOR_BESIDE_FROM_PX):
             self._want(replace(self._wants, inspector=shown))
         else:
             self._want(replace(self._wants, inspector_over=shown, sidebar_over=False))
@@ -164,8 +167,8 @@ class WindowColumns(QWidget):
         plan = arrange(self.width(), self._wants, self._panel_px, alone=self._alone)
         height = self.height()
         self._content.setGeometry(QRect(plan.content_x_px, 0, plan.content_px, height))
-        self._sidebar.setGeometry(QRect(0, 0, plan.sidebar_px or SIDEBAR_PX, height))
-        inspector_px = plan.inspector_px or self._panel_px
+        self._sidebar.setGeometry(QRect(0, 0, plan.sidebar_px or px(SIDEBAR_PX), height))
+        inspector_px = plan.inspector_px or px(self._panel_px)
         self._inspector.setGeometry(QRect(self.width() - inspector_px, 0, inspector_px, height))
         self._sidebar.setVisible(plan.sidebar_px > 0)
         self._inspector.setVisible(plan.inspector_px > 0)

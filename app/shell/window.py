@@ -51,6 +51,7 @@ from app.shell.side_windows import SideWindows
 from app.shell.tab_ring import pass_on
 from app.store.home import Home
 from app.store.preferences import WindowPlace
+from app.theme.measures import set_fixed_height, set_margins
 from app.theme.theme import Theme
 from app.windows.models.facts import DEFAULT_CONTEXT_TOKENS
 from app.windows.race.page import RacePage
@@ -176,7 +177,7 @@ class MainWindow(QMainWindow):
         pages.addWidget(first_page)
         pages.addWidget(transcript)
         hint = TextLabel(theme, "", 11, 15, "text2", align=Qt.AlignmentFlag.AlignHCenter)
-        hint.setFixedHeight(_FOOT_PX)
+        set_fixed_height(hint, _FOOT_PX)
         return Views(
             header=Header(theme),
             strip=InstrumentStrip(theme),
@@ -359,6 +360,6 @@ class MainWindow(QMainWindow):
 def _centred(widget: QWidget, top_px: int) -> QLayout:
     """`widget` at its own greatest width in the middle, with a margin where there is less room."""
     row = QHBoxLayout()
-    row.setContentsMargins(_SIDE_MARGIN_PX, top_px, _SIDE_MARGIN_PX, 0)
+    set_margins(row, _SIDE_MARGIN_PX, top_px, _SIDE_MARGIN_PX, 0)
     row.addWidget(widget, 1)
     return row

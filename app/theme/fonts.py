@@ -1,5 +1,8 @@
 """Fonts: the interface face and the mono face, at pixel sizes.
 
+`ui_font` and `mono_font` are in design pixels, for widgets that paint with `painter_on`; the
+`enlarged_` ones are as large as they stand on the screen, for widgets whose text Qt paints.
+
 macOS uses the system face (San Francisco) and its mono (SF Mono, else Menlo); elsewhere Inter
 and JetBrains Mono if they are installed, else what the desktop calls its general and fixed
 fonts. Families are looked up once, at the first call, which needs an application.
@@ -12,6 +15,8 @@ from functools import cache
 
 from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication
 
+from app.theme.zoom import zoom
+
 _MONO_FACES = ("SF Mono", "Menlo") if sys.platform == "darwin" else ("JetBrains Mono", "Noto Sans Mono")
 
 
@@ -23,6 +28,21 @@ def ui_font(size_px: float, weight: int = 400, *, tabular: bool = False) -> QFon
 def mono_font(size_px: float) -> QFont:
     """The face of code and token ids, without the ligatures that would join code characters."""
     return QFont(_mono(size_px))
+
+
+def enlarged_ui_font(size_px: float, weight: int = 400, *, tabular: bool = False) -> QFont:
+    """The interface face as large as it is on the screen now."""
+    return ui_font(enlarged(size_px, zoom()), weight, tabular=tabular)
+
+
+def enlarged_mono_font(size_px: float) -> QFont:
+    """The face of code as large as it is on the screen now."""
+    return mono_font(enlarged(size_px, zoom()))
+
+
+def enlarged(size_px: float, factor: float) -> float:
+    """A size of type as it is drawn at that zoom: the design's own at 1, whole pixels at any other."""
+    return size_px if factor == 1.0 else float(round(size_px * factor))
 
 
 # Fonts are asked for while painting, and making one takes as long as drawing a word.

@@ -1,9 +1,9 @@
 """Theme: which palette is in use, how large texts are, whether things may move, and signals of changes.
 
 One Theme is made after the QApplication and handed to every widget. Widgets ask `color(name)`
-while they paint and call `update()` on `changed`; they keep no colour of their own. Texts that
-are read (answers, messages, documents) multiply their measures by `zoom` and lay themselves out
-again on `zoomed`. Knows no widget.
+while they paint and call `update()` on `changed`; they keep no colour of their own. The zoom is
+the application's (`app/theme/zoom.py`): when it changes, layouts and widgets take their measures
+again, and whatever lays itself out does so on `zoomed`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Literal
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
 
+from app.theme import zoom
+from app.theme.measures import measure_anew
 from app.theme.motion import system_reduces_motion
 from app.theme.palette import DARK, LIGHT, Palette
 
@@ -24,13 +26,14 @@ class Theme(QObject):
     """The palette in use. Starts by following the system."""
 
     changed = Signal()
+    framed = Signal()  # just before `zoomed`: how wide texts will be is decided before they are laid out
     zoomed = Signal()
 
     def __init__(self, scheme: Scheme = "system", parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._scheme: Scheme = scheme
         self._palette = LIGHT
-        self._zoom = 1.0
+        zoom.set_zoom(1.0)
         self._motion: MotionWish = "system"
         self._colors: dict[str, QColor] = {}
         self._resolve()
@@ -59,13 +62,15 @@ class Theme(QObject):
 
     @property
     def zoom(self) -> float:
-        """How much larger than designed the texts are that people read."""
-        return self._zoom
+        """How much larger than designed everything is."""
+        return zoom.zoom()
 
-    def set_zoom(self, zoom: float) -> None:
-        """Emits `zoomed` only if it is another one."""
-        if zoom != self._zoom:
-            self._zoom = zoom
+    def set_zoom(self, factor: float) -> None:
+        """Emits `zoomed` only if it is another one, with every measure already the new one."""
+        if factor != zoom.zoom():
+            zoom.set_zoom(factor)
+            measure_anew()
+            self.framed.emit()
             self.zoomed.emit()
 
     @property

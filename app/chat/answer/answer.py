@@ -25,6 +25,7 @@ from app.richtext.canvas.accessible_text import announce
 from app.richtext.canvas.text_canvas import MARGIN_PX
 from app.richtext.layout.tint_paint import TintMode
 from app.theme.theme import Theme
+from app.theme.zoom import px, px_rect
 from core.events import Finished, PrefillProgress, Token
 
 _STRIP_GAP_PX = 12
@@ -225,11 +226,11 @@ class AnswerView(QWidget):
     def height_for(self, width: int) -> int:
         """The height when the reading column is `width` wide."""
         if self._card:
-            return self._card.height_px
+            return px(self._card.height_px)
         height = self.body.height_for(width)
         if not self.footer.isHidden():
-            height += (
-                _STRIP_GAP_PX - token_strip.REACH_PX + self.footer.height_for(width + 2 * _FOOTER_OUTDENT_PX)
+            height += px(_STRIP_GAP_PX - token_strip.REACH_PX) + self.footer.height_for(
+                width + 2 * px(_FOOTER_OUTDENT_PX)
             )
         return height
 
@@ -240,14 +241,14 @@ class AnswerView(QWidget):
         """Put the parts in their places. The owner calls it after a change of height."""
         column = self.width() - 2 * self.OUTDENT_PX
         if self._card:
-            self._card.setGeometry(self.OUTDENT_PX, 0, column, self._card.height_px)
+            self._card.setGeometry(self.OUTDENT_PX, 0, column, px(self._card.height_px))
             return
         height = self.body.height_for(column)
         # Outlines reach over the last line's edge; the footer starts well below.
         self.body.setGeometry(self.OUTDENT_PX - MARGIN_PX, 0, column + 2 * MARGIN_PX, height + 2)
-        top = height + _STRIP_GAP_PX - token_strip.REACH_PX
-        width = column + 2 * _FOOTER_OUTDENT_PX
-        left = self.OUTDENT_PX - _FOOTER_OUTDENT_PX
+        top = height + px(_STRIP_GAP_PX - token_strip.REACH_PX)
+        width = column + 2 * px(_FOOTER_OUTDENT_PX)
+        left = self.OUTDENT_PX - px(_FOOTER_OUTDENT_PX)
         self.footer.setGeometry(left, top, width, self.footer.height_for(width))
 
     # ---- pointing
@@ -270,7 +271,7 @@ class AnswerView(QWidget):
         if token < 0:
             self.token_pointed.emit(self, -1, QRect())
             return
-        cell = self.footer.strip.cell(token).toAlignedRect()
+        cell = px_rect(self.footer.strip.cell(token)).toAlignedRect()
         origin = self.footer.strip.mapTo(self, cell.topLeft())
         self.token_pointed.emit(self, token, QRect(origin, cell.size()))
 

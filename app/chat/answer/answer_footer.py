@@ -25,6 +25,7 @@ from app.chat.tokens.token_strip import TokenStrip
 from app.controls.buttons.button import Button
 from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
+from app.theme.zoom import px, px_size
 from core.events import Passage, Token
 
 _STRIP_BOTTOM_PX = token_strip.REACH_PX + token_strip.HEIGHT_PX
@@ -153,30 +154,29 @@ class AnswerFooter(QWidget):
     def _arrange(self, width: int) -> int:
         """Put everything in its place for the column's width; the height taken."""
         # The footer's own left edge is as far out as the buttons' empty borders.
-        left = -_ACTIONS_LEFT_PX
+        left = px(-_ACTIONS_LEFT_PX)
         column = width - 2 * left
-        self.strip.setGeometry(left, 0, column, token_strip.HEIGHT_PX + 2 * token_strip.REACH_PX)
-        y = _STRIP_BOTTOM_PX + _STATS_GAP_PX
+        self.strip.setGeometry(left, 0, column, px(token_strip.HEIGHT_PX + 2 * token_strip.REACH_PX))
+        y = px(_STRIP_BOTTOM_PX) + px(_STATS_GAP_PX)
         height = self.stats.height_for(column)
         self.stats.setGeometry(left, y, column, height)
         y += height
         for note in self._notes:
-            y += _NOTE_GAP_PX
+            y += px(_NOTE_GAP_PX)
             height = note.heightForWidth(column)
             note.setGeometry(left, y, column, height)
             y += height
         if not self.sources.isHidden():
-            y += _NOTE_GAP_PX
-            self.sources.setGeometry(left, y, self.sources.width(), SOURCES_HEIGHT_PX)
-            y += SOURCES_HEIGHT_PX
+            y += px(_NOTE_GAP_PX)
+            self.sources.setGeometry(left, y, self.sources.width(), px(SOURCES_HEIGHT_PX))
+            y += px(SOURCES_HEIGHT_PX)
         if self._finished:
-            y += _ACTIONS_GAP_PX
+            y += px(_ACTIONS_GAP_PX)
+            size = px_size(action_button.SIZE)
             for place, button in enumerate(self.buttons):
-                button.setGeometry(
-                    place * _ACTION_PITCH_PX, y, action_button.SIZE.width(), action_button.SIZE.height()
-                )
-            self._arrange_offers(len(self.buttons) * _ACTION_PITCH_PX + _EVERYTHING_GAP_PX, y, width)
-            y += action_button.SIZE.height()
+                button.setGeometry(place * px(_ACTION_PITCH_PX), y, size.width(), size.height())
+            self._arrange_offers(len(self.buttons) * px(_ACTION_PITCH_PX) + px(_EVERYTHING_GAP_PX), y, width)
+            y += size.height()
         return y
 
     def _arrange_offers(self, left: int, y: int, width: int) -> None:
@@ -184,12 +184,12 @@ class AnswerFooter(QWidget):
             if not offer.isHidden():
                 size = offer.sizeHint()
                 offer.setGeometry(left, y, size.width(), size.height())
-                left += size.width() + _EVERYTHING_GAP_PX
+                left += size.width() + px(_EVERYTHING_GAP_PX)
         if not self.more_button.isHidden():
             size = self.more_button.sizeHint()
             self.more_button.setGeometry(left, y, size.width(), size.height())
-            left += size.width() + _EVERYTHING_GAP_PX
+            left += size.width() + px(_EVERYTHING_GAP_PX)
         size = self.everything_button.sizeHint()
         self.everything_button.setGeometry(left, y, size.width(), size.height())
-        left += size.width() + _ESTIMATE_GAP_PX
-        self._estimate.setGeometry(left, y + 4, max(0, width - left), 16)
+        left += size.width() + px(_ESTIMATE_GAP_PX)
+        self._estimate.setGeometry(left, y + px(4), max(0, width - left), px(16))

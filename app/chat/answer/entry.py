@@ -50,10 +50,10 @@ class QuestionEntry:
         """About how high it will be in a column so wide, with texts so much larger."""
         chips = len(self.message.attachments) * _CHIP_PX
         if not self.message.content:
-            return max(0, chips - 6)
+            return max(0, round(zoom * (chips - 6)))
         room = min(_BUBBLE_ROOM_PX * zoom, column_px - 68)
         lines = _lines(self.message.content, room / (_BUBBLE_CHARACTER_PX * zoom))
-        return chips + round(lines * _BUBBLE_LINE_PX * zoom) + _BUBBLE_PAD_PX
+        return round(zoom * (chips + lines * _BUBBLE_LINE_PX + _BUBBLE_PAD_PX))
 
 
 @dataclass(eq=False)

@@ -22,6 +22,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px_size, ratio_of, width_of
 from core.events import Attachment, Passage
 
 HEIGHT_PX = 48
@@ -75,22 +76,22 @@ class MessageChip(QAbstractButton):
             QFontMetricsF(ui_font(11, tabular=True)).horizontalAdvance(self.note),
         )
         right = _MAP_PX if self._passages else _EYE_PX
-        return QSize(math.ceil(_BEFORE_PX + words + _GAP_PX + right + _AFTER_PX), HEIGHT_PX)
+        return px_size(QSize(math.ceil(_BEFORE_PX + words + _GAP_PX + right + _AFTER_PX), HEIGHT_PX))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not pressed_by(self, event):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
         lit = self.isDown() or self.underMouse()
-        box = QRectF(self.rect())
+        box = area_of(self)
         fill, frame = color("fill1" if lit else "raised"), color("hair2" if lit else "hair")
         draw_box(painter, box, _RADIUS_PX, fill, frame)
         tile = QRectF(10, 8, 28, 32)
         draw_box(painter, tile, 5, color("fill2" if lit else "fill1"))
-        icon = icon_pixmap("doc", color("text2"), 16, self.devicePixelRatioF())
+        icon = icon_pixmap("doc", color("text2"), 16, ratio_of(self))
         painter.drawPixmap(QPointF(tile.left() + 6, tile.top() + 8), icon)
         right = self._paint_right(painter)
         room = right - _BEFORE_PX
@@ -102,13 +103,13 @@ class MessageChip(QAbstractButton):
 
     def _paint_right(self, painter: QPainter) -> float:
         """Map or eye; where the words must end."""
-        end = self.width() - _AFTER_PX
+        end = width_of(self) - _AFTER_PX
         if not self._passages:
-            eye = icon_pixmap("eye", self._theme.color("text3"), _EYE_PX, self.devicePixelRatioF())
+            eye = icon_pixmap("eye", self._theme.color("text3"), _EYE_PX, ratio_of(self))
             painter.drawPixmap(QPointF(end - _EYE_PX, (HEIGHT_PX - _EYE_PX) / 2), eye)
             return end - _EYE_PX - _GAP_PX / 2
         width = min(_MAP_PX, max(24, end - _BEFORE_PX - 120))
-        pixels = round(_MAP_PX * self.devicePixelRatioF())
+        pixels = round(_MAP_PX * ratio_of(self))
         if len(self._cells) != pixels:
             self._cells = reading_map.cells(self._passages, pixels)
         strip = QRectF(end - width, (HEIGHT_PX - _MAP_HEIGHT_PX) / 2, width, _MAP_HEIGHT_PX)

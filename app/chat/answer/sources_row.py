@@ -11,6 +11,7 @@ from app.chat.answer import strings
 from app.controls.buttons.button import Button
 from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
+from app.theme.zoom import px
 from core.events import Passage
 
 HEIGHT_PX = 24
@@ -28,6 +29,7 @@ class SourcesRow(QWidget):
         self._title = TextLabel(theme, strings.SOURCES, 11, 16, "text2", parent=self)
         self.buttons: list[Button] = []
         self.hide()
+        theme.zoomed.connect(self._arrange)
 
     def show_sources(self, sources: tuple[Passage, ...]) -> None:
         """The best first."""
@@ -38,12 +40,15 @@ class SourcesRow(QWidget):
             button.setAccessibleName(words)
             button.clicked.connect(partial(self.place_chosen.emit, passage))
             self.buttons.append(button)
-        left = self._title.sizeHint().width() + _GAP_PX
-        self._title.setGeometry(0, 4, left, 16)
+            button.show()
+        self._arrange()
+        self.setVisible(bool(sources))
+
+    def _arrange(self) -> None:
+        left = self._title.sizeHint().width() + px(_GAP_PX)
+        self._title.setGeometry(0, px(4), left, px(16))
         for button in self.buttons:
             size = button.sizeHint()
-            button.setGeometry(left, (HEIGHT_PX - size.height()) // 2, size.width(), size.height())
-            left += size.width() + _GAP_PX
-            button.show()
+            button.setGeometry(left, (px(HEIGHT_PX) - size.height()) // 2, size.width(), size.height())
+            left += size.width() + px(_GAP_PX)
         self.setFixedWidth(left)
-        self.setVisible(bool(sources))

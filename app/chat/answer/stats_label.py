@@ -22,6 +22,7 @@ from app.chat.answer import strings
 from app.chat.answer.stats_line import SEPARATOR, Emphasis, StatsPart, break_parts, details_text, plain_text
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import design_point, design_px, painter_on, px, width_of
 
 LINE_PX = 16
 _SIZE_PX = 11
@@ -51,13 +52,13 @@ class StatsLabel(QWidget):
 
     def height_for(self, width: int) -> int:
         """How high the line is when broken to that width; one line if there are no figures yet."""
-        return LINE_PX * max(1, len(break_parts(self._parts, width, _width)))
+        return px(LINE_PX * max(1, len(break_parts(self._parts, design_px(width), _width))))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         metrics = QFontMetricsF(_font("plain"))
         baseline = round((LINE_PX - metrics.height()) / 2 + metrics.ascent())
-        lines = break_parts(self._parts, self.width(), _width)
+        lines = break_parts(self._parts, width_of(self), _width)
         for number, line in enumerate(lines):
             x = 0.0
             for place, part in enumerate(line):
@@ -70,7 +71,8 @@ class StatsLabel(QWidget):
 
     def part_at(self, point: QPointF) -> StatsPart | None:
         """The figure at `point`."""
-        lines = break_parts(self._parts, self.width(), _width)
+        point = design_point(point)
+        lines = break_parts(self._parts, width_of(self), _width)
         number = int(point.y() // LINE_PX)
         x = 0.0
         for part in lines[number] if 0 <= number < len(lines) else ():

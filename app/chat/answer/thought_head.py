@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.chat.answer import strings
@@ -18,6 +18,7 @@ from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of
 
 _ICON_PX = 16
 _GAP_PX = 5
@@ -38,6 +39,7 @@ class ThoughtHead(QAbstractButton):
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self._ring = FocusRing(self, theme, 5)
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._fit)
 
     def show_figures(self, figures: PartFigures, over: bool) -> None:
         """Its own figures, so far or at its end. One that came in one piece was not written here."""
@@ -54,26 +56,29 @@ class ThoughtHead(QAbstractButton):
         self.setText(text)
         self.setAccessibleName(text)
         self.setAccessibleDescription(strings.THOUGHT_SAYS)
-        self.resize(self.sizeHint())
+        self._fit()
         self.update()
+
+    def _fit(self) -> None:
+        self.resize(self.sizeHint())
 
     def sizeHint(self) -> QSize:
         width = QFontMetricsF(ui_font(_FONT_PX, tabular=True)).horizontalAdvance(self.text())
-        return QSize(int(_ICON_PX + _GAP_PX + width + 5), 20)
+        return px_size(QSize(int(_ICON_PX + _GAP_PX + width + 5), 20))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not pressed_by(self, event):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color("text2" if self._over else "accent")
         if self.underMouse() and self._over:
             color = self._theme.color("text")
         name = "down" if self.isChecked() else "right"
-        icon = icon_pixmap(name, color, _ICON_PX, self.devicePixelRatioF())
-        painter.drawPixmap(0, (self.height() - _ICON_PX) // 2, icon)
-        area = QRectF(self.rect()).adjusted(_ICON_PX + _GAP_PX, 0, 0, 0)
+        icon = icon_pixmap(name, color, _ICON_PX, ratio_of(self))
+        painter.drawPixmap(QPointF(0, (height_of(self) - _ICON_PX) // 2), icon)
+        area = area_of(self).adjusted(_ICON_PX + _GAP_PX, 0, 0, 0)
         font = ui_font(_FONT_PX, tabular=True)
         draw_text(painter, area, self.text(), font, color, Qt.AlignmentFlag.AlignLeft)
 

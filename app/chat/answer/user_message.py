@@ -18,6 +18,7 @@ from app.controls.shapes import draw_box
 from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.markdown.user_text import pieces_of
 from app.theme.theme import Theme
+from app.theme.zoom import px, px_size
 from core.events import Message, Passage
 
 _MAX_WIDTH_PX = 560
@@ -89,54 +90,54 @@ class UserMessage(QWidget):
 
     def height_for(self, width: int) -> int:
         """The height when the reading column is `width` wide."""
-        height = len(self._message.attachments) * (_CHIP_PX + _GAP_PX)
+        height = len(self._message.attachments) * (px(_CHIP_PX) + px(_GAP_PX))
         if not self._message.content:
-            return height - _GAP_PX
-        return height + self._text_height(width) + 2 * _PAD_Y_PX
+            return height - px(_GAP_PX)
+        return height + self._text_height(width) + 2 * px(_PAD_Y_PX)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._place_chips()
         bubble = self._bubble()
-        text_width = round(bubble.width()) - 2 * _PAD_X_PX
-        left = round(bubble.left()) + _PAD_X_PX - MARGIN_PX
+        text_width = round(bubble.width()) - 2 * px(_PAD_X_PX)
+        left = round(bubble.left()) + px(_PAD_X_PX) - MARGIN_PX
         height = self.body.height_for(self._room(self._column))
-        self.body.setGeometry(left, round(bubble.top()) + _PAD_Y_PX, text_width + 2 * MARGIN_PX, height)
-        size = action_button.SIZE
+        self.body.setGeometry(left, round(bubble.top()) + px(_PAD_Y_PX), text_width + 2 * MARGIN_PX, height)
+        size = px_size(action_button.SIZE)
         top = round(bubble.center().y() - size.height() / 2)
         for place, button in enumerate((self._copy, self._edit)):
-            left = round(bubble.left()) - _COPY_GAP_PX - (place + 1) * size.width()
+            left = round(bubble.left()) - px(_COPY_GAP_PX) - (place + 1) * size.width()
             button.setGeometry(left, top, size.width(), size.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         if self._message.content:
-            draw_box(painter, self._bubble(), _RADIUS_PX, self._theme.color("fill1"))
+            draw_box(painter, self._bubble(), px(_RADIUS_PX), self._theme.color("fill1"))
 
     @property
     def _column(self) -> int:
         return self.width() - 2 * self.OUTDENT_PX
 
     def _room(self, column: int) -> int:
-        return min(round(_MAX_WIDTH_PX * self._theme.zoom), column - 40) - 2 * _PAD_X_PX
+        return min(px(_MAX_WIDTH_PX), column - 40) - 2 * px(_PAD_X_PX)
 
     def _text_height(self, column: int) -> int:
         return self.body.height_for(self._room(column))
 
     def _bubble(self) -> QRectF:
         """As wide as the longest line."""
-        height = self._text_height(self._column) + 2 * _PAD_Y_PX
+        height = self._text_height(self._column) + 2 * px(_PAD_Y_PX)
         widest = max((line.right for box in self.body.boxes for line in box.layout.lines), default=0.0)
         if any(box.is_code for box in self.body.boxes):
             widest = self._room(self._column)
-        width = math.ceil(widest) + 2 * _PAD_X_PX
-        top = len(self._message.attachments) * (_CHIP_PX + _GAP_PX)
+        width = math.ceil(widest) + 2 * px(_PAD_X_PX)
+        top = len(self._message.attachments) * (px(_CHIP_PX) + px(_GAP_PX))
         return QRectF(self.OUTDENT_PX + self._column - width, top, width, height)
 
     def _place_chips(self) -> None:
         for number, chip in enumerate(self._chips):
             width = min(self._column, chip.sizeHint().width())
             left = self.OUTDENT_PX + self._column - width
-            chip.setGeometry(left, number * (_CHIP_PX + _GAP_PX), width, _CHIP_PX)
+            chip.setGeometry(left, number * (px(_CHIP_PX) + px(_GAP_PX)), width, px(_CHIP_PX))
 
     def _copy_text(self) -> None:
         QGuiApplication.clipboard().setText(self._message.content)

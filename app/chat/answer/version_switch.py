@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat.answer import strings
@@ -11,6 +11,7 @@ from app.controls.focus_ring import FocusRing
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_point, painter_on, px_size, ratio_of, width_of
 
 _HEIGHT_PX = 24
 _ARROW_PX = 20
@@ -55,7 +56,7 @@ class VersionSwitch(QWidget):
 
     def sizeHint(self) -> QSize:
         words_px = QFontMetricsF(ui_font(_SIZE_PX, tabular=True)).horizontalAdvance(self.text)
-        return QSize(round(words_px) + 2 * _ARROW_PX, _HEIGHT_PX)
+        return px_size(QSize(round(words_px) + 2 * _ARROW_PX, _HEIGHT_PX))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
@@ -65,18 +66,20 @@ class VersionSwitch(QWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
-            self.step(-1 if event.position().x() < self.width() / 2 else 1)
+            self.step(-1 if design_point(event.position()).x() < width_of(self) / 2 else 1)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         for icon, left, is_way in (
             ("left", 0, self._place > 0),
-            ("right", self.width() - _ARROW_PX, self._place + 1 < self._count),
+            ("right", width_of(self) - _ARROW_PX, self._place + 1 < self._count),
         ):
             ink = self._theme.color("text2" if is_way and self.isEnabled() else "text3")
-            pixmap = icon_pixmap(icon, ink, _ICON_PX, self.devicePixelRatioF())
-            painter.drawPixmap(left + (_ARROW_PX - _ICON_PX) // 2, (_HEIGHT_PX - _ICON_PX) // 2, pixmap)
+            pixmap = icon_pixmap(icon, ink, _ICON_PX, ratio_of(self))
+            painter.drawPixmap(
+                QPointF(left + (_ARROW_PX - _ICON_PX) // 2, (_HEIGHT_PX - _ICON_PX) // 2), pixmap
+            )
         painter.setFont(ui_font(_SIZE_PX, tabular=True))
         painter.setPen(self._theme.color("text2"))
-        painter.drawText(QRectF(self.rect()), Qt.AlignmentFlag.AlignCenter, self.text)
+        painter.drawText(area_of(self), Qt.AlignmentFlag.AlignCenter, self.text)
         painter.end()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.chat.attachments import strings
@@ -19,7 +19,9 @@ from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_fixed_size
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_px, height_of, painter_on, place, px_size, ratio_of, width_of
 from core.events import Attachment
 
 _HEIGHT_PX = 43
@@ -73,10 +75,11 @@ class Chip(QAbstractButton):
         text = max(_width(_name_font(), self.text()), _width(_size_font(), self._note))
         text = min(text, _MAX_TEXT_PX)
         width = _LEFT_PX + _ICON_BOX.width() + _GAP_PX + text + _GAP_PX + _REMOVE_PX + _RIGHT_PX
-        return QSize(round(width), _HEIGHT_PX)
+        return px_size(QSize(round(width), _HEIGHT_PX))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        self._remove.move(self.width() - _RIGHT_PX - _REMOVE_PX, (self.height() - _REMOVE_PX) // 2)
+        x, y = width_of(self) - _RIGHT_PX - _REMOVE_PX, (height_of(self) - _REMOVE_PX) // 2
+        place(self._remove, x, y, _REMOVE_PX, _REMOVE_PX)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
@@ -88,19 +91,19 @@ class Chip(QAbstractButton):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme, painter = self._theme, QPainter(self)
+        theme, painter = self._theme, painter_on(self)
         takes_clicks = self.focusPolicy() != Qt.FocusPolicy.NoFocus
         lit = takes_clicks and (self.isDown() or self.isChecked() or self.underMouse())
         fill = theme.color("fill1" if lit else "raised")
-        draw_box(painter, QRectF(self.rect()), _RADIUS_PX, fill, theme.color("hair2" if lit else "hair"))
+        draw_box(painter, area_of(self), _RADIUS_PX, fill, theme.color("hair2" if lit else "hair"))
         box = QRectF(
-            _LEFT_PX, (self.height() - _ICON_BOX.height()) / 2, _ICON_BOX.width(), _ICON_BOX.height()
+            _LEFT_PX, (height_of(self) - _ICON_BOX.height()) / 2, _ICON_BOX.width(), _ICON_BOX.height()
         )
         draw_box(painter, box, 5, theme.color("fill2" if theme.is_dark or lit else "fill1"))
-        icon = icon_pixmap("doc", theme.color("text2"), 14, self.devicePixelRatioF())
+        icon = icon_pixmap("doc", theme.color("text2"), 14, ratio_of(self))
         painter.drawPixmap(QPointF(box.center().x() - 7, box.center().y() - 7), icon)
         left = box.right() + _GAP_PX
-        width = self._remove.x() - _GAP_PX / 2 - left
+        width = design_px(self._remove.x()) - _GAP_PX / 2 - left
         for font, color, top, height, text in (
             (_name_font(), "text", 6, 16, self.text()),
             (_size_font(), "text2", 22, 15, self._note),
@@ -110,7 +113,7 @@ class Chip(QAbstractButton):
             shown = QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideMiddle, width)
             painter.drawText(QRectF(left, top, width, height), int(Qt.AlignmentFlag.AlignVCenter), shown)
         if self._fraction is not None:
-            bar = QRectF(left, self.height() - 5, width, _BAR_PX)
+            bar = QRectF(left, height_of(self) - 5, width, _BAR_PX)
             draw_box(painter, bar, _BAR_PX / 2, theme.color("fill2"))
             bar.setWidth(max(_BAR_PX, width * min(1.0, self._fraction)))
             draw_box(painter, bar, _BAR_PX / 2, theme.color("accent_fill"))
@@ -160,25 +163,25 @@ class _RemoveButton(QAbstractButton):
         self._theme = theme
         self.setAccessibleName(name)
         self.setToolTip(name)
-        self.setFixedSize(_REMOVE_PX, _REMOVE_PX)
+        set_fixed_size(self, QSize(_REMOVE_PX, _REMOVE_PX))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self._ring = FocusRing(self, theme, 5)
         theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
-        return QSize(_REMOVE_PX, _REMOVE_PX)
+        return px_size(QSize(_REMOVE_PX, _REMOVE_PX))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not pressed_by(self, event):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         if self.underMouse():
-            draw_box(painter, QRectF(self.rect()), 5, self._theme.color("fill2"))
+            draw_box(painter, area_of(self), 5, self._theme.color("fill2"))
         ink = self._theme.color("text" if self.underMouse() or self.hasFocus() else "text3")
-        painter.drawPixmap(QPointF(3, 3), icon_pixmap("x", ink, 12, self.devicePixelRatioF()))
+        painter.drawPixmap(QPointF(3, 3), icon_pixmap("x", ink, 12, ratio_of(self)))
         painter.end()
 
 

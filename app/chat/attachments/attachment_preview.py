@@ -6,8 +6,8 @@ from their beginning: it is for a look, not for reading.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, QRect, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtCore import QEvent, QObject, QRect, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.chat.attachments import strings
@@ -15,8 +15,9 @@ from app.controls.buttons.icon_button import IconButton
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
-from app.theme.fonts import ui_font
+from app.theme.measures import set_font, set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px
 from core.events import Attachment
 
 SHOWN_CHARACTERS = 200_000
@@ -43,7 +44,7 @@ class AttachmentPreview(QWidget):
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
         view.setFrameShape(QPlainTextEdit.Shape.NoFrame)
-        view.setFont(ui_font(12.5))
+        set_font(view, 12.5)
         view.setTabChangesFocus(True)
         view.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
         view.document().setDocumentMargin(0)
@@ -56,8 +57,8 @@ class AttachmentPreview(QWidget):
         head.addLayout(names, 1)
         head.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
         column = QVBoxLayout(self)
-        column.setContentsMargins(18, 12, 10, 14)
-        column.setSpacing(10)
+        set_margins(column, 18, 12, 10, 14)
+        set_spacing(column, 10)
         column.addLayout(head)
         column.addWidget(view, 1)
         self.close_button.clicked.connect(self.close_preview)
@@ -87,8 +88,8 @@ class AttachmentPreview(QWidget):
 
     def place_above(self, frame: QRect) -> None:
         """Stand above `frame` (the composer, in the parent's coordinates)."""
-        height = max(120, min(_HEIGHT_PX, frame.top() - 2 * _GAP_PX))
-        self.setGeometry(frame.left(), frame.top() - _GAP_PX - height, frame.width(), height)
+        height = max(px(120), min(px(_HEIGHT_PX), frame.top() - 2 * px(_GAP_PX)))
+        self.setGeometry(frame.left(), frame.top() - px(_GAP_PX) - height, frame.width(), height)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         # The window's own Escape stops the answer; here it closes what it was pressed in.
@@ -106,7 +107,7 @@ class AttachmentPreview(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         color = self._theme.color
-        draw_box(QPainter(self), QRectF(self.rect()), _RADIUS_PX, color("raised"), color("hair2"))
+        draw_box(painter_on(self), area_of(self), _RADIUS_PX, color("raised"), color("hair2"))
 
     def _recolor(self) -> None:
         palette = self.text_view.palette()

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.chat.attachments.attach_reader import AttachmentReading
 from app.chat.attachments.attachment_chip import AttachmentChip, Chip, FileChip
 from app.theme.theme import Theme
+from app.theme.zoom import px
 from core.events import Attachment
 
 _GAP_PX = 8
@@ -146,9 +147,9 @@ class ChipRow(QWidget):
         for chip in self._all:
             size = chip.sizeHint()
             if x and x + size.width() > self.width():
-                x, y = 0, y + row_height + _GAP_PX
+                x, y = 0, y + row_height + px(_GAP_PX)
             chip.setGeometry(x, y, size.width(), size.height())
-            x += size.width() + _GAP_PX
+            x += size.width() + px(_GAP_PX)
             row_height = size.height()
         if y + row_height != self.height():
             self.setFixedHeight(y + row_height)

@@ -44,14 +44,15 @@ from app.controls.buttons.icon_button import IconButton
 from app.controls.first_folder import first_folder
 from app.controls.focus_ring import FocusRing
 from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px
 from core.events import Attachment, Message
 from core.events.text import well_formed_record
 
 ComposerState = Literal["idle", "busy", "blocked"]
 
 WIDTH_PX = 752
-_OUTDENT_PX = 16
 _RADIUS_PX = 14
 
 
@@ -72,7 +73,7 @@ class Composer(QWidget):
         self._reason = ""
         self._dragging = False
         self._over_tokens = 0
-        self._set_width()
+        set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAcceptDrops(True)
 
@@ -81,7 +82,7 @@ class Composer(QWidget):
         self.edit.setAcceptDrops(False)
         self._notice = ComposerNotice(theme, self)
         self._notice_gap = QWidget(self)
-        self._notice_gap.setFixedHeight(10)
+        set_fixed_height(self._notice_gap, 10)
         self._notice_gap.setVisible(False)
         self._chips = ChipRow(theme, self)
         self._intake = FileIntake(self._chips, self)
@@ -105,13 +106,8 @@ class Composer(QWidget):
         self._attach.clicked.connect(self.choose_files)
         self.send_button.clicked.connect(self._button)
         theme.changed.connect(self.update)
-        theme.zoomed.connect(self._set_width)
         self._ring = FocusRing(self, theme, _RADIUS_PX, sources=[self.edit], with_mouse=True)
         self._show_state()
-
-    def _set_width(self) -> None:
-        """As much wider than the reading column as at any zoom."""
-        self.setMaximumWidth(round((WIDTH_PX - 2 * _OUTDENT_PX) * self._theme.zoom) + 2 * _OUTDENT_PX)
 
     # ---- what is written
 
@@ -328,22 +324,22 @@ class Composer(QWidget):
     def _lay_out(self) -> None:
         tools = QHBoxLayout()
         # The tools hang 8 px out to the left of the text.
-        tools.setContentsMargins(0, 8, 0, 0)
-        tools.setSpacing(4)
+        set_margins(tools, 0, 8, 0, 0)
+        set_spacing(tools, 4)
         tools.addWidget(self._attach)
         tools.addWidget(self.think)
         tools.addStretch(1)
         tools.addWidget(self.pill)
         tools.addWidget(self.send_button)
         text = QVBoxLayout()
-        text.setContentsMargins(8, 0, 6, 0)
+        set_margins(text, 8, 0, 6, 0)
         text.setSpacing(0)
         text.addWidget(self.edit)
         chips = QVBoxLayout()
-        chips.setContentsMargins(2, 0, 6, 0)
+        set_margins(chips, 2, 0, 6, 0)
         chips.addWidget(self._chips)
         column = QVBoxLayout(self)
-        column.setContentsMargins(9, 12, 11, 10)
+        set_margins(column, 9, 12, 11, 10)
         column.setSpacing(0)
         notice = QVBoxLayout()
         notice.setContentsMargins(0, 0, 0, 0)
@@ -353,7 +349,7 @@ class Composer(QWidget):
         column.addLayout(notice)
         column.addLayout(chips)
         self._chip_gap = QWidget(self)
-        self._chip_gap.setFixedHeight(10)
+        set_fixed_height(self._chip_gap, 10)
         self._chip_gap.setVisible(False)
         column.addWidget(self._chip_gap)
         column.addLayout(text)
@@ -364,12 +360,12 @@ class Composer(QWidget):
         QWidget.setTabOrder(self.think.switch, self.send_button)
 
     def sizeHint(self) -> QSize:
-        return QSize(WIDTH_PX, super().sizeHint().height())
+        return QSize(px(WIDTH_PX), super().sizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme, painter = self._theme, QPainter(self)
+        theme, painter = self._theme, painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        frame = QRectF(self.rect())
+        frame = area_of(self)
         border = QPen(theme.color("accent_mid" if self.edit.hasFocus() else "hair2"), 1)
         painter.setBrush(theme.color("raised"))
         if self._dragging:

@@ -29,9 +29,9 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QWidget
 from app.chat.composer import strings
 from app.chat.composer.quote import quote_between
 from app.controls.scroll_bar import ScrollBar
-from app.richtext.layout.text_style import zoomed
-from app.theme.fonts import ui_font
+from app.theme.fonts import enlarged_ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import px
 from core.events.text import well_formed
 
 SendKeys = Literal["return", "command_return"]
@@ -121,10 +121,10 @@ class ComposerEdit(QTextEdit):
         self.viewport().update()
 
     def sizeHint(self) -> QSize:
-        return QSize(200, self._height_px())
+        return QSize(px(200), self._height_px())
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(80, _MIN_HEIGHT_PX)
+        return QSize(px(80), px(_MIN_HEIGHT_PX))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -199,11 +199,11 @@ class ComposerEdit(QTextEdit):
 
     @property
     def _line_px(self) -> int:
-        return round(_LINE_PX * self._theme.zoom)
+        return px(_LINE_PX)
 
     def _set_size(self) -> None:
         """The type and its fixed lines, of what is there too. Undo knows nothing of before."""
-        self.setFont(ui_font(zoomed(_FONT_PX, self._theme.zoom)))
+        self.setFont(enlarged_ui_font(_FONT_PX))
         line = QTextBlockFormat()
         line.setLineHeight(self._line_px, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         self.document().setUndoRedoEnabled(False)
@@ -215,7 +215,7 @@ class ComposerEdit(QTextEdit):
 
     def _height_px(self) -> int:
         wanted = round(self.document().size().height())
-        return max(_MIN_HEIGHT_PX, min(wanted, _MAX_LINES * self._line_px))
+        return max(px(_MIN_HEIGHT_PX), min(wanted, _MAX_LINES * self._line_px))
 
     def _fit(self) -> None:
         height = self._height_px()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QAccessible, QAccessibleEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, ratio_of
 
 Way = tuple[str, Callable[[], object]]
 
@@ -29,10 +31,10 @@ class ComposerNotice(QWidget):
         self._buttons: list[Button] = []
         self._row = QHBoxLayout()
         self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(6)
+        set_spacing(self._row, 6)
         column = QVBoxLayout(self)
-        column.setContentsMargins(34, 9, 12, 9)
-        column.setSpacing(7)
+        set_margins(column, 34, 9, 12, 9)
+        set_spacing(column, 7)
         column.addWidget(self._text)
         column.addLayout(self._row)
         self._row.addStretch(1)
@@ -66,10 +68,10 @@ class ComposerNotice(QWidget):
             QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
-        draw_box(painter, QRectF(self.rect()), 8, color("danger_tint"), color("danger_border"))
-        icon = icon_pixmap("warn", color("danger"), 14, self.devicePixelRatioF())
+        draw_box(painter, area_of(self), 8, color("danger_tint"), color("danger_border"))
+        icon = icon_pixmap("warn", color("danger"), 14, ratio_of(self))
         painter.drawPixmap(QPointF(11, 10.5), icon)
 
     def _rebuild(self) -> None:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.chat.composer import strings
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import painter_on, px_size, width_of
 
 # By the visual design, above this the ring turns vermilion.
 WARN_FRACTION = 0.85
@@ -67,10 +68,10 @@ class ContextPill(QWidget):
 
     def sizeHint(self) -> QSize:
         width = QFontMetricsF(ui_font(11.5, tabular=True)).horizontalAdvance(self._text())
-        return QSize(round(_LEFT_PX + _RING_PX + _GAP_PX + width + _RIGHT_PX), _HEIGHT_PX)
+        return px_size(QSize(round(_LEFT_PX + _RING_PX + _GAP_PX + width + _RIGHT_PX), _HEIGHT_PX))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         middle = QPointF(_LEFT_PX + _RING_PX / 2, _HEIGHT_PX / 2)
         ring = QRectF(middle.x() - _RADIUS_PX, middle.y() - _RADIUS_PX, 2 * _RADIUS_PX, 2 * _RADIUS_PX)
@@ -88,7 +89,7 @@ class ContextPill(QWidget):
             painter.drawArc(ring, round((90 - held * 360) * 16), -round((fraction - held) * 360 * 16))
         painter.setFont(ui_font(11.5, tabular=True))
         painter.setPen(self._theme.color("text2"))
-        words = QRectF(_LEFT_PX + _RING_PX + _GAP_PX, 0, self.width(), _HEIGHT_PX)
+        words = QRectF(_LEFT_PX + _RING_PX + _GAP_PX, 0, width_of(self), _HEIGHT_PX)
         painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter), self._text())
         painter.end()
 

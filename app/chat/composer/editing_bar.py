@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Signal
-from PySide6.QtGui import QAccessible, QAccessibleEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from app.chat.composer import strings
@@ -12,7 +12,9 @@ from app.controls.buttons.button import Button
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_fixed_height, set_margins, set_maximum_width
 from app.theme.theme import Theme
+from app.theme.zoom import painter_on, ratio_of, width_of
 
 _HEIGHT_PX = 36
 _BOX_PX = 32
@@ -30,11 +32,11 @@ class EditingBar(QWidget):
         self.cancel_button = Button(theme, strings.CANCEL, "link", True)
         self.cancel_button.clicked.connect(self.cancel_requested)
         row = QHBoxLayout(self)
-        row.setContentsMargins(38, 0, 6, _HEIGHT_PX - _BOX_PX)
+        set_margins(row, 38, 0, 6, _HEIGHT_PX - _BOX_PX)
         row.addWidget(self._label, 1)
         row.addWidget(self.cancel_button)
-        self.setFixedHeight(_HEIGHT_PX)
-        self.setMaximumWidth(WIDTH_PX)
+        set_fixed_height(self, _HEIGHT_PX)
+        set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
         self.hide()
@@ -52,8 +54,8 @@ class EditingBar(QWidget):
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        box = QRectF(0, 0, self.width(), _BOX_PX)
+        painter = painter_on(self)
+        box = QRectF(0, 0, width_of(self), _BOX_PX)
         draw_box(painter, box, 9, self._theme.color("accent_tint"))
-        icon = icon_pixmap("edit", self._theme.color("accent"), 14, self.devicePixelRatioF())
+        icon = icon_pixmap("edit", self._theme.color("accent"), 14, ratio_of(self))
         painter.drawPixmap(QPointF(14, 9), icon)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from app.chat.composer import strings
@@ -15,7 +15,9 @@ from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_fixed_height, set_margins, set_maximum_width
 from app.theme.theme import Theme
+from app.theme.zoom import design_px, painter_on, ratio_of, width_of
 from core.events import Message
 
 _HEIGHT_PX = 36
@@ -36,13 +38,14 @@ class QueueBar(QWidget):
         self.remove_button = Button(theme, strings.REMOVE, "link", True)
         self.remove_button.clicked.connect(self.remove_requested)
         row = QHBoxLayout(self)
-        row.setContentsMargins(38, 0, 6, _HEIGHT_PX - _BOX_PX)
+        set_margins(row, 38, 0, 6, _HEIGHT_PX - _BOX_PX)
         row.addWidget(self._label, 1)
         row.addWidget(self.remove_button)
-        self.setFixedHeight(_HEIGHT_PX)
-        self.setMaximumWidth(WIDTH_PX)
+        set_fixed_height(self, _HEIGHT_PX)
+        set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._elide)
         self.hide()
 
     @property
@@ -62,15 +65,15 @@ class QueueBar(QWidget):
         self._elide()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        box = QRectF(0, 0, self.width(), _BOX_PX)
+        painter = painter_on(self)
+        box = QRectF(0, 0, width_of(self), _BOX_PX)
         draw_box(painter, box, 9, self._theme.color("fill1"))
-        icon = icon_pixmap("send", self._theme.color("text2"), 14, self.devicePixelRatioF())
+        icon = icon_pixmap("send", self._theme.color("text2"), 14, ratio_of(self))
         painter.drawPixmap(QPointF(14, 9), icon)
 
     def _elide(self) -> None:
         metrics = QFontMetricsF(ui_font(12))
-        room = max(1, self._label.width())
+        room = max(1.0, design_px(self._label.width()))
         self._label.setText(metrics.elidedText(self._text, Qt.TextElideMode.ElideRight, room))
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.chat.composer import strings
 from app.controls.focus_ring import FocusRing
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_fixed_size
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px_size, ratio_of, width_of
 
 _SIDE_PX = 28
 _ICON_PX = 16
@@ -22,7 +24,7 @@ class SendButton(QAbstractButton):
         super().__init__(parent)
         self._theme = theme
         self._stops = False
-        self.setFixedSize(self.sizeHint())
+        set_fixed_size(self, QSize(_SIDE_PX, _SIDE_PX))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self._ring = FocusRing(self, theme, _SIDE_PX / 2)
@@ -42,17 +44,17 @@ class SendButton(QAbstractButton):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(_SIDE_PX, _SIDE_PX)
+        return px_size(QSize(_SIDE_PX, _SIDE_PX))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._theme.color(self._fill()))
-        painter.drawEllipse(QRectF(self.rect()))
+        painter.drawEllipse(area_of(self))
         ink = self._theme.color("on_accent" if self.isEnabled() else "text3")
-        pixmap = icon_pixmap("stop" if self._stops else "send", ink, _ICON_PX, self.devicePixelRatioF())
-        corner = (self.width() - _ICON_PX) / 2
+        pixmap = icon_pixmap("stop" if self._stops else "send", ink, _ICON_PX, ratio_of(self))
+        corner = (width_of(self) - _ICON_PX) / 2
         painter.drawPixmap(QPointF(corner, corner), pixmap)
         painter.end()
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 from app.chat.composer import strings
 from app.controls.buttons.switch import Switch
 from app.controls.text_label import TextLabel
+from app.theme.measures import set_margins, set_spacing
 from app.theme.theme import Theme
 
 _GAP_PX = 7
@@ -28,8 +29,8 @@ class ThinkSwitch(QWidget):
         self.switch.setAccessibleDescription(strings.THINK_FIRST_SAYS)
         self.setToolTip(strings.THINK_FIRST_SAYS)
         row = QHBoxLayout(self)
-        row.setContentsMargins(_LEFT_PX, 0, 0, 0)
-        row.setSpacing(_GAP_PX)
+        set_margins(row, _LEFT_PX, 0, 0, 0)
+        set_spacing(row, _GAP_PX)
         row.addWidget(self.switch)
         row.addWidget(TextLabel(theme, strings.THINK_FIRST, 12, 16))
         self.switch.clicked.connect(self.turned)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.controls.buttons.press import pressed_by
@@ -14,6 +14,7 @@ from app.richtext.layout.text_style import note_style
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, ratio_of, width_of
 
 _PAD_X_PX = 17
 _TILE_TOP_PX = 15
@@ -41,11 +42,11 @@ class ExampleCard(QAbstractButton):
         self._ring = FocusRing(self, theme, 12)
         theme.changed.connect(self.update)
 
-    def height_for(self, width: int) -> int:
-        """How high the card is with its text broken to that width."""
+    def height_for(self, width: float) -> int:
+        """How high the card is with its text broken to that width, in design pixels."""
         return _TEXT_TOP_PX + round(self._layout(width).height) + _BOTTOM_PX
 
-    def _layout(self, width: int) -> PieceLayout:
+    def _layout(self, width: float) -> PieceLayout:
         return PieceLayout(self._words, note_style(), width - 2 * _PAD_X_PX)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -53,15 +54,15 @@ class ExampleCard(QAbstractButton):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
         fill = color("fill2" if self.isDown() else "fill1" if self.underMouse() else "raised")
-        area = QRectF(self.rect())
+        area = area_of(self)
         draw_box(painter, area, 12, fill, color("hair"))
         draw_box(painter, QRectF(_PAD_X_PX, _TILE_TOP_PX, 28, 28), 7, color("accent_tint"))
-        icon = icon_pixmap(self._icon_name, color("accent"), 16, self.devicePixelRatioF())
+        icon = icon_pixmap(self._icon_name, color("accent"), 16, ratio_of(self))
         painter.drawPixmap(_PAD_X_PX + 6, _TILE_TOP_PX + 6, icon)
         title = QRectF(_PAD_X_PX, _TITLE_TOP_PX, area.width() - 2 * _PAD_X_PX, 18)
         draw_text(painter, title, self.text(), ui_font(13.5, 600), color("text"), Qt.AlignmentFlag.AlignLeft)
         painter.setPen(color("text2"))
-        self._layout(self.width()).draw(painter, _PAD_X_PX, _TEXT_TOP_PX, area)
+        self._layout(width_of(self)).draw(painter, _PAD_X_PX, _TEXT_TOP_PX, area)

@@ -23,6 +23,7 @@ from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.text_style import note_style
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import design_size, painter_on, place, px
 from core.events import Message, Origin
 
 _COLUMN_PX = 720
@@ -31,6 +32,7 @@ _TOP_PX = 98
 _LOW_TOP_PX = 24
 _MARK_PX = 52
 _CARD_GAP_PX = 12
+_BESIDE_FROM_PX = 640
 _CLASS_GAP_PX = 28
 _BAR_PX = 6
 _CLASSES: tuple[Origin, ...] = ("accepted", "bonus", "normal")
@@ -58,6 +60,7 @@ class FirstPage(QScrollArea):
         for card in self._page.cards:
             card.clicked.connect(lambda _checked=False, card=card: self._choose(card))
         theme.changed.connect(self._recolour)
+        theme.zoomed.connect(self._arrange)
         self._recolour()
 
     @property
@@ -92,8 +95,13 @@ class FirstPage(QScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
         area = self.viewport().size()
-        self._page.resize(area.width(), self._page.arrange(area.width(), area.height()))
+        inside = design_size(area)
+        height = self._page.arrange(int(inside.width()), int(inside.height()))
+        self._page.resize(area.width(), max(area.height(), px(height)))
 
     def _recolour(self) -> None:
         palette = self._page.palette()
@@ -139,21 +147,25 @@ class _Page(QWidget):
         self.update()
 
     def arrange(self, width: int, height: int) -> int:
-        """Place everything for that viewport; the page's height."""
+        """Place everything for that viewport; the page's height. In design pixels."""
         self._column = max(200, min(_COLUMN_PX, width - 2 * _MIN_MARGIN_PX))
         self._left = (width - self._column) // 2
-        card_width = (self._column - 2 * _CARD_GAP_PX) // 3
+        # Under each other where side by side they would cut their titles off.
+        across = len(self.cards) if self._column >= _BESIDE_FROM_PX else 1
+        card_width = (self._column - (across - 1) * _CARD_GAP_PX) // across
         card_height = max(card.height_for(card_width) for card in self.cards)
+        rows = len(self.cards) // across
+        cards_height = rows * card_height + (rows - 1) * _CARD_GAP_PX
         head = _MARK_PX + 10 + 32 + 4 + 22 + 28
         total = (
-            head + card_height + 36 + 22 + 18 + 10 + self._sample().height + 14 + 25 + self._words_height()
+            head + cards_height + 36 + 22 + 18 + 10 + self._sample().height + 14 + 25 + self._words_height()
         )
         self._top = max(_LOW_TOP_PX, min(_TOP_PX, (height - total) // 2))
-        for place, card in enumerate(self.cards):
-            card.setGeometry(
-                self._left + place * (card_width + _CARD_GAP_PX), self._top + head, card_width, card_height
-            )
-        self._cards_bottom = self._top + head + card_height
+        for number, card in enumerate(self.cards):
+            left = self._left + number % across * (card_width + _CARD_GAP_PX)
+            top = self._top + head + number // across * (card_height + _CARD_GAP_PX)
+            place(card, left, top, card_width, card_height)
+        self._cards_bottom = self._top + head + cards_height
         return max(height, self._top + total + _LOW_TOP_PX)
 
     def _sample(self) -> SampleLine:
@@ -169,7 +181,7 @@ class _Page(QWidget):
         return (self._column - 2 * _CLASS_GAP_PX) / 3
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         color = self._theme.color
         x, y = self._left, self._top
@@ -199,8 +211,8 @@ class _Page(QWidget):
         sample = self._sample()
         sample.paint(painter, x, y, self._theme)
         y += sample.height + 14
-        for place, origin in enumerate(_CLASSES):
-            at = x + place * (self._class_width() + _CLASS_GAP_PX)
+        for number, origin in enumerate(_CLASSES):
+            at = x + number * (self._class_width() + _CLASS_GAP_PX)
             indent = 0 if origin == "normal" else 2
             name = tokens_strings.CLASS_NAMES[origin]
             font = ui_font(12.5, 500)

@@ -30,6 +30,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
+from app.theme.zoom import design_px, design_size, painter_on, place, ratio_of, width_of
 from core.events import PrefillProgress, ReadingMap
 
 _CARD_PX = 95
@@ -75,6 +76,7 @@ class ReadingCard(QWidget):
         for part in self._sparse_parts:
             part.hide()
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._arrange)
 
     @property
     def height_px(self) -> int:
@@ -118,11 +120,11 @@ class ReadingCard(QWidget):
         facts = self._facts
         if facts is None:
             return
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
-        card = QRectF(0, 0, self.width(), self.height_px - _NOTE_PX)
+        card = QRectF(0, 0, width_of(self), self.height_px - _NOTE_PX)
         draw_box(painter, card, 12, color("raised"), color("hair"))
-        left, width = _PAD_X_PX, self.width() - 2 * _PAD_X_PX
+        left, width = _PAD_X_PX, width_of(self) - 2 * _PAD_X_PX
         line = QRectF(left, 17, width, 20)
         draw_text(painter, line, facts.title, ui_font(15, 600, tabular=True), color("text"), _LEFT)
         draw_text(painter, line, facts.left, ui_font(13, tabular=True), color("text2"), _RIGHT)
@@ -139,7 +141,7 @@ class ReadingCard(QWidget):
             self._paint_legend(painter)
             painter.fillRect(QRectF(left, _LINE_PX, width, 1), color("hair"))
             self._paint_estimate(painter)
-        note = QRectF(0, card.bottom() + 12, self.width(), 16)
+        note = QRectF(0, card.bottom() + 12, width_of(self), 16)
         draw_text(painter, note, strings.READING_NOTE, ui_font(12), color("text2"), _LEFT)
 
     # ---- inside
@@ -160,14 +162,13 @@ class ReadingCard(QWidget):
         self.update()
 
     def _arrange(self) -> None:
-        width = self.width() - 2 * _PAD_X_PX
-        self.strip.setGeometry(_PAD_X_PX, _STRIP_PX, width, ReadingMapStrip.HEIGHT_PX)
-        size = self.everything_button.sizeHint()
-        self.everything_button.setGeometry(_PAD_X_PX, _BUTTONS_PX, size.width(), size.height())
-        size = self.cancel_button.sizeHint()
-        self.cancel_button.setGeometry(
-            self.width() - _PAD_X_PX - size.width(), _BUTTONS_PX, size.width(), size.height()
-        )
+        width = width_of(self) - 2 * _PAD_X_PX
+        place(self.strip, _PAD_X_PX, _STRIP_PX, width, ReadingMapStrip.HEIGHT_PX)
+        size = design_size(self.everything_button.sizeHint())
+        place(self.everything_button, _PAD_X_PX, _BUTTONS_PX, size.width(), size.height())
+        size = design_size(self.cancel_button.sizeHint())
+        left = width_of(self) - _PAD_X_PX - size.width()
+        place(self.cancel_button, left, _BUTTONS_PX, size.width(), size.height())
 
     def _paint_phases(self, painter: QPainter, facts: ReadingFacts) -> None:
         color = self._theme.color
@@ -177,7 +178,7 @@ class ReadingCard(QWidget):
             dot = QRectF(x, _PHASES_PX + 8, 16, 16)
             if phase.state == "done":
                 draw_box(painter, dot, 8, color("accent_tint"))
-                icon = icon_pixmap("check", color("accent"), 10, self.devicePixelRatioF())
+                icon = icon_pixmap("check", color("accent"), 10, ratio_of(self))
                 painter.drawPixmap(QPointF(dot.left() + 3, dot.top() + 3), icon)
             else:
                 ring = color("accent" if phase.state == "active" else "hair2")
@@ -188,7 +189,7 @@ class ReadingCard(QWidget):
                 QFontMetricsF(title_font).horizontalAdvance(phase.title),
                 QFontMetricsF(note_font).horizontalAdvance(phase.note),
             )
-            room = min(widest + 1, self.width() - _PAD_X_PX - x - 24)
+            room = min(widest + 1, width_of(self) - _PAD_X_PX - x - 24)
             ink = color("text" if phase.state != "ahead" else "text2")
             top = _PHASES_PX if phase.note else _PHASES_PX + 8
             draw_text(painter, QRectF(x + 24, top, room, 16), phase.title, title_font, ink, _LEFT)
@@ -212,13 +213,13 @@ class ReadingCard(QWidget):
             x += 16 + width + 16
         if self._reading is None:
             return
-        hint = QRectF(x, _LEGEND_PX, self.width() - _PAD_X_PX - x, 15)
+        hint = QRectF(x, _LEGEND_PX, width_of(self) - _PAD_X_PX - x, 15)
         draw_text(painter, hint, strings.MAP_HINT, font, color("text2"), _RIGHT)
 
     def _paint_estimate(self, painter: QPainter) -> None:
         button = self.everything_button
-        left = _PAD_X_PX if button.isHidden() else button.geometry().right() + 9
-        room = self.cancel_button.x() - 9 - left
+        left = _PAD_X_PX if button.isHidden() else design_px(button.geometry().right()) + 9
+        room = design_px(self.cancel_button.x()) - 9 - left
         box = QRectF(left, _BUTTONS_PX, room, 28)
         draw_text(
             painter, box, self._estimate(), ui_font(12, tabular=True), self._theme.color("text2"), _LEFT

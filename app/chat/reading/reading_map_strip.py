@@ -15,6 +15,7 @@ from app.chat.reading.reading_map import MapCell
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import design_point, painter_on, px_size, ratio_of, width_of
 from core.events import ReadingMap
 
 STRIP_PX = 40
@@ -60,11 +61,13 @@ class ReadingMapStrip(QWidget):
         self._forget()
 
     def sizeHint(self) -> QSize:
-        return QSize(680, self.HEIGHT_PX)
+        return px_size(QSize(680, self.HEIGHT_PX))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if self._reading is not None and event.button() == Qt.MouseButton.LeftButton:
-            passage = reading_map.passage_at(self._reading, event.position().x() / max(1, self.width()))
+            passage = reading_map.passage_at(
+                self._reading, design_point(event.position()).x() / max(1, width_of(self))
+            )
             if passage is not None:
                 self.place_chosen.emit(passage)
 
@@ -72,8 +75,8 @@ class ReadingMapStrip(QWidget):
         self._forget()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        strip = QRectF(0, _OUT_PX, self.width(), STRIP_PX)
+        painter = painter_on(self)
+        strip = QRectF(0, _OUT_PX, width_of(self), STRIP_PX)
         if self._cells is None or len(self._cells) != self._columns():
             self._cells = self._make_cells()
         draw_map(painter, strip, self._cells, self._theme)
@@ -81,7 +84,7 @@ class ReadingMapStrip(QWidget):
             return
         self._paint_labels(painter, strip)
         if self._read_tokens < self._reading.read_tokens:
-            x = reading_map.playhead(self._reading, self._read_tokens) * self.width()
+            x = reading_map.playhead(self._reading, self._read_tokens) * width_of(self)
             line = QRectF(x - 1, 0, 2, STRIP_PX + 2 * _OUT_PX)
             painter.fillRect(line.adjusted(-1.5, 0, 1.5, 0), self._theme.color("raised"))
             painter.fillRect(line, self._theme.color("text"))
@@ -92,9 +95,9 @@ class ReadingMapStrip(QWidget):
         free_from = 0.0
         top = strip.bottom() + _OUT_PX
         for place, words in self._labels:
-            x = place * self.width()
+            x = place * width_of(self)
             width = metrics.horizontalAdvance(words) + 5
-            if x < free_from or x + width > self.width():
+            if x < free_from or x + width > width_of(self):
                 continue
             painter.setPen(self._theme.color("hair2"))
             painter.drawLine(QPointF(x + 0.5, top), QPointF(x + 0.5, top + 5))
@@ -104,7 +107,7 @@ class ReadingMapStrip(QWidget):
 
     def _columns(self) -> int:
         """One a pixel of the screen it is on."""
-        return max(1, round(self.width() * self.devicePixelRatioF()))
+        return max(1, round(width_of(self) * ratio_of(self)))
 
     def _make_cells(self) -> list[MapCell]:
         width = self._columns()

@@ -11,6 +11,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.richtext.layout.tint_paint import dots
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import painter_on, px_size, width_of
 from core.events import Origin
 
 HEIGHT_PX = 34
@@ -33,21 +34,21 @@ class Legend(QWidget):
         theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
-        return QSize(560, HEIGHT_PX)
+        return px_size(QSize(560, HEIGHT_PX))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(0, HEIGHT_PX)
+        return px_size(QSize(0, HEIGHT_PX))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         font = ui_font(11)
         metrics = QFontMetricsF(font)
         labels = [metrics.horizontalAdvance(strings.CLASS_NAMES[origin]) for origin in _CLASSES]
         keys = sum(labels) + 3 * (_SWATCH_WIDTH_PX + _LABEL_GAP_PX) + 2 * _ITEM_GAP_PX
         hint = metrics.horizontalAdvance(strings.LEGEND_HINT)
-        with_hint = keys + _ITEM_GAP_PX + hint <= self.width() - 16
-        x = (self.width() - keys - (_ITEM_GAP_PX + hint if with_hint else 0)) / 2
+        with_hint = keys + _ITEM_GAP_PX + hint <= width_of(self) - 16
+        x = (width_of(self) - keys - (_ITEM_GAP_PX + hint if with_hint else 0)) / 2
         ink = self._theme.color("text2")
         for origin, width in zip(_CLASSES, labels):
             self._paint_swatch(painter, origin, QPointF(round(x), (HEIGHT_PX - _SWATCH_HEIGHT_PX) / 2))

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.tokens import strings
 from app.theme.theme import Theme
+from app.theme.zoom import design_point, painter_on, px_size, ratio_of, width_of
 from core.events import Origin, Token
 
 HEIGHT_PX = 3
@@ -38,7 +39,7 @@ class TokenStrip(QWidget):
         theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
-        return QSize(720, HEIGHT_PX + 2 * REACH_PX)
+        return px_size(QSize(720, HEIGHT_PX + 2 * REACH_PX))
 
     def append(self, tokens: Sequence[Token]) -> None:
         """More cells at the right; the ones before move together."""
@@ -58,16 +59,16 @@ class TokenStrip(QWidget):
 
     def cell(self, token: int) -> QRectF:
         """Where the token's cell is."""
-        width = self.width() / max(1, len(self._cells))
+        width = width_of(self) / max(1, len(self._cells))
         return QRectF(token * width, REACH_PX, width, HEIGHT_PX)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if not self._cells:
             return
-        painter = QPainter(self)
+        painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         shape = QPainterPath()
-        shape.addRoundedRect(QRectF(0, REACH_PX, self.width(), HEIGHT_PX), HEIGHT_PX / 2, HEIGHT_PX / 2)
+        shape.addRoundedRect(QRectF(0, REACH_PX, width_of(self), HEIGHT_PX), HEIGHT_PX / 2, HEIGHT_PX / 2)
         painter.setClipPath(shape)
         self._paint_cells(painter)
         veil = self._theme.color("window")
@@ -76,7 +77,7 @@ class TokenStrip(QWidget):
             painter.fillRect(self.cell(tokens.start).united(self.cell(tokens.stop - 1)), veil)
 
     def _paint_cells(self, painter: QPainter) -> None:
-        width = self.width() / len(self._cells)
+        width = width_of(self) / len(self._cells)
         if width > _GAP_FROM_PX:
             for number, index in enumerate(self._cells):
                 cell = QRectF(number * width, REACH_PX, width - _GAP_PX, HEIGHT_PX)
@@ -84,7 +85,7 @@ class TokenStrip(QWidget):
             return
         # Narrow cells are averaged into the pixels there are, by Qt: thousands would take long here.
         bar = self._bar()
-        pixels = max(1, round(self.width() * self.devicePixelRatioF()))
+        pixels = max(1, round(width_of(self) * ratio_of(self)))
         if bar.width() > pixels:
             bar = bar.scaled(
                 pixels,
@@ -92,7 +93,7 @@ class TokenStrip(QWidget):
                 Qt.AspectRatioMode.IgnoreAspectRatio,
                 Qt.TransformationMode.SmoothTransformation,
             )
-        painter.drawImage(QRectF(0, REACH_PX, self.width(), HEIGHT_PX), bar)
+        painter.drawImage(QRectF(0, REACH_PX, width_of(self), HEIGHT_PX), bar)
 
     def _bar(self) -> QImage:
         """One pixel a token."""
@@ -104,7 +105,7 @@ class TokenStrip(QWidget):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if event.buttons() != Qt.MouseButton.NoButton or not self._cells:
             return
-        number = int(event.position().x() * len(self._cells) / max(1, self.width()))
+        number = int(design_point(event.position()).x() * len(self._cells) / max(1, width_of(self)))
         self._point(max(0, min(number, len(self._cells) - 1)))
 
     def leaveEvent(self, event: QEvent) -> None:

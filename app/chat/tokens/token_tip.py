@@ -15,6 +15,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.richtext.layout.tint_paint import RULE_PX, dots
 from app.theme.fonts import mono_font, ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px, px_size
 from core.events import Origin
 
 WIDTH_PX = 248
@@ -37,9 +38,9 @@ SHADOW_PX = 24
 
 def place_tip(card: QSize, target: QRect, inside: QRect) -> QPoint:
     """The card's left top: 8 px under `target`, above it if there is no room, within `inside`."""
-    x = max(inside.left(), min(target.left() - 24, inside.right() + 1 - card.width()))
-    below = target.bottom() + 1 + _GAP_PX
-    above = target.top() - _GAP_PX - card.height()
+    x = max(inside.left(), min(target.left() - px(24), inside.right() + 1 - card.width()))
+    below = target.bottom() + 1 + px(_GAP_PX)
+    above = target.top() - px(_GAP_PX) - card.height()
     fits_below = below + card.height() <= inside.bottom() + 1
     y = below if fits_below or above < inside.top() else above
     return QPoint(x, max(inside.top(), min(y, inside.bottom() + 1 - card.height())))
@@ -65,7 +66,8 @@ class TokenTip(QWidget):
     @property
     def card(self) -> QRect:
         """The card within the parent, without its shadow."""
-        return self.geometry().adjusted(SHADOW_PX, SHADOW_PX, -SHADOW_PX, -SHADOW_PX)
+        around = px(SHADOW_PX)
+        return self.geometry().adjusted(around, around, -around, -around)
 
     def show_facts(self, facts: TokenFacts, target: QRect, inside: QRect) -> None:
         """Say `facts` about what is at `target`; both rectangles are in the parent's coordinates."""
@@ -74,9 +76,9 @@ class TokenTip(QWidget):
         height = _PAD_TOP_PX + _HEAD_PX + _HEAD_GAP_PX + rows * _ROW_PX + (rows - 1) * _ROW_GAP_PX
         if facts.address:
             height += _LINK_GAP_PX + _LINK_LINE_PX * (1 + len(self._address_lines(facts.address)))
-        card = QSize(WIDTH_PX, height + _PAD_BOTTOM_PX)
-        corner = place_tip(card, target, inside)
-        self.setGeometry(QRect(corner, card).adjusted(-SHADOW_PX, -SHADOW_PX, SHADOW_PX, SHADOW_PX))
+        card = px_size(QSize(WIDTH_PX, height + _PAD_BOTTOM_PX))
+        corner, around = place_tip(card, target, inside), px(SHADOW_PX)
+        self.setGeometry(QRect(corner, card).adjusted(-around, -around, around, around))
         said = [facts.text, facts.id, facts.class_name, *(f"{label} {value}" for label, value in facts.rows)]
         if facts.address:
             said.append(f"{strings.TIP_LINK} {facts.address}")
@@ -89,8 +91,8 @@ class TokenTip(QWidget):
         facts = self._facts
         if facts is None:
             return
-        painter = QPainter(self)
-        card = QRectF(self.rect()).adjusted(SHADOW_PX, SHADOW_PX, -SHADOW_PX, -SHADOW_PX)
+        painter = painter_on(self)
+        card = area_of(self).adjusted(SHADOW_PX, SHADOW_PX, -SHADOW_PX, -SHADOW_PX)
         self._paint_shadow(painter, card)
         edge = QColor(255, 255, 255, 26) if self._theme.is_dark else QColor(0, 0, 0, 26)
         draw_box(painter, card.adjusted(-0.5, -0.5, 0.5, 0.5), _RADIUS_PX + 0.5, edge)

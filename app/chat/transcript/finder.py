@@ -13,9 +13,10 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.answer.entry import Entry
 from app.chat.transcript.find import Find
-from app.richtext.canvas.find_bar import FindBar
+from app.richtext.canvas.find_bar import HEIGHT_PX, WIDTH_PX, FindBar
 from app.richtext.canvas.matches import Match
 from app.theme.theme import Theme
+from app.theme.zoom import px
 
 _SLICE_S = 0.005
 _MARGIN_PX = 12
@@ -99,7 +100,8 @@ class Finder(QObject):
 
     def place(self) -> None:
         """Into the right upper corner."""
-        width = min(self.bar.width(), self._area.width() - 2 * _MARGIN_PX)
+        width = min(px(WIDTH_PX), self._area.width() - 2 * _MARGIN_PX)
+        self.bar.resize(width, px(HEIGHT_PX))
         self.bar.move(self._area.width() - width - 2 * _MARGIN_PX, _MARGIN_PX)
 
     def _stop(self) -> None:

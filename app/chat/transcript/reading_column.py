@@ -17,6 +17,7 @@ from app.chat.transcript.entry_layout import EntryLayout
 from app.chat.transcript.follow import Follow
 from app.chat.transcript.widget_pool import WidgetPool
 from app.theme.theme import Theme
+from app.theme.zoom import px, zoom
 
 COLUMN_PX = 720
 _MIN_MARGIN_PX = 40
@@ -40,6 +41,7 @@ class ReadingColumn(QWidget):
         self._measured: list[bool] = []
         self.entry_layout = EntryLayout()
         self.follow = Follow()
+        self._zoom = zoom()  # that texts are laid out at
         self.column_px = 0  # how wide texts are laid out
         self.is_placing = False  # while the scroll bar moves by itself, not by the reader
         self.setAutoFillBackground(True)
@@ -74,7 +76,7 @@ class ReadingColumn(QWidget):
     def go_to(self, number: int) -> None:
         """Scroll so that entry `number` begins at the top."""
         for _ in range(2):  # what comes into view is measured, and may move it
-            self._area.verticalScrollBar().setValue(round(self.entry_layout.tops[number]) - _TOP_PX)
+            self._area.verticalScrollBar().setValue(round(self.entry_layout.tops[number]) - px(_TOP_PX))
 
     # ---- place
 
@@ -97,19 +99,24 @@ class ReadingColumn(QWidget):
         """Give every entry its place; only widgets whose place or height changed are moved."""
         view = self._area.viewport()
         width = max(1, view.width())
-        column = max(120, min(round(COLUMN_PX * self._theme.zoom), width - 2 * _MIN_MARGIN_PX))
+        column = max(120, min(px(COLUMN_PX), width - 2 * _MIN_MARGIN_PX))
+        if zoom() != self._zoom:
+            self._zoom = zoom()
+            self.forget_heights()
+            for shown in self._pool.items.values():
+                shown.body.lay_out_again()
         if column != self.column_px:
             self.column_px = column
             self.forget_heights()
         anchor = None if self.follow.following else self.entry_layout.anchor(*self.view(), self._measured)
         heights = [self._height(entry) for entry in self._entries]
-        gaps = [_AFTER_ANSWER_PX if isinstance(e, Reply) else _AFTER_MESSAGE_PX for e in self._entries]
-        self.entry_layout = EntryLayout(heights, gaps, _TOP_PX)
+        gaps = [px(_AFTER_ANSWER_PX if isinstance(e, Reply) else _AFTER_MESSAGE_PX) for e in self._entries]
+        self.entry_layout = EntryLayout(heights, gaps, px(_TOP_PX))
         self._measured = [entry.height_px is not None for entry in self._entries]
         # The column grows while the scroll bar stands still: that is not the reader scrolling.
         # It is scrolled before anything in it moves, so that the screen can be shifted as it is.
         self.is_placing = True
-        self.resize(width, max(self.entry_layout.end + _BOTTOM_PX, view.height()))
+        self.resize(width, max(self.entry_layout.end + px(_BOTTOM_PX), view.height()))
         if anchor:
             self._area.verticalScrollBar().setValue(self.entry_layout.view_top(anchor))
         self.is_placing = False

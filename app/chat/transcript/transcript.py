@@ -36,6 +36,7 @@ from app.richtext.canvas.text_canvas import TextCanvas
 from app.richtext.layout.tint_paint import TintMode
 from app.session.chats.conversation import Turn
 from app.theme.theme import Theme
+from app.theme.zoom import px
 from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
 
 _NEWEST_BOTTOM_PX = 12
@@ -329,10 +330,9 @@ class Transcript(QScrollArea):
     def _zoomed(self) -> None:
         """Texts have another size; what the reader looks at stays where it is."""
         self._tips.drop()
-        self._column.forget_heights()
-        for item in self._items.values():
-            item.body.lay_out_again()
         self._column.place()
+        self._place_newest()
+        self.finder.place()
         self._supply.fill()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -351,7 +351,7 @@ class Transcript(QScrollArea):
         area = self.viewport().geometry()
         x = area.left() + (area.width() - size.width()) // 2
         self._newest.setGeometry(
-            x, area.bottom() + 1 - size.height() - _NEWEST_BOTTOM_PX, size.width(), size.height()
+            x, area.bottom() + 1 - size.height() - px(_NEWEST_BOTTOM_PX), size.width(), size.height()
         )
 
     # ---- scrolling

@@ -15,6 +15,7 @@ from app.chat.transcript import strings
 from app.richtext.canvas import strings as canvas_strings
 from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
 from app.theme.theme import Theme
+from app.theme.zoom import px, px_size
 
 _GAP_PX = 4
 # The button's empty border stands out of the column, as under answers.
@@ -50,14 +51,14 @@ class UnshownEntry(QWidget):
 
     def height_for(self, width: int) -> int:
         """The height when the reading column is `width` wide."""
-        return self.body.height_for(width) + _GAP_PX + action_button.SIZE.height()
+        return self.body.height_for(width) + px(_GAP_PX) + px_size(action_button.SIZE).height()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         column = self.width() - 2 * self.OUTDENT_PX
         height = self.body.height_for(column)
         self.body.setGeometry(self.OUTDENT_PX - MARGIN_PX, 0, column + 2 * MARGIN_PX, height + 2)
-        self.copy_button.move(self.OUTDENT_PX - _BUTTON_OUTDENT_PX, height + _GAP_PX)
-        self.copy_button.resize(action_button.SIZE)
+        self.copy_button.move(self.OUTDENT_PX - px(_BUTTON_OUTDENT_PX), height + px(_GAP_PX))
+        self.copy_button.resize(px_size(action_button.SIZE))
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self._source)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from app.controls.buttons.press import pressed_by
@@ -17,6 +17,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px_size, ratio_of
 
 Kind = Literal["plain", "primary", "link", "danger"]
 _ICON_PX = 14
@@ -61,7 +62,7 @@ class Button(QAbstractButton):
         width = QFontMetricsF(self._text_font()).horizontalAdvance(self.text()) + 2 * padding
         if self._icon_name:
             width += _ICON_PX + _ICON_GAP_PX
-        return QSize(int(width + 0.999), 24 if self._small else 28)
+        return px_size(QSize(int(width + 0.999), 24 if self._small else 28))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
@@ -71,15 +72,15 @@ class Button(QAbstractButton):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        rect = QRectF(self.rect())
+        painter = painter_on(self)
+        rect = area_of(self)
         fill, frame, ink = self._colors()
         draw_box(painter, rect, self._radius_px, fill, frame)
         font = self._text_font()
         if self._icon_name:
             text_px = QFontMetricsF(font).horizontalAdvance(self.text())
             left = (rect.width() - text_px - _ICON_PX - _ICON_GAP_PX) / 2
-            icon = icon_pixmap(self._icon_name, ink, _ICON_PX, self.devicePixelRatioF())
+            icon = icon_pixmap(self._icon_name, ink, _ICON_PX, ratio_of(self))
             painter.drawPixmap(int(left), int((rect.height() - _ICON_PX) / 2), icon)
             rect.setLeft(left + _ICON_PX + _ICON_GAP_PX)
             draw_text(painter, rect, self.text(), font, ink, Qt.AlignmentFlag.AlignLeft)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetricsF, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.controls.buttons.toggle import Toggle
@@ -11,6 +11,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
+from app.theme.zoom import height_of, painter_on, px_size, ratio_of, width_of
 
 _BOX_PX = 16
 _TICK_PX = 12
@@ -31,24 +32,26 @@ class CheckBox(Toggle):
     def sizeHint(self) -> QSize:
         text = QFontMetricsF(ui_font(13)).horizontalAdvance(self.text())
         note = QFontMetricsF(ui_font(11, tabular=True)).horizontalAdvance(self._note)
-        return QSize(int(_BOX_PX + _GAP_PX + text + (note + _GAP_PX if note else 0) + 0.999), _HEIGHT_PX)
+        return px_size(
+            QSize(int(_BOX_PX + _GAP_PX + text + (note + _GAP_PX if note else 0) + 0.999), _HEIGHT_PX)
+        )
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(_BOX_PX + _GAP_PX, _HEIGHT_PX)
+        return px_size(QSize(_BOX_PX + _GAP_PX, _HEIGHT_PX))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
         on, enabled = self.isChecked(), self.isEnabled()
-        box = QRectF(0, (self.height() - _BOX_PX) / 2, _BOX_PX, _BOX_PX)
+        box = QRectF(0, (height_of(self) - _BOX_PX) / 2, _BOX_PX, _BOX_PX)
         if on:
             draw_box(painter, box, 4, color("accent_fill" if enabled else "text3"))
-            tick = icon_pixmap("check", color("on_accent"), _TICK_PX, self.devicePixelRatioF())
+            tick = icon_pixmap("check", color("on_accent"), _TICK_PX, ratio_of(self))
             painter.drawPixmap(int(box.left()) + 2, int(box.top()) + 2, tick)
         else:
             draw_box(painter, box, 4, color("control"), color("hair2"))
         ink = color("text" if enabled else "text3")
-        rest = QRectF(_BOX_PX + _GAP_PX, 0, self.width() - _BOX_PX - _GAP_PX, self.height())
+        rest = QRectF(_BOX_PX + _GAP_PX, 0, width_of(self) - _BOX_PX - _GAP_PX, height_of(self))
         draw_text(painter, rest, self.text(), ui_font(13), ink, Qt.AlignmentFlag.AlignLeft)
         small = ui_font(11, tabular=True)
         draw_text(painter, rest, self._note, small, color("text2"), Qt.AlignmentFlag.AlignRight)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from app.controls.buttons.press import pressed_by
@@ -11,6 +11,7 @@ from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of, width_of
 
 _ICON_PX = 16
 
@@ -54,18 +55,18 @@ class IconButton(QAbstractButton):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return self._size
+        return px_size(self._size)
 
     def minimumSizeHint(self) -> QSize:
-        return self._size
+        return px_size(self._size)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not pressed_by(self, event):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        rect = QRectF(self.rect())
+        painter = painter_on(self)
+        rect = area_of(self)
         color = self._theme.color
         on = self.isDown() or self.isChecked()
         if on or (self.underMouse() and self.isEnabled()):
@@ -75,5 +76,5 @@ class IconButton(QAbstractButton):
                 fill.setAlphaF(0.7)
             draw_box(painter, rect, self._radius_px, fill)
         ink = color("text3" if not self.isEnabled() else "text" if on else "text2")
-        icon = icon_pixmap(self._icon_name, ink, _ICON_PX, self.devicePixelRatioF())
-        painter.drawPixmap((self.width() - _ICON_PX) // 2, (self.height() - _ICON_PX) // 2, icon)
+        icon = icon_pixmap(self._icon_name, ink, _ICON_PX, ratio_of(self))
+        painter.drawPixmap(QPointF((width_of(self) - _ICON_PX) // 2, (height_of(self) - _ICON_PX) // 2), icon)

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QRadioButton, QSizePolicy, QWidget
 from shiboken6 import isValid
 
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_height, set_margins
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_rect, painter_on, px, px_size
 
 _HEIGHT_PX = 24
 _INSET_PX = 2
@@ -39,13 +41,13 @@ class Segment(QWidget):
         self._options = [_Option(theme, value, label, self) for value, label in options]
         self._value = options[0][0]
         layout = QHBoxLayout(self)
-        layout.setContentsMargins(_INSET_PX, _INSET_PX, _INSET_PX, _INSET_PX)
+        set_margins(layout, _INSET_PX, _INSET_PX, _INSET_PX, _INSET_PX)
         layout.setSpacing(0)
         for option in self._options:
             layout.addWidget(option)
             option.toggled.connect(self._take_choice)
         self._options[0].setChecked(True)
-        self.setFixedHeight(_HEIGHT_PX)
+        set_fixed_height(self, _HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._ring = FocusRing(self, theme, 6, sources=self._options)
         theme.changed.connect(self.update)
@@ -69,12 +71,12 @@ class Segment(QWidget):
             option.setAccessibleDescription(name)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
-        draw_box(painter, QRectF(self.rect()), 6, color("segment_track"))
+        draw_box(painter, area_of(self), 6, color("segment_track"))
         options = self._living()
         for before, option in zip([None, *options], options):
-            box = QRectF(option.geometry())
+            box = design_rect(QRectF(option.geometry()))
             if option.isChecked():
                 shade = QColor(0, 0, 0, 90 if self._theme.is_dark else 28)
                 draw_box(painter, box.adjusted(-0.5, 0, 0.5, 1), 5, shade)
@@ -112,11 +114,11 @@ class _Option(QRadioButton):
     def sizeHint(self) -> QSize:
         # Measured at the heavier weight so that nothing moves when the choice does.
         width = QFontMetricsF(ui_font(12, 500)).horizontalAdvance(self.text()) + 2 * _PADDING_PX
-        return QSize(int(width + 0.999), _HEIGHT_PX - 2 * _INSET_PX)
+        return px_size(QSize(int(width + 0.999), _HEIGHT_PX - 2 * _INSET_PX))
 
     def minimumSizeHint(self) -> QSize:
         narrow = self.sizeHint()
-        return QSize(narrow.width() - 2 * _PADDING_PX + 8, narrow.height())
+        return QSize(narrow.width() - px(2 * _PADDING_PX - 8), narrow.height())
 
     def hitButton(self, pos: QPoint) -> bool:
         return self.rect().contains(pos)
@@ -131,7 +133,7 @@ class _Option(QRadioButton):
         super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         weight = 500 if self.isChecked() else 400
         ink = self._theme.color("text" if self.isEnabled() else "text3")
-        draw_text(painter, QRectF(self.rect()), self.text(), ui_font(12, weight), ink)
+        draw_text(painter, area_of(self), self.text(), ui_font(12, weight), ink)

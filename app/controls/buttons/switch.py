@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.controls.buttons.toggle import Toggle
 from app.controls.shapes import draw_box
 from app.theme.theme import Theme
+from app.theme.zoom import height_of, painter_on, px_size
 
 _SIZE = (32, 18)
 _KNOB_PX = 14
@@ -23,15 +24,15 @@ class Switch(Toggle):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        return QSize(*_SIZE)
+        return px_size(QSize(*_SIZE))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         width, height = _SIZE
-        rect = QRectF(0, (self.height() - height) / 2, width, height)
+        rect = QRectF(0, (height_of(self) - height) / 2, width, height)
         on, enabled = self.isChecked(), self.isEnabled()
         track = self._theme.color("accent_fill" if on else "fill2")
         if on and not enabled:

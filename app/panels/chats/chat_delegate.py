@@ -17,7 +17,9 @@ from app.panels.chats.chat_row import ChatRow
 from app.panels.chats.chat_rows import ROW, TIME
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_font
 from app.theme.theme import Theme
+from app.theme.zoom import design_rect, px, zoom
 
 ROW_PX = 30
 RESULT_PX = 48
@@ -33,7 +35,7 @@ _Index = QModelIndex | QPersistentModelIndex
 
 def dots_rect(row: QRect) -> QRect:
     """Where the three dots are, with some room for the pointer."""
-    return QRect(row.right() - _INSET_PX - _DOTS_PX - 14, row.top(), _DOTS_PX + 16, ROW_PX)
+    return QRect(row.right() - px(_INSET_PX + _DOTS_PX + 14), row.top(), px(_DOTS_PX + 16), px(ROW_PX))
 
 
 class ChatDelegate(QStyledItemDelegate):
@@ -48,16 +50,17 @@ class ChatDelegate(QStyledItemDelegate):
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
         row = index.data(ROW)
         if not isinstance(row, ChatRow):
-            return QSize(0, _GROUP_PX)
-        return QSize(0, RESULT_PX if row.passage else ROW_PX)
+            return QSize(0, px(_GROUP_PX))
+        return QSize(0, px(RESULT_PX if row.passage else ROW_PX))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         painter.save()
+        painter.scale(zoom(), zoom())
         row = index.data(ROW)
         if isinstance(row, ChatRow):
             self._paint_chat(painter, option, row, str(index.data()), str(index.data(TIME)))
         else:
-            box = QRectF(option.rect)
+            box = design_rect(QRectF(option.rect))
             line = QRectF(_GROUP_LEFT_PX, box.top() + 12, box.width() - _GROUP_LEFT_PX, 14)
             color = self._theme.color("text2")
             draw_text(painter, line, str(index.data()), ui_font(11, 600), color, Qt.AlignmentFlag.AlignLeft)
@@ -70,7 +73,7 @@ class ChatDelegate(QStyledItemDelegate):
         left = Qt.AlignmentFlag.AlignLeft
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
         hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
-        pill = QRectF(option.rect).adjusted(_INSET_PX, 0, -_INSET_PX, 0)
+        pill = design_rect(QRectF(option.rect)).adjusted(_INSET_PX, 0, -_INSET_PX, 0)
         if selected or hovered:
             fill = color("sel")
             fill.setAlphaF(1.0 if selected else 0.45)
@@ -136,7 +139,7 @@ class ChatDelegate(QStyledItemDelegate):
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: _Index) -> QWidget:
         editor = QLineEdit(parent)
-        editor.setFont(ui_font(13))
+        set_font(editor, 13)
         editor.setFrame(False)
         editor.setMaxLength(_NAME_CHARACTERS)
         editor.setAccessibleName(strings.CHAT_TITLE)
@@ -152,9 +155,10 @@ class ChatDelegate(QStyledItemDelegate):
         return editor
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:
-        row = QRect(option.rect.left(), option.rect.top(), option.rect.width(), ROW_PX)
-        editor.setGeometry(row.adjusted(_INSET_PX + 7, 3, -_INSET_PX - 7, -3))
+        row = QRect(option.rect.left(), option.rect.top(), option.rect.width(), px(ROW_PX))
+        inset = px(_INSET_PX + 7)
+        editor.setGeometry(row.adjusted(inset, px(3), -inset, -px(3)))
 
 
 def _ratio(painter: QPainter) -> float:
-    return painter.device().devicePixelRatioF()
+    return painter.device().devicePixelRatioF() * zoom()

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.icon_button import IconButton
@@ -22,7 +22,9 @@ from app.panels.chats.chat_list import ChatList
 from app.panels.chats.chat_row import ChatRow
 from app.panels.chats.undo_bar import UndoBar
 from app.panels.chats.worker_status import Level, WorkerStatus
+from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 
 WIDTH_PX = 240
 _HEADER_PX = 52
@@ -50,7 +52,7 @@ class Sidebar(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._menu: QMenu | None = None
-        self.setFixedWidth(WIDTH_PX)
+        set_fixed_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(strings.CHATS)
 
@@ -119,12 +121,12 @@ class Sidebar(QWidget):
         return menu
 
     def sizeHint(self) -> QSize:
-        return QSize(WIDTH_PX, 640)
+        return px_size(QSize(WIDTH_PX, 640))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("sidebar"))
-        painter.fillRect(QRectF(self.width() - 1, 0, 1, self.height()), self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("sidebar"))
+        painter.fillRect(QRectF(width_of(self) - 1, 0, 1, height_of(self)), self._theme.color("hair"))
 
     # ---- inside
 
@@ -175,23 +177,23 @@ class Sidebar(QWidget):
 
     def _lay_out(self) -> None:
         header = QHBoxLayout()
-        header.setContentsMargins(20, 0, 10, 0)
+        set_margins(header, 20, 0, 10, 0)
         header.setSpacing(0)
         header.addStretch(1)
         for button in (self._more, self._hide, self._new_chat):
             header.addWidget(button)
         top = QWidget()
-        top.setFixedHeight(_HEADER_PX)
+        set_fixed_height(top, _HEADER_PX)
         top.setLayout(header)
         search = QHBoxLayout()
-        search.setContentsMargins(12, 0, 12, 4)
+        set_margins(search, 12, 0, 12, 4)
         search.addWidget(self.search)
         self._empty = QWidget()
         line = QHBoxLayout(self._empty)
-        line.setContentsMargins(20, 12, 20, 0)
+        set_margins(line, 20, 12, 20, 0)
         line.addWidget(self._nothing)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 1, 0)
+        set_margins(layout, 0, 0, 1, 0)
         layout.setSpacing(0)
         layout.addWidget(top)
         layout.addLayout(search)

@@ -7,14 +7,16 @@ listens to `expired` offers it no more.
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt, QTimer, Signal
-from PySide6.QtGui import QAccessible, QAccessibleEvent, QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QFontMetricsF, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.text_label import TextLabel
 from app.panels.chats import strings
 from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import design_px, painter_on, width_of
 
 SHOWN_MS = 8_000
 _HEIGHT_PX = 40
@@ -35,14 +37,15 @@ class UndoBar(QWidget):
         self.undo_button = Button(theme, strings.UNDO, "link", True)
         self.undo_button.clicked.connect(self.undo_requested)
         row = QHBoxLayout(self)
-        row.setContentsMargins(20, 1, 6, 0)
-        row.setSpacing(4)
+        set_margins(row, 20, 1, 6, 0)
+        set_spacing(row, 4)
         row.addWidget(self._label, 1)
         row.addWidget(self.undo_button, 0, Qt.AlignmentFlag.AlignVCenter)
-        self.setFixedHeight(_HEIGHT_PX)
+        set_fixed_height(self, _HEIGHT_PX)
         self._timer = QTimer(self, interval=SHOWN_MS, singleShot=True)
         self._timer.timeout.connect(self.expired)
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._elide)
         self.hide()
 
     @property
@@ -73,11 +76,11 @@ class UndoBar(QWidget):
         self._elide()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(QRectF(0, 0, self.width(), 1), self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(QRectF(0, 0, width_of(self), 1), self._theme.color("hair"))
 
     def _elide(self) -> None:
-        room = max(1, self.width() - 34 - self.undo_button.sizeHint().width())
+        room = max(1.0, width_of(self) - 34 - design_px(self.undo_button.sizeHint().width()))
         metrics = QFontMetricsF(ui_font(12))
         self._label.setText(metrics.elidedText(self._text, Qt.TextElideMode.ElideMiddle, room))
         self._label.setToolTip(self._text)

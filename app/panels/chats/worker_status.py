@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Literal
 
 from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.icon_button import IconButton
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.panels.chats import strings
+from app.theme.measures import set_fixed_height, set_margins
 from app.theme.theme import Theme
+from app.theme.zoom import height_of, painter_on, width_of
 
 Level = Literal["ready", "busy", "bad", "idle"]
 _DOTS: dict[Level, str] = {
@@ -45,10 +47,10 @@ class WorkerStatus(QWidget):
         lines.addWidget(self._detail)
         lines.addStretch(1)
         row = QHBoxLayout(self)
-        row.setContentsMargins(16 + _DOT_PX + 10, 1, 10, 0)
+        set_margins(row, 16 + _DOT_PX + 10, 1, 10, 0)
         row.addLayout(lines, 1)
         row.addWidget(self.models_button)
-        self.setFixedHeight(_HEIGHT_PX)
+        set_fixed_height(self, _HEIGHT_PX)
         self.setAccessibleName(strings.WORKER)
         theme.changed.connect(self.update)
 
@@ -68,7 +70,7 @@ class WorkerStatus(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(QRectF(0, 0, self.width(), 1), self._theme.color("hair"))
-        dot = QRectF(16, (self.height() + 1 - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
+        painter = painter_on(self)
+        painter.fillRect(QRectF(0, 0, width_of(self), 1), self._theme.color("hair"))
+        dot = QRectF(16, (height_of(self) + 1 - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
         draw_box(painter, dot, _DOT_PX / 2, self._theme.color(_DOTS[self._level]))

@@ -7,8 +7,9 @@ from PySide6.QtCore import QEvent, QObject
 from app.panels.document import strings
 from app.panels.document.find import NONE, Matches, matches_of
 from app.panels.document.view import DocumentView
-from app.richtext.canvas.find_bar import FindBar
+from app.richtext.canvas.find_bar import HEIGHT_PX, FindBar
 from app.theme.theme import Theme
+from app.theme.zoom import px
 
 _MARGIN_PX = 12
 
@@ -73,5 +74,5 @@ class DocumentFinder(QObject):
 
     def _place(self) -> None:
         """Over the whole width: the view is narrow."""
-        self.bar.resize(self._view.viewport().width() - 2 * _MARGIN_PX, self.bar.height())
+        self.bar.resize(self._view.viewport().width() - 2 * _MARGIN_PX, px(HEIGHT_PX))
         self.bar.move(_MARGIN_PX, _MARGIN_PX)

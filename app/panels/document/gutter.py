@@ -15,7 +15,9 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.chat.reading.map_paint import draw_map
 from app.chat.reading.reading_map import MapCell
 from app.panels.document import strings
+from app.theme.measures import set_fixed_width
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_point, height_of, painter_on, px_size, ratio_of
 
 WIDTH_PX = 34
 _LEFT_PX, _MAP_PX = 14, 10
@@ -34,7 +36,7 @@ class DocumentGutter(QWidget):
         self._theme = theme
         self._cells: tuple[MapCell, ...] = ()
         self._view = (0.0, 1.0)
-        self.setFixedWidth(WIDTH_PX)
+        set_fixed_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(strings.DOCUMENT_MAP)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -43,7 +45,7 @@ class DocumentGutter(QWidget):
     @property
     def rows(self) -> int:
         """How many cells it can show."""
-        return max(1, round((self.height() - 2 * _MARGIN_PX) * self.devicePixelRatioF()))
+        return max(1, round((height_of(self) - 2 * _MARGIN_PX) * ratio_of(self)))
 
     def show_cells(self, cells: Sequence[MapCell]) -> None:
         """The document from its beginning to its end; none: an even strip."""
@@ -58,7 +60,7 @@ class DocumentGutter(QWidget):
 
     def bracket(self) -> QRectF:
         """Where the bracket is."""
-        height = self.height() - 2 * _MARGIN_PX
+        height = height_of(self) - 2 * _MARGIN_PX
         first, last = self._view
         tall = max(_LEAST_BRACKET_PX, (last - first) * height)
         top = min(_MARGIN_PX + first * height, _MARGIN_PX + height - tall)
@@ -66,7 +68,7 @@ class DocumentGutter(QWidget):
         return QRectF(left, top, _MAP_PX + 2 * _BRACKET_OUT_PX, tall)
 
     def sizeHint(self) -> QSize:
-        return QSize(WIDTH_PX, 200)
+        return px_size(QSize(WIDTH_PX, 200))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self._choose(event)
@@ -76,9 +78,9 @@ class DocumentGutter(QWidget):
             self._choose(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
-        strip = QRectF(_LEFT_PX, _MARGIN_PX, _MAP_PX, self.height() - 2 * _MARGIN_PX)
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        strip = QRectF(_LEFT_PX, _MARGIN_PX, _MAP_PX, height_of(self) - 2 * _MARGIN_PX)
         draw_map(painter, strip, self._cells, self._theme, radius_px=3, vertical=True)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(self._theme.color("text2"), 1.5))
@@ -86,8 +88,8 @@ class DocumentGutter(QWidget):
         painter.drawRoundedRect(self.bracket().adjusted(0.75, 0.75, -0.75, -0.75), 4, 4)
 
     def _choose(self, event: QMouseEvent) -> None:
-        height = max(1, self.height() - 2 * _MARGIN_PX)
-        share = (event.position().y() - _MARGIN_PX) / height
+        height = max(1, height_of(self) - 2 * _MARGIN_PX)
+        share = (design_point(event.position()).y() - _MARGIN_PX) / height
         # The place that is pointed at comes to the middle.
         first, last = self._view
         self.place_chosen.emit(max(0.0, min(1.0, share - (last - first) / 2)))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from PySide6.QtGui import QFont
 
 from app.panels.document.blocks import TextBlock
-from app.richtext.layout.text_style import zoomed
-from app.theme.fonts import ui_font
+from app.theme.fonts import enlarged, ui_font
 
 _FONT_PX = 12.5
 _LINE_PX, _HEADING_LINE_PX = 19, 18
@@ -34,7 +33,7 @@ class DocumentMeasures:
 
     def font(self, heading: bool = False) -> QFont:
         """The face of a block's text."""
-        return ui_font(zoomed(_FONT_PX, self.zoom), 600 if heading else 400)
+        return ui_font(enlarged(_FONT_PX, self.zoom), 600 if heading else 400)
 
     def pads(self, block: TextBlock) -> tuple[float, float, float]:
         """Above the text, below it inside the tint, and below the tint."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QRectF, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.attachments.token_estimate import size_words
@@ -22,7 +22,9 @@ from app.panels.document.finder import DocumentFinder
 from app.panels.document.gutter import DocumentGutter
 from app.panels.document.view import DocumentView
 from app.session.chats.reading import Document
+from app.theme.measures import set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, width_of
 
 WIDTH_PX = 400
 _HEAD_PX = 86
@@ -214,25 +216,25 @@ class DocumentTab(QWidget):
         return bool(super().event(event))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
-        painter.fillRect(self.rect(), color("panel"))
+        painter.fillRect(area_of(self), color("panel"))
         if self._shown is not None:
-            painter.fillRect(QRectF(0, _HEAD_PX - 1, self.width(), 1), color("hair"))
+            painter.fillRect(QRectF(0, _HEAD_PX - 1, width_of(self), 1), color("hair"))
 
     def _lay_out(self) -> None:
         tools = QHBoxLayout()
-        tools.setContentsMargins(0, 6, 0, 0)
-        tools.setSpacing(4)
+        set_margins(tools, 0, 6, 0, 0)
+        set_spacing(tools, 4)
         tools.addWidget(self.filter)
         tools.addStretch(1)
         tools.addWidget(self.find_button)
         tools.addWidget(self.previous_button)
         tools.addWidget(self.next_button)
         head = QWidget()
-        head.setFixedHeight(_HEAD_PX)
+        set_fixed_height(head, _HEAD_PX)
         names = QVBoxLayout(head)
-        names.setContentsMargins(16, 9, 16, 7)
+        set_margins(names, 16, 9, 16, 7)
         names.setSpacing(0)
         names.addWidget(self.name_label)
         names.addWidget(self.chooser)
@@ -252,7 +254,7 @@ class DocumentTab(QWidget):
         column.addLayout(text, 1)
         empty = QWidget()
         hint = QVBoxLayout(empty)
-        hint.setContentsMargins(32, 40, 32, 0)
+        set_margins(hint, 32, 40, 32, 0)
         align = Qt.AlignmentFlag.AlignHCenter
         hint.addWidget(TextLabel(self._theme, strings.NO_DOCUMENT, 12, 17, "text2", wrap=True, align=align))
         hint.addStretch(1)
@@ -260,5 +262,5 @@ class DocumentTab(QWidget):
         self._pages.addWidget(empty)
         self._pages.addWidget(page)
         whole = QVBoxLayout(self)
-        whole.setContentsMargins(1, 0, 0, 0)
+        set_margins(whole, 1, 0, 0, 0)
         whole.addWidget(self._pages)

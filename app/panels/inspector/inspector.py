@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QRectF, QSize, QTimer, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
@@ -30,7 +30,9 @@ from app.panels.inspector.model_card import ModelCard
 from app.panels.inspector.own_settings import OwnSettings
 from app.panels.inspector.preset_bar import PresetBar
 from app.panels.inspector.section import PADDING_PX, Section
+from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 from core.errors import SettingError
 from core.events import ModelDefault, ModelInfo
 from core.settings import FROM_MODEL, Setting, Settings, assign_all, read
@@ -67,7 +69,7 @@ class Inspector(QWidget):
         self._drafter_columns: dict[str, FieldColumn] = {}
         self._section_of: dict[FieldColumn, Section] = {}
         self._own: dict[str, OwnSettings] = {}
-        self.setFixedWidth(WIDTH_PX)
+        set_fixed_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(strings.SETTINGS)
 
@@ -167,14 +169,14 @@ class Inspector(QWidget):
         return self._own[name]
 
     def sizeHint(self) -> QSize:
-        return QSize(WIDTH_PX, 640)
+        return px_size(QSize(WIDTH_PX, 640))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("panel"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("panel"))
         hair = self._theme.color("hair")
-        painter.fillRect(QRectF(0, 0, 1, self.height()), hair)
-        painter.fillRect(QRectF(0, self.height() - _FOOTER_PX, self.width(), 1), hair)
+        painter.fillRect(QRectF(0, 0, 1, height_of(self)), hair)
+        painter.fillRect(QRectF(0, height_of(self) - _FOOTER_PX, width_of(self), 1), hair)
 
     # ---- building
 
@@ -189,7 +191,7 @@ class Inspector(QWidget):
             sections.addWidget(section)
         sections.addStretch(1)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(1, 0, 0, 0)
+        set_margins(layout, 1, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(ScrollPage(self._theme, page), 1)
         layout.addWidget(_bar(self._footer, _FOOTER_PX))
@@ -359,8 +361,8 @@ class Inspector(QWidget):
 def _bar(label: TextLabel, height_px: int) -> QWidget:
     """A fixed strip with one line of text."""
     bar = QWidget()
-    bar.setFixedHeight(height_px)
+    set_fixed_height(bar, height_px)
     layout = QHBoxLayout(bar)
-    layout.setContentsMargins(PADDING_PX, 0, PADDING_PX, 0)
+    set_margins(layout, PADDING_PX, 0, PADDING_PX, 0)
     layout.addWidget(label)
     return bar

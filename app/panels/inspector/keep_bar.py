@@ -9,6 +9,7 @@ from app.controls.buttons.button import Button
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import CONTENT_PX
 from app.panels.inspector import strings
+from app.theme.measures import set_spacing
 from app.theme.theme import Theme
 
 SHARES_PCT = (10.0, 20.0, 30.0, 50.0, 100.0)
@@ -24,7 +25,7 @@ class KeepBar(QWidget):
         self.buttons = {share: Button(theme, strings.keep(share), "plain", True) for share in SHARES_PCT}
         self.estimate = TextLabel(theme, "", 11, 15, "text2", wrap=True, tabular=True, width_px=CONTENT_PX)
         row = QHBoxLayout()
-        row.setSpacing(4)
+        set_spacing(row, 4)
         for share, button in self.buttons.items():
             button.setAccessibleName(strings.keep_name(share))
             button.clicked.connect(lambda checked=False, share=share: self.keep_chosen.emit(share))
@@ -32,7 +33,7 @@ class KeepBar(QWidget):
         row.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
+        set_spacing(column, 6)
         column.addLayout(row)
         column.addWidget(self.estimate)
         self.estimate.hide()

@@ -9,6 +9,7 @@ from app.controls.buttons.button import Button
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import CONTENT_PX, GAP_PX, LABEL_PX, ROW_PX
 from app.panels.inspector import strings
+from app.theme.measures import set_fixed_width, set_spacing
 from app.theme.theme import Theme
 from core.events import ModelInfo
 
@@ -28,9 +29,9 @@ class ModelCard(QWidget):
         titles = (strings.MODEL_NAME, strings.MODEL_FAMILY, strings.MODEL_CONTEXT, strings.MODEL_PRECISION)
         for title in titles:
             row = QHBoxLayout()
-            row.setSpacing(GAP_PX)
+            set_spacing(row, GAP_PX)
             label = TextLabel(theme, title, 12, ROW_PX)
-            label.setFixedWidth(LABEL_PX)
+            set_fixed_width(label, LABEL_PX)
             value = TextLabel(theme, "", 12, ROW_PX, "text", tabular=True)
             row.addWidget(label)
             row.addWidget(value, 1)
@@ -39,7 +40,7 @@ class ModelCard(QWidget):
         self._note = TextLabel(theme, strings.NO_MODEL, 11, 15, wrap=True, width_px=CONTENT_PX)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(6)
+        set_spacing(layout, 6)
         layout.addWidget(self._rows)
         layout.addWidget(self._note)
         self.models_button = Button(theme, strings.CHOOSE_MODEL, small=True)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.panels.inspector import strings
+from app.theme.measures import add_gap, set_spacing
 from app.theme.theme import Theme
 
 
@@ -24,9 +25,9 @@ class OwnSettings(QWidget):
         self.default_button.setAccessibleName(strings.MAKE_DEFAULT_NAME.format(section=section))
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
+        set_spacing(row, 4)
         # A link's text begins 7 px inside its button.
-        row.addSpacing(-7)
+        add_gap(row, -7)
         row.addWidget(self.reset_button)
         row.addWidget(self.default_button)
         row.addStretch(1)

@@ -13,6 +13,7 @@ from app.controls.popup import Popup
 from app.controls.text_label import TextLabel
 from app.panels.inspector import strings
 from app.panels.inspector.section import PADDING_PX
+from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
 
 HEIGHT_PX = 44
@@ -57,14 +58,14 @@ class PresetBar(QWidget):
         self.save_button = IconButton(theme, "save", strings.SAVE_PRESET_AS, size=QSize(26, 24))
         self.more_button = IconButton(theme, "more", strings.PRESET_ACTIONS, size=QSize(26, 24))
         row = QHBoxLayout(self)
-        row.setContentsMargins(PADDING_PX, 0, PADDING_PX - 6, 0)
-        row.setSpacing(4)
+        set_margins(row, PADDING_PX, 0, PADDING_PX - 6, 0)
+        set_spacing(row, 4)
         row.addWidget(TextLabel(theme, strings.PRESET, 12, 16, "text2"))
-        row.addSpacing(6)
+        add_gap(row, 6)
         row.addWidget(self.popup, 1)
         row.addWidget(self.save_button)
         row.addWidget(self.more_button)
-        self.setFixedHeight(HEIGHT_PX)
+        set_fixed_height(self, HEIGHT_PX)
         self.popup.activated.connect(self._choose)
         self.save_button.clicked.connect(self._ask_name)
         self.more_button.clicked.connect(self._show_menu)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.press import pressed_by
@@ -18,7 +18,9 @@ from app.controls.shapes import draw_box, draw_text
 from app.panels.inspector import strings
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import height_of, painter_on, px_size, ratio_of, width_of
 
 PADDING_PX = 16
 _HEADER_PX = 38
@@ -36,10 +38,10 @@ class Section(QWidget):
         self.header = _Header(theme, title)
         self._holder = QWidget()
         self.body = QVBoxLayout(self._holder)
-        self.body.setContentsMargins(PADDING_PX, 0, PADDING_PX, 14)
-        self.body.setSpacing(8)
+        set_margins(self.body, PADDING_PX, 0, PADDING_PX, 14)
+        set_spacing(self.body, 8)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 1)
+        set_margins(layout, 0, 0, 0, 1)
         layout.setSpacing(0)
         layout.addWidget(self.header)
         layout.addWidget(self._holder)
@@ -89,8 +91,8 @@ class Section(QWidget):
             QWidget.setTabOrder(before, after)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), self._theme.color("hair"))
 
 
 class _Header(QAbstractButton):
@@ -105,7 +107,7 @@ class _Header(QAbstractButton):
         self.setAccessibleName(title)
         self.setCheckable(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setFixedHeight(_HEADER_PX)
+        set_fixed_height(self, _HEADER_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._ring = FocusRing(self, theme, 6, inset_px=8)
         self.toggled.connect(self._describe)
@@ -133,7 +135,7 @@ class _Header(QAbstractButton):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(200, _HEADER_PX)
+        return px_size(QSize(200, _HEADER_PX))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()
@@ -143,26 +145,26 @@ class _Header(QAbstractButton):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
         left, right = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
         chevron = icon_pixmap(
-            "down" if self.isChecked() else "right", color("text2"), _CHEVRON_PX, self.devicePixelRatioF()
+            "down" if self.isChecked() else "right", color("text2"), _CHEVRON_PX, ratio_of(self)
         )
-        painter.drawPixmap(PADDING_PX - 3, (self.height() - _CHEVRON_PX) // 2, chevron)
+        painter.drawPixmap(QPointF(PADDING_PX - 3, (height_of(self) - _CHEVRON_PX) // 2), chevron)
         font = ui_font(12.5, 600)
         title_left = PADDING_PX - 3 + _CHEVRON_PX + 6
-        box = QRectF(title_left, 0, self.width() - title_left - PADDING_PX, self.height())
+        box = QRectF(title_left, 0, width_of(self) - title_left - PADDING_PX, height_of(self))
         draw_text(painter, box, self.text(), font, color("text"), left)
         title_px = QFontMetricsF(font).horizontalAdvance(self.text())
         if self._own:
-            dot = QRectF(title_left + title_px + 8, (self.height() - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
+            dot = QRectF(title_left + title_px + 8, (height_of(self) - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
             draw_box(painter, dot, _DOT_PX / 2, color("accent"))
             title_px += 8 + _DOT_PX
         if self._summary and not self.isChecked():
             room = box.width() - title_px - 12
             width = min(_SUMMARY_MAX_PX, room)
-            summary_box = QRectF(box.right() - width, 0, width, self.height())
+            summary_box = QRectF(box.right() - width, 0, width, height_of(self))
             summary_font = ui_font(11.5, tabular=True)
             draw_text(painter, summary_box, self._summary, summary_font, color("text2"), right)
 

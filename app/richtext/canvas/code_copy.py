@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, QTimer
-from PySide6.QtGui import QFontMetricsF, QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QSize, Qt, QTimer
+from PySide6.QtGui import QFontMetricsF, QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.controls.focus_ring import FocusRing
@@ -13,6 +13,7 @@ from app.richtext.layout.piece_box import CODE_HEADER_PX
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, px, px_size, ratio_of, width_of, zoom
 
 _COPIED_MS = 1500
 _HEIGHT_PX = 24
@@ -28,7 +29,7 @@ class CodeCopy(QAbstractButton):
         super().__init__(parent)
         self._theme = theme
         self._code = ""
-        self._shown: tuple[str, float, float] | None = None
+        self._shown: tuple[str, float, float, float] | None = None
         self.setText(strings.COPY_CODE)
         self.setAccessibleName(strings.COPY_CODE_NAME)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -42,12 +43,12 @@ class CodeCopy(QAbstractButton):
 
     def show_code(self, code: str, right: float, header_top: float) -> None:
         """Stand at the right end of the header whose top is `header_top`."""
-        if (code, right, header_top) == self._shown:
+        if (code, right, header_top, zoom()) == self._shown:
             return
-        self._shown = (code, right, header_top)
+        self._shown = (code, right, header_top, zoom())
         self._code = code
         size = self.sizeHint()
-        top = round(header_top + (CODE_HEADER_PX - size.height()) / 2) + 1
+        top = round(header_top + (px(CODE_HEADER_PX) - size.height()) / 2) + 1
         self.setGeometry(round(right) - 7 - size.width(), top, size.width(), size.height())
         self.show()
 
@@ -56,7 +57,7 @@ class CodeCopy(QAbstractButton):
             QFontMetricsF(ui_font(11.5)).horizontalAdvance(text)
             for text in (strings.COPY_CODE, strings.COPIED)
         )
-        return QSize(int(widest + 2 * _PAD_PX + _ICON_PX + _GAP_PX + 0.999), _HEIGHT_PX)
+        return px_size(QSize(int(widest + 2 * _PAD_PX + _ICON_PX + _GAP_PX + 0.999), _HEIGHT_PX))
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self._code)
@@ -67,17 +68,17 @@ class CodeCopy(QAbstractButton):
         self.setText(strings.COPY_CODE)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         if self.isDown() or self.underMouse():
-            draw_box(painter, self.rect().toRectF(), 5, self._theme.color("fill2"))
+            draw_box(painter, area_of(self), 5, self._theme.color("fill2"))
         color = self._theme.color("text2")
         metrics = QFontMetricsF(ui_font(11.5))
-        left = self.width() - _PAD_PX - metrics.horizontalAdvance(self.text()) - _GAP_PX - _ICON_PX
+        left = width_of(self) - _PAD_PX - metrics.horizontalAdvance(self.text()) - _GAP_PX - _ICON_PX
         name = "check" if self.text() == strings.COPIED else "copy"
-        icon = icon_pixmap(name, color, _ICON_PX, self.devicePixelRatioF())
-        painter.drawPixmap(int(left), (self.height() - _ICON_PX) // 2, icon)
+        icon = icon_pixmap(name, color, _ICON_PX, ratio_of(self))
+        painter.drawPixmap(QPointF(int(left), (height_of(self) - _ICON_PX) // 2), icon)
         painter.setPen(color)
         painter.setFont(ui_font(11.5))
-        area = self.rect().toRectF()
+        area = area_of(self)
         area.setLeft(int(left) + _ICON_PX + _GAP_PX)
         painter.drawText(area, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QRectF, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPaintEvent, QPalette
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QLineEdit, QWidget
 
 from app.controls.buttons.icon_button import IconButton
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.richtext.canvas import strings
-from app.theme.fonts import ui_font
+from app.theme.measures import add_gap, set_fixed_width, set_font, set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px
 
 WIDTH_PX = 348
 HEIGHT_PX = 40
@@ -30,13 +31,13 @@ class FindBar(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._came_from: QWidget | None = None
-        self.resize(WIDTH_PX, HEIGHT_PX)
+        self.resize(px(WIDTH_PX), px(HEIGHT_PX))
         self.field = _Field(theme, self, name)
         self.field.textChanged.connect(self.text_changed)
         self.field.stepped.connect(self.step_requested)
         self.field.left.connect(self.closed)
         self.count = TextLabel(theme, "", 11, 16, "text2", tabular=True, align=Qt.AlignmentFlag.AlignRight)
-        self.count.setFixedWidth(_COUNT_PX)
+        set_fixed_width(self.count, _COUNT_PX)
         self.previous = IconButton(theme, "up", strings.FIND_PREVIOUS)
         self.next = IconButton(theme, "down", strings.FIND_NEXT)
         self.close_button = IconButton(theme, "x", strings.FIND_CLOSE)
@@ -44,11 +45,11 @@ class FindBar(QWidget):
         self.next.clicked.connect(lambda: self.step_requested.emit(True))
         self.close_button.clicked.connect(self.closed)
         row = QHBoxLayout(self)
-        row.setContentsMargins(12, 0, 6, 0)
-        row.setSpacing(2)
+        set_margins(row, 12, 0, 6, 0)
+        set_spacing(row, 2)
         row.addWidget(self.field, 1)
         row.addWidget(self.count)
-        row.addSpacing(4)
+        add_gap(row, 4)
         for button in (self.previous, self.next, self.close_button):
             row.addWidget(button)
         self.setAccessibleName(name)
@@ -92,10 +93,10 @@ class FindBar(QWidget):
             before.setFocus()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         frame = "accent_mid" if self.field.hasFocus() else "hair2"
         color = self._theme.color
-        draw_box(painter, QRectF(self.rect()), _RADIUS_PX, color("raised"), color(frame))
+        draw_box(painter, area_of(self), _RADIUS_PX, color("raised"), color(frame))
 
 
 class _Field(QLineEdit):
@@ -107,7 +108,7 @@ class _Field(QLineEdit):
         self._theme = theme
         self._bar = parent
         self.setFrame(False)
-        self.setFont(ui_font(13))
+        set_font(self, 13)
         self.setPlaceholderText(name)
         self.setAccessibleName(name)
         self.setAttribute(Qt.WidgetAttribute.WA_MacShowFocusRect, False)

@@ -14,12 +14,13 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.table_layout import TableLayout
-from app.richtext.layout.text_style import TextStyle, style_of, zoomed
+from app.richtext.layout.text_style import TextStyle, style_of
 from app.richtext.layout.tint import InkTable
 from app.richtext.layout.tint_paint import LineMarks, marks_of
 from app.richtext.markdown.piece import Piece
-from app.theme.fonts import ui_font
+from app.theme.fonts import enlarged, enlarged_ui_font, ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import px
 
 CODE_HEADER_PX = 30
 _CODE_PAD_LEFT_PX = 14
@@ -113,16 +114,16 @@ class PieceBox:
 
     @property
     def text_top(self) -> float:
-        return self.top + (1 + CODE_HEADER_PX + _CODE_PAD_TOP_PX if self.is_code else 0)
+        return self.top + (1 + px(CODE_HEADER_PX) + _CODE_PAD_TOP_PX if self.is_code else 0)
 
     @property
     def height(self) -> float:
         if self.hidden:
             return 0.0
         if self.piece.kind == "rule":
-            return _RULE_HEIGHT_PX
+            return px(_RULE_HEIGHT_PX)
         if self.piece.kind == "thought":
-            return THOUGHT_HEAD_PX
+            return px(THOUGHT_HEAD_PX)
         if self.is_code:
             return self.text_top - self.top + self.layout.height + _CODE_PAD_BOTTOM_PX
         return self.layout.height
@@ -169,7 +170,7 @@ class PieceBox:
         if isinstance(self.layout, TableLayout):
             self._paint_grid(painter, theme, self.layout)
         if self.piece.kind == "rule":
-            y = round(self.top + _RULE_HEIGHT_PX / 2)
+            y = round(self.top + px(_RULE_HEIGHT_PX) / 2)
             painter.fillRect(QRectF(self.left, y, self._width - self.left, 1), theme.color("hair"))
         if self.is_code:
             self._paint_frame(painter, theme)
@@ -188,12 +189,12 @@ class PieceBox:
         shape.addRoundedRect(self.frame.adjusted(0.5, 0.5, -0.5, -0.5), _CODE_RADIUS_PX, _CODE_RADIUS_PX)
         painter.fillPath(shape, theme.color("code"))
         painter.strokePath(shape, QPen(theme.color("hair"), 1))
-        line = QRectF(self.left + 1, self.top + CODE_HEADER_PX, self.frame.width() - 2, 1)
+        line = QRectF(self.left + 1, self.top + px(CODE_HEADER_PX), self.frame.width() - 2, 1)
         painter.fillRect(line, theme.color("hair"))
-        painter.setFont(ui_font(11.5))
+        painter.setFont(enlarged_ui_font(11.5))
         painter.setPen(theme.color("text2"))
         header = QRectF(
-            self.left + _CODE_PAD_LEFT_PX, self.top + 1, self.frame.width() / 2, CODE_HEADER_PX - 1
+            self.left + _CODE_PAD_LEFT_PX, self.top + 1, self.frame.width() / 2, px(CODE_HEADER_PX) - 1
         )
         painter.drawText(
             header,
@@ -220,4 +221,4 @@ class PieceBox:
 
 
 def _marker_font(zoom: float) -> QFont:
-    return ui_font(zoomed(15, zoom), tabular=True)
+    return ui_font(enlarged(15, zoom), tabular=True)

@@ -13,7 +13,7 @@ from functools import cache
 from PySide6.QtGui import QFont, QFontMetricsF
 
 from app.richtext.markdown.piece import Piece
-from app.theme.fonts import mono_font, ui_font
+from app.theme.fonts import enlarged, mono_font, ui_font
 
 # Inter is set a little tighter than it is drawn; the macOS system face brings its own tracking.
 _TRACKING_EM = -0.006
@@ -47,7 +47,7 @@ class TextStyle:
 @cache
 def answer_style(size_px: float = 15, line_px: int = 25, weight: int = 400, zoom: float = 1.0) -> TextStyle:
     """Running text. The tint's measures are those of 15 px, scaled."""
-    size_px, line_px = zoomed(size_px, zoom), round(line_px * zoom)
+    size_px, line_px = enlarged(size_px, zoom), round(line_px * zoom)
     font = ui_font(size_px, weight)
     track(font, size_px)
     scale = size_px / 15
@@ -57,7 +57,7 @@ def answer_style(size_px: float = 15, line_px: int = 25, weight: int = 400, zoom
 @cache
 def code_style(zoom: float = 1.0) -> TextStyle:
     """Code: the tint is as high as the glyphs and hangs over nowhere."""
-    size_px = zoomed(12.5, zoom)
+    size_px = enlarged(12.5, zoom)
     font = mono_font(size_px)
     metrics = QFontMetricsF(font)
     ascent, descent = round(metrics.ascent()), round(metrics.descent())
@@ -88,11 +88,6 @@ def track(font: QFont, size_px: float) -> None:
     """Set `font` as tight as the design has it."""
     if font.family() == "Inter":
         font.setLetterSpacing(QFont.SpacingType.AbsoluteSpacing, _TRACKING_EM * size_px)
-
-
-def zoomed(size_px: float, zoom: float) -> float:
-    """A size of type as it is drawn at `zoom`: the design's own at 1, whole pixels at any other."""
-    return size_px if zoom == 1.0 else float(round(size_px * zoom))
 
 
 def _style(font: QFont, size_px: float, line_px: int, tint: TintMeasures) -> TextStyle:

@@ -5,12 +5,14 @@ A menu shows as soon as something is bound to one of its actions.
 
 from __future__ import annotations
 
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QMenu, QMenuBar
 
 from app.shell.menus.actions import Actions
 from app.shell.menus.declared import MENUS
 from app.theme.theme import Theme
+from app.theme.zoom import height_of, painter_on, width_of
 
 
 class MenuBar(QMenuBar):
@@ -23,8 +25,8 @@ class MenuBar(QMenuBar):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
-        painter = QPainter(self)
-        painter.fillRect(0, self.height() - 1, self.width(), 1, self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), self._theme.color("hair"))
 
 
 def fill(bar: QMenuBar, actions: Actions) -> None:

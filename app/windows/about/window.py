@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
@@ -12,8 +12,8 @@ from app.controls.buttons.button import Button
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_label import TextLabel
 from app.session import strings as app_strings
-from app.theme.fonts import ui_font
 from app.theme.icons import APP_ICON
+from app.theme.measures import set_font, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
 from app.windows.about import strings
 from app.windows.about.licences import Licence, collect
@@ -30,11 +30,11 @@ class AboutWindow(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(strings.TITLE)
-        self.resize(*_SIZE)
+        start_at(self, QSize(*_SIZE))
         number = importlib.metadata.version("draftlight")
         column = QVBoxLayout(self)
-        column.setContentsMargins(24, 24, 24, 16)
-        column.setSpacing(8)
+        set_margins(column, 24, 24, 24, 16)
+        set_spacing(column, 8)
         icon = QLabel(self)
         icon.setPixmap(QIcon(str(APP_ICON)).pixmap(_ICON_PX, _ICON_PX))
         icon.setAlignment(Qt.AlignmentFlag.AlignHCenter)
@@ -48,7 +48,7 @@ class AboutWindow(QDialog):
         column.addWidget(self.answer)
         self.licences = QPlainTextEdit(licence_text(collect()), self)
         self.licences.setReadOnly(True)
-        self.licences.setFont(ui_font(11))
+        set_font(self.licences, 11)
         self.licences.setTabChangesFocus(True)
         self.licences.setFrameShape(QFrame.Shape.NoFrame)
         OverlayScrollBar(theme, self.licences)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QShowEvent
+from PySide6.QtGui import QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
 from app.controls.text_label import TextLabel
-from app.theme.fonts import ui_font
+from app.theme.measures import set_font, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on
 
 _SIZE = QSize(460, 420)
 _PAD_PX = 16
@@ -32,17 +33,17 @@ class ChatsWindow(QWidget):
         self._buttons: list[Button] = []
         self.setWindowTitle(title)
         self.setAccessibleName(title)
-        self.resize(_SIZE)
+        start_at(self, _SIZE)
         self.note = TextLabel(theme, nothing, 12, 16, "text2")
         self.list = QListWidget(self)
         self.list.setFrameShape(QFrame.Shape.NoFrame)
-        self.list.setFont(ui_font(13))
+        set_font(self.list, 13)
         self.list.setAccessibleName(title)
         self._row = QHBoxLayout()
         self._row.addStretch(1)
         column = QVBoxLayout(self)
-        column.setContentsMargins(_PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
-        column.setSpacing(10)
+        set_margins(column, _PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
+        set_spacing(column, 10)
         column.addWidget(self.note)
         column.addWidget(self.list, 1)
         column.addLayout(self._row)
@@ -86,8 +87,8 @@ class ChatsWindow(QWidget):
         self.shown.emit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
         painter.end()
 
     def _ask(self, wish: object) -> None:

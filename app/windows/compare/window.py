@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QTextCharFormat, QTextCursor
+from PySide6.QtGui import QColor, QPaintEvent, QPalette, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.chat.answer import stats_line
@@ -13,8 +13,9 @@ from app.controls.popup import Popup
 from app.controls.scroll_bar import ScrollBar
 from app.controls.text_label import TextLabel
 from app.session.chats.conversation import Version
-from app.theme.fonts import ui_font
+from app.theme.measures import set_font, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on
 from app.windows.compare import strings
 from app.windows.compare.difference import Stretch, difference
 
@@ -33,7 +34,7 @@ class CompareWindow(QWidget):
         self.setWindowTitle(strings.TITLE)
         self.setAccessibleName(strings.TITLE)
         self.setMinimumSize(_MINIMUM)
-        self.resize(SIZE)
+        start_at(self, SIZE)
         self.choices = (Popup(theme, ()), Popup(theme, ()))
         self.texts = (self._make_text(), self._make_text())
         self._questions = tuple(TextLabel(theme, "", 13, 18, "text", weight=600) for _ in self.texts)
@@ -62,8 +63,8 @@ class CompareWindow(QWidget):
         self._show()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
         painter.end()
 
     # ---- inside
@@ -90,7 +91,7 @@ class CompareWindow(QWidget):
         palette.setColor(QPalette.ColorRole.Base, self._theme.color("window"))
         palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
         text.setPalette(palette)
-        text.setFont(ui_font(14))
+        set_font(text, 14)
         text.setPlainText("")
         cursor = QTextCursor(text.document())
         plain, marked = QTextCharFormat(), QTextCharFormat()
@@ -112,15 +113,15 @@ class CompareWindow(QWidget):
 
     def _lay_out(self) -> None:
         page = QVBoxLayout(self)
-        page.setContentsMargins(_PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
-        page.setSpacing(10)
+        set_margins(page, _PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
+        set_spacing(page, 10)
         sides = QHBoxLayout()
-        sides.setSpacing(2 * _PAD_PX)
+        set_spacing(sides, 2 * _PAD_PX)
         for choice, question, text, figures in zip(
             self.choices, self._questions, self.texts, self._figures, strict=True
         ):
             column = QVBoxLayout()
-            column.setSpacing(6)
+            set_spacing(column, 6)
             column.addWidget(choice, 0, Qt.AlignmentFlag.AlignLeft)
             column.addWidget(question)
             column.addWidget(text, 1)

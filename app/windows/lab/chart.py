@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import height_of, painter_on, px_size, width_of
 from app.windows.lab import strings
 
 HEAD_PX = 46
@@ -58,24 +59,24 @@ class Chart(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(320, 300)
+        return px_size(QSize(320, 300))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(240, 200)
+        return px_size(QSize(240, 200))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         left = Qt.AlignmentFlag.AlignLeft
         color = self._theme.color
-        width = self.width()
+        width = width_of(self)
         draw_text(painter, QRectF(0, 0, width, 18), self._title, ui_font(13.5, 600), color("text"), left)
         draw_text(painter, QRectF(0, 19, width, 15), self._says, ui_font(11), color("text2"), left)
         box = QRectF(
             AXIS_PX,
             HEAD_PX + 8,
             max(10, width - AXIS_PX - self._right_px),
-            max(10, self.height() - HEAD_PX - 8 - self._foot_px),
+            max(10, height_of(self) - HEAD_PX - 8 - self._foot_px),
         )
         if self.has_data:
             self._paint_chart(painter, box)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QPaintEvent, QPalette
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
@@ -18,7 +18,9 @@ from app.controls.spin import Spin
 from app.controls.text_label import TextLabel
 from app.session.lab.lab import Lab, LabStage, SweepPlan
 from app.store.files.lab_files import PromptClass
+from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing, set_strut
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
 from app.windows.lab import strings
 from core.settings.declaration import find
 
@@ -43,7 +45,7 @@ class LabChoices(QWidget):
         self._theme = theme
         self._classes: list[PromptClass] = []
         self._draft_model = ""
-        self.setFixedWidth(WIDTH_PX)
+        set_fixed_width(self, WIDTH_PX)
         self.model = Popup(theme, [("starter", "starter")])
         self.model.setAccessibleName(strings.MODEL)
         labels = find("drafting.drafter").labels
@@ -170,10 +172,12 @@ class LabChoices(QWidget):
         self.about.set_color("danger" if danger else "text2")
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("panel"))
-        painter.fillRect(self.width() - 1, 0, 1, self.height(), self._theme.color("hair"))
-        painter.fillRect(0, self._foot.y() - 1, self.width(), 1, self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("panel"))
+        painter.fillRect(QRectF(width_of(self) - 1, 0, 1, height_of(self)), self._theme.color("hair"))
+        painter.fillRect(
+            QRectF(0, design_px(self._foot.y()) - 1, width_of(self), 1), self._theme.color("hair")
+        )
 
     # ---- inside
 
@@ -206,11 +210,11 @@ class LabChoices(QWidget):
     def _lay_out(self, theme: Theme) -> None:
         self._body = QWidget()
         column = QVBoxLayout(self._body)
-        column.setContentsMargins(_PADDING_PX, 14, _PADDING_PX, 14)
-        column.setSpacing(1)
+        set_margins(column, _PADDING_PX, 14, _PADDING_PX, 14)
+        set_spacing(column, 1)
         model = QHBoxLayout()
         model.addWidget(TextLabel(theme, strings.MODEL, 12, 16))
-        model.addSpacing(12)
+        add_gap(model, 12)
         model.addWidget(self.model, 1)
         column.addLayout(model)
         self._head(column, theme, strings.DRAFTERS)
@@ -218,15 +222,15 @@ class LabChoices(QWidget):
             column.addWidget(box)
         self._head(column, theme, strings.PROMPTS)
         self._kinds = QVBoxLayout()
-        self._kinds.setSpacing(1)
+        set_spacing(self._kinds, 1)
         column.addLayout(self._kinds)
         own = QHBoxLayout()
-        own.addSpacing(18)
+        add_gap(own, 18)
         own.addWidget(self.own_prompts)
         own.addStretch(1)
         column.addLayout(own)
         self._head(column, theme, strings.RUNS)
-        column.setSpacing(2)
+        set_spacing(column, 2)
         for label, control, unit in (
             (strings.EACH_PROMPT, self.repeats, strings.TIMES),
             (strings.AT_MOST, self.most_tokens, strings.TOKENS),
@@ -235,15 +239,15 @@ class LabChoices(QWidget):
             (strings.LONG_PROMPT, self.keep_tokens, ""),
         ):
             row = QHBoxLayout()
-            row.setSpacing(8)
+            set_spacing(row, 8)
             name = TextLabel(theme, label, 12, 16)
-            name.setFixedWidth(_LABEL_PX)
+            set_fixed_width(name, _LABEL_PX)
             row.addWidget(name)
             row.addWidget(control)
             if unit:
                 row.addWidget(TextLabel(theme, unit, 12, 16))
             row.addStretch(1)
-            row.addStrut(30)
+            set_strut(row, 30)
             column.addLayout(row)
         column.addWidget(TextLabel(theme, strings.KEEP_SAYS, 11, 15, wrap=True, width_px=WIDTH_PX - 40))
         column.addStretch(1)
@@ -256,8 +260,8 @@ class LabChoices(QWidget):
         OverlayScrollBar(theme, self._area)
         self._foot = QWidget()
         foot = QVBoxLayout(self._foot)
-        foot.setContentsMargins(_PADDING_PX, 14, _PADDING_PX, 14)
-        foot.setSpacing(8)
+        set_margins(foot, _PADDING_PX, 14, _PADDING_PX, 14)
+        set_spacing(foot, 8)
         for button in (self.run_button, self.stop_button):
             button.setSizePolicy(button.sizePolicy().Policy.Expanding, button.sizePolicy().Policy.Fixed)
             foot.addWidget(button)
@@ -267,15 +271,15 @@ class LabChoices(QWidget):
             TextLabel(theme, strings.QUIET, 11, 15, wrap=True, width_px=WIDTH_PX - 2 * _PADDING_PX)
         )
         outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 1, 0)
-        outer.setSpacing(1)
+        set_margins(outer, 0, 0, 1, 0)
+        set_spacing(outer, 1)
         outer.addWidget(self._area, 1)
         outer.addWidget(self._foot)
 
     def _head(self, column: QVBoxLayout, theme: Theme, text: str) -> None:
-        column.addSpacing(14)
+        add_gap(column, 14)
         column.addWidget(TextLabel(theme, text, 13, 17, "text", weight=600))
-        column.addSpacing(4)
+        add_gap(column, 4)
 
 
 class _Progress(QWidget):
@@ -285,7 +289,7 @@ class _Progress(QWidget):
         super().__init__()
         self._theme = theme
         self._share = 0.0
-        self.setFixedHeight(4)
+        set_fixed_height(self, 4)
         theme.changed.connect(self.update)
 
     def show_share(self, share: float) -> None:
@@ -294,8 +298,8 @@ class _Progress(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        box = QRectF(self.rect())
+        painter = painter_on(self)
+        box = area_of(self)
         draw_box(painter, box, 2, self._theme.color("fill2"))
         box.setWidth(box.width() * self._share)
         if self._share > 0:

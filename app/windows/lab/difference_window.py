@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QPlainTextEdit, QTextEdit, QVBoxLayout, QWidget
 
@@ -12,7 +12,7 @@ from app.controls.buttons.button import Button
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_label import TextLabel
 from app.session.lab.figures import common_start
-from app.theme.fonts import mono_font
+from app.theme.measures import set_margins, set_mono_font, set_spacing, start_at
 from app.theme.theme import Theme
 from app.windows.lab import strings
 from app.windows.lab.parity_board import BoardPlace
@@ -29,7 +29,7 @@ class DifferenceWindow(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(strings.DIFFERENCE_TITLE)
-        self.resize(*_SIZE)
+        start_at(self, QSize(*_SIZE))
         self._theme = theme
         self._places = list(places)
         self._at = start
@@ -44,7 +44,7 @@ class DifferenceWindow(QDialog):
         self.next.clicked.connect(lambda: self.show_place(self._at + 1))
         close.clicked.connect(self.close)
         texts = QHBoxLayout()
-        texts.setSpacing(16)
+        set_spacing(texts, 16)
         for name, edit in ((strings.PLAIN_TEXT, self.plain), (strings.DRAFTED_TEXT, self.drafted)):
             column = QVBoxLayout()
             column.addWidget(TextLabel(theme, name, 11, 15))
@@ -56,8 +56,8 @@ class DifferenceWindow(QDialog):
         buttons.addStretch(1)
         buttons.addWidget(close)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(20, 16, 20, 16)
-        layout.setSpacing(8)
+        set_margins(layout, 20, 16, 20, 16)
+        set_spacing(layout, 8)
         layout.addWidget(self.title)
         layout.addWidget(self.says)
         layout.addLayout(texts, 1)
@@ -95,7 +95,7 @@ class DifferenceWindow(QDialog):
     def _text(self, name: str) -> QPlainTextEdit:
         edit = QPlainTextEdit(self)
         edit.setReadOnly(True)
-        edit.setFont(mono_font(12))
+        set_mono_font(edit, 12)
         edit.setTabChangesFocus(True)
         edit.setFrameShape(QFrame.Shape.NoFrame)
         edit.setAccessibleName(name)

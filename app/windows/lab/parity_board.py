@@ -16,6 +16,7 @@ from app.session.lab.figures import ChartMark, Parity, equal_of, parity
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
+from app.theme.zoom import design_point, painter_on, px_size, ratio_of, width_of
 from app.windows.lab import strings
 from app.windows.lab.chart import HEAD_PX
 from core.events.sweep import SweepResults
@@ -92,10 +93,10 @@ class ParityBoard(QWidget):
         return found
 
     def sizeHint(self) -> QSize:
-        return QSize(int(self._extent()[0]), int(self._extent()[1]))
+        return px_size(QSize(int(self._extent()[0]), int(self._extent()[1])))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(240, int(self._extent()[1]))
+        return px_size(QSize(240, int(self._extent()[1])))
 
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent):
@@ -105,7 +106,7 @@ class ParityBoard(QWidget):
         return super().event(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        place = self._place_at(event.position())
+        place = self._place_at(design_point(event.position()))
         if place is not None:
             self._open(place)
 
@@ -128,10 +129,10 @@ class ParityBoard(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         color, left = self._theme.color, Qt.AlignmentFlag.AlignLeft
-        width = self.width()
+        width = width_of(self)
         draw_text(painter, QRectF(0, 0, width, 18), strings.PARITY, ui_font(13.5, 600), color("text"), left)
         says = strings.identical(*self._equal)
         draw_text(painter, QRectF(0, 19, width, 15), says, ui_font(11), color("text2"), left)
@@ -153,7 +154,7 @@ class ParityBoard(QWidget):
         if place.mark.pair.equal:
             draw_box(painter, box, 3, color("accent_tint"))
             size = max(5, int(box.width()) - 4)
-            tick = icon_pixmap("check", color("accent"), size, self.devicePixelRatioF())
+            tick = icon_pixmap("check", color("accent"), size, ratio_of(self))
             painter.drawPixmap(QPointF(box.left() + 2, box.top() + 2), tick)
         else:
             ink = color("series_vermilion")
@@ -187,7 +188,7 @@ class ParityBoard(QWidget):
         most = max((len(row.marks) for row in self._rows), default=1)
         names = max(1, len({row.drafter for row in self._rows}))
         kinds = max(1, len({row.kind for row in self._rows}))
-        room = (self.width() - _NAMES_PX) / names - _GROUP_GAP_PX
+        room = (width_of(self) - _NAMES_PX) / names - _GROUP_GAP_PX
         cell, columns = float(_CELLS_PX[-1]), 1
         for size in _CELLS_PX:
             cell, columns = float(size), max(1, min(most, int((room + _GAP_PX) / (size + _GAP_PX))))
@@ -204,7 +205,7 @@ class ParityBoard(QWidget):
 
     def _pitch(self) -> float:
         """From one drafter's column to the next."""
-        room = (self.width() - _NAMES_PX) / max(1, len(self._drafters()))
+        room = (width_of(self) - _NAMES_PX) / max(1, len(self._drafters()))
         return max(min(room, 96.0), self._group_px() + _GROUP_GAP_PX)
 
     def _lefts(self) -> dict[str, float]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QPixmap
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPaintEvent, QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
@@ -13,7 +13,17 @@ from app.controls.popup import Popup
 from app.controls.text_label import TextLabel
 from app.session.lab.figures import places, turns
 from app.session.lab.lab import Lab
+from app.theme.measures import (
+    add_gap,
+    set_fixed_height,
+    set_fixed_width,
+    set_margins,
+    set_spacing,
+    set_strut,
+    start_at,
+)
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, width_of
 from app.windows.lab import strings
 from app.windows.lab.choices import LabChoices
 from app.windows.lab.difference_window import DifferenceWindow
@@ -41,12 +51,12 @@ class LabWindow(QWidget):
         self._shown: SweepResults | None = None
         self.setWindowTitle(strings.TITLE)
         self.setMinimumSize(MINIMUM_SIZE)
-        self.resize(START_SIZE)
+        start_at(self, START_SIZE)
         self.choices = LabChoices(theme)
         self.subtitle = TextLabel(theme, strings.SUBTITLE, 11, 14)
         self.past = Popup(theme, [("", strings.NOW)])
         self.past.setAccessibleName(strings.PAST)
-        self.past.setFixedWidth(170)
+        set_fixed_width(self.past, 170)
         self.open_button = Button(theme, strings.OPEN, small=True)
         self.export_button = Button(theme, strings.EXPORT, small=True, icon_name="export")
         self.speed = SpeedChart(theme)
@@ -93,10 +103,10 @@ class LabWindow(QWidget):
         return self._body.grab()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         left = self.choices.width()
-        painter.fillRect(self.rect(), self._theme.color("window"))
-        painter.fillRect(left, HEADER_PX - 1, self.width() - left, 1, self._theme.color("hair"))
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        painter.fillRect(QRectF(left, HEADER_PX - 1, width_of(self) - left, 1), self._theme.color("hair"))
 
     def _show_results(self, results: SweepResults | None) -> None:
         if results is None:
@@ -127,15 +137,15 @@ class LabWindow(QWidget):
         names.addWidget(self.subtitle)
         names.addStretch(1)
         header = QHBoxLayout()
-        header.setContentsMargins(24, 0, 12, 1)
-        header.setSpacing(10)
+        set_margins(header, 24, 0, 12, 1)
+        set_spacing(header, 10)
         header.addLayout(names, 1)
         header.addWidget(self.past)
         header.addWidget(self.open_button)
         header.addWidget(self.export_button)
-        header.addStrut(HEADER_PX)
+        set_strut(header, HEADER_PX)
         board = QVBoxLayout()
-        board.setSpacing(10)
+        set_spacing(board, 10)
         board.addWidget(self.parity)
         self._under_board = _Rule(theme)
         board.addWidget(self._under_board)
@@ -145,21 +155,21 @@ class LabWindow(QWidget):
         board.addLayout(found)
         board.addStretch(1)
         upper = QHBoxLayout()
-        upper.setSpacing(40)
+        set_spacing(upper, 40)
         upper.addLayout(_widget(self.speed), 66)
         upper.addLayout(board, 34)
         lower = QHBoxLayout()
-        lower.setSpacing(28)
+        set_spacing(lower, 28)
         for chart in (self.places, self.turns, self.keeps):
             lower.addWidget(chart, 1)
         self._body = _Page(theme)
         body = QVBoxLayout(self._body)
-        body.setContentsMargins(24, 20, 28, 16)
+        set_margins(body, 24, 20, 28, 16)
         body.setSpacing(0)
         body.addLayout(upper, 54)
-        body.addSpacing(14)
+        add_gap(body, 14)
         body.addWidget(_Rule(theme))
-        body.addSpacing(18)
+        add_gap(body, 18)
         body.addLayout(lower, 46)
         right = QVBoxLayout()
         right.setSpacing(0)
@@ -180,8 +190,8 @@ class _Page(QWidget):
         self._theme = theme
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
 
 
 class _Rule(QWidget):
@@ -190,12 +200,12 @@ class _Rule(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self.setFixedHeight(1)
+        set_fixed_height(self, 1)
         theme.changed.connect(self.update)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("hair"))
 
 
 def _widget(widget: QWidget) -> QVBoxLayout:

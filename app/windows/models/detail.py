@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
@@ -17,7 +17,9 @@ from app.controls.scroll_page import ScrollPage
 from app.controls.slider import Slider
 from app.controls.text_label import TextLabel
 from app.session.worker.models import ModelsState
+from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on
 from app.windows.models import facts as facts_of
 from app.windows.models import strings
 from app.windows.models.draft_choices import DraftChoices
@@ -46,7 +48,7 @@ class ModelDetail(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._entry: ModelEntry | None = None
-        self.setFixedWidth(WIDTH_PX)
+        set_fixed_width(self, WIDTH_PX)
         self.setAccessibleName(strings.DETAIL)
         self.title = TextLabel(theme, "", 15, 20, "text", weight=600)
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
@@ -120,9 +122,9 @@ class ModelDetail(QWidget):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("panel"))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("panel"))
+        painter.fillRect(QRectF(0, 0, 1, height_of(self)), self._theme.color("hair"))
 
     # ---- inside
 
@@ -219,44 +221,44 @@ class ModelDetail(QWidget):
         theme = self._theme
         self._body = QWidget()
         body = QVBoxLayout(self._body)
-        body.setContentsMargins(_PADDING_PX + 1, 18, _PADDING_PX, 18)
+        set_margins(body, _PADDING_PX + 1, 18, _PADDING_PX, 18)
         body.setSpacing(0)
         head = _line(self.title, self.family, gap_px=9)
         head.addStretch(1)
         body.addLayout(head)
-        body.addSpacing(2)
+        add_gap(body, 2)
         body.addWidget(self.summary)
-        body.addSpacing(4)
+        add_gap(body, 4)
         body.addWidget(self.problem)
         memory = QWidget()
         column = QVBoxLayout(memory)
-        column.setContentsMargins(0, 14, 0, 0)
+        set_margins(column, 0, 14, 0, 0)
         column.setSpacing(0)
         head = _line(TextLabel(theme, strings.MEMORY, 12, 16, "text", weight=600), gap_px=8)
         head.addWidget(self.sum, 1)
         column.addLayout(head)
-        column.addSpacing(7)
+        add_gap(column, 7)
         column.addWidget(self.memory)
-        column.addSpacing(8)
+        add_gap(column, 8)
         label = TextLabel(theme, strings.CONTEXT, 12, 24)
-        label.setFixedWidth(60)
+        set_fixed_width(label, 60)
         self.context.setAccessibleName(strings.CONTEXT)
         self.context.setToolTip(strings.CONTEXT_TIP)
-        self.tokens.setFixedWidth(56)
+        set_fixed_width(self.tokens, 56)
         column.addLayout(_line(label, self.context, self.tokens, gap_px=8))
         body.addWidget(memory)
         drafts = QWidget()
         column = QVBoxLayout(drafts)
-        column.setContentsMargins(0, 18, 0, 0)
+        set_margins(column, 0, 18, 0, 0)
         column.setSpacing(0)
         column.addWidget(TextLabel(theme, strings.DRAFTS_TITLE, 12, 16, "text", weight=600))
-        column.addSpacing(7)
+        add_gap(column, 7)
         column.addWidget(self.choices)
         column.addWidget(_Hair(theme))
-        column.addSpacing(7)
+        add_gap(column, 7)
         column.addWidget(self.note)
         body.addWidget(drafts)
-        body.addSpacing(14)
+        add_gap(body, 14)
         self._buttons = QWidget()
         row = _line(self.load, self.unload, self.at_start, gap_px=8)
         row.addStretch(1)
@@ -266,7 +268,7 @@ class ModelDetail(QWidget):
         self._asking = QWidget()
         asking = QVBoxLayout(self._asking)
         asking.setContentsMargins(0, 0, 0, 0)
-        asking.setSpacing(10)
+        set_spacing(asking, 10)
         asking.addWidget(self.question)
         row = _line(self.keep, self.confirm, gap_px=8)
         row.addStretch(1)
@@ -282,7 +284,7 @@ class ModelDetail(QWidget):
         layout.setSpacing(0)
         self._nothing = QWidget()
         nothing = QHBoxLayout(self._nothing)
-        nothing.setContentsMargins(_PADDING_PX + 1, 18, _PADDING_PX, 0)
+        set_margins(nothing, _PADDING_PX + 1, 18, _PADDING_PX, 0)
         nothing.addWidget(TextLabel(theme, strings.NOTHING_CHOSEN, 12, 16, wrap=True))
         layout.addWidget(self._nothing)
         layout.addWidget(area, 1)
@@ -295,20 +297,20 @@ class _Chip(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._text, self._color = "", ""
-        self.setFixedHeight(20)
+        set_fixed_height(self, 20)
         theme.changed.connect(self.update)
 
     def show_family(self, text: str, color: str) -> None:
         """Show it; nothing if there is no text."""
         self._text, self._color = text, color
         self.setVisible(bool(text))
-        self.setFixedWidth(int(chip_width(text) + 7) if text else 0)
+        set_fixed_width(self, int(chip_width(text) + 7) if text else 0)
         self.setAccessibleName(text)
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._text:
-            draw_chip(QPainter(self), self._theme, QRectF(self.rect()), self._text, self._color)
+            draw_chip(painter_on(self), self._theme, area_of(self), self._text, self._color)
 
 
 class _Hair(QWidget):
@@ -317,17 +319,17 @@ class _Hair(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.setFixedHeight(1)
+        set_fixed_height(self, 1)
         theme.changed.connect(self.update)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        QPainter(self).fillRect(self.rect(), self._theme.color("hair"))
+        painter_on(self).fillRect(area_of(self), self._theme.color("hair"))
 
 
 def _line(*widgets: QWidget, gap_px: int) -> QHBoxLayout:
     row = QHBoxLayout()
     row.setContentsMargins(0, 0, 0, 0)
-    row.setSpacing(gap_px)
+    set_spacing(row, gap_px)
     for widget in widgets:
         row.addWidget(widget)
     return row

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.press import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme
+from app.theme.zoom import painter_on, px_size, width_of
 from app.windows.models.facts import DraftFacts
 from app.windows.models.painting import LEFT
 
@@ -30,7 +32,7 @@ class DraftChoice(QAbstractButton):
         self._theme = theme
         self._facts = facts
         self.setCheckable(True)
-        self.setFixedHeight(_ROW_PX)
+        set_fixed_height(self, _ROW_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -46,16 +48,16 @@ class DraftChoice(QAbstractButton):
         return self._facts
 
     def sizeHint(self) -> QSize:
-        return QSize(200, _ROW_PX)
+        return px_size(QSize(200, _ROW_PX))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not pressed_by(self, event):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
-        painter.fillRect(QRectF(0, 0, self.width(), 1), color("hair"))
+        painter.fillRect(QRectF(0, 0, width_of(self), 1), color("hair"))
         ring = QRectF(0, (_ROW_PX - _RING_PX) / 2 + 0.5, _RING_PX, _RING_PX)
         if self.isChecked():
             draw_box(painter, ring, _RING_PX / 2, color("accent_fill" if self.isEnabled() else "text3"))
@@ -65,12 +67,12 @@ class DraftChoice(QAbstractButton):
             draw_box(painter, ring, _RING_PX / 2, fill, color("control_border"))
         usable = self._facts.usable
         left = _RING_PX + 10
-        upper = QRectF(left, 5, self.width() - left - _SIZE_PX, 17)
-        lower = QRectF(left, 22, self.width() - left - _SIZE_PX, 15)
+        upper = QRectF(left, 5, width_of(self) - left - _SIZE_PX, 17)
+        lower = QRectF(left, 22, width_of(self) - left - _SIZE_PX, 15)
         name_ink, ink = color("text" if usable else "text3"), color("text2" if usable else "text3")
         draw_text(painter, upper, self._facts.name, ui_font(12, 500), name_ink, LEFT)
         draw_text(painter, lower, self._facts.why, ui_font(11), ink, LEFT)
-        size = QRectF(self.width() - _SIZE_PX, 0, _SIZE_PX, _ROW_PX)
+        size = QRectF(width_of(self) - _SIZE_PX, 0, _SIZE_PX, _ROW_PX)
         draw_text(painter, size, self._facts.size, ui_font(12, tabular=True), ink, _RIGHT)
 
 

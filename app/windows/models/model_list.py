@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.scroll_page import ScrollPage
 from app.controls.shapes import draw_text
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_height, set_margins
 from app.theme.theme import Theme
+from app.theme.zoom import painter_on, width_of
 from app.windows.models import strings
 from app.windows.models.columns import HEADER_PX, INSET_PX, PADDING_PX, columns
 from app.windows.models.facts import RowFacts
@@ -53,7 +55,7 @@ class ModelListView(QWidget):
         self._worth = _Group(theme, "", self._page)
         self._note = TextLabel(theme, "", 12, 16, wrap=True)
         self._rows = QVBoxLayout(self._page)
-        self._rows.setContentsMargins(0, 0, 0, 12)
+        set_margins(self._rows, 0, 0, 0, 12)
         self._rows.setSpacing(0)
         self._area = ScrollPage(theme, self._page)
         layout = QVBoxLayout(self)
@@ -63,7 +65,7 @@ class ModelListView(QWidget):
         layout.addWidget(self._area, 1)
         note = QWidget()
         line = QHBoxLayout(note)
-        line.setContentsMargins(INSET_PX + PADDING_PX, 8, INSET_PX + PADDING_PX, 8)
+        set_margins(line, INSET_PX + PADDING_PX, 8, INSET_PX + PADDING_PX, 8)
         line.addWidget(self._note)
         self._empty = note
         self._lay_out()
@@ -218,15 +220,15 @@ class _Header(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.setFixedHeight(HEADER_PX)
+        set_fixed_height(self, HEADER_PX)
         theme.changed.connect(self.update)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        for box, name in zip(columns(self.width()), strings.COLUMNS):
+        painter = painter_on(self)
+        for box, name in zip(columns(width_of(self)), strings.COLUMNS):
             place = QRectF(box.left(), 0, box.width(), HEADER_PX)
             draw_text(painter, place, name, ui_font(11), self._theme.color("text2"), LEFT)
-        painter.fillRect(QRectF(0, HEADER_PX - 1, self.width(), 1), self._theme.color("hair"))
+        painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), self._theme.color("hair"))
 
 
 class _Group(QWidget):
@@ -234,11 +236,11 @@ class _Group(QWidget):
 
     def __init__(self, theme: Theme, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedHeight(_GROUP_PX)
+        set_fixed_height(self, _GROUP_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.note = TextLabel(theme, "", 11, 15, align=Qt.AlignmentFlag.AlignRight)
         row = QHBoxLayout(self)
-        row.setContentsMargins(INSET_PX + PADDING_PX, 6, INSET_PX + PADDING_PX, 0)
+        set_margins(row, INSET_PX + PADDING_PX, 6, INSET_PX + PADDING_PX, 0)
         self.title = TextLabel(theme, title, 11, 15, weight=600)
         row.addWidget(self.title)
         row.addWidget(self.note, 1)

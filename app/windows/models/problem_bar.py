@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat import strings as app_strings
 from app.controls.buttons.icon_button import IconButton
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
+from app.theme.measures import set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on
 
 
 class ProblemBar(QWidget):
@@ -26,11 +28,11 @@ class ProblemBar(QWidget):
         self.close_button = IconButton(theme, "x", app_strings.CLOSE_BANNER)
         self.close_button.clicked.connect(self.dismissed)
         words = QVBoxLayout()
-        words.setSpacing(2)
+        set_spacing(words, 2)
         words.addWidget(self._text)
         words.addWidget(self._hint)
         row = QHBoxLayout(self)
-        row.setContentsMargins(20, 16, 16, 10)
+        set_margins(row, 20, 16, 16, 10)
         row.addLayout(words, 1)
         row.addWidget(self.close_button)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
@@ -51,6 +53,6 @@ class ProblemBar(QWidget):
         self.setVisible(bool(problem))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        box = QRectF(self.rect()).adjusted(8, 8, -8, -2)
+        painter = painter_on(self)
+        box = area_of(self).adjusted(8, 8, -8, -2)
         draw_box(painter, box, 9, self._theme.color("danger_tint"), self._theme.color("danger_border"))

@@ -15,7 +15,9 @@ from app.controls.buttons.icon_button import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_size, painter_on, place, width_of
 from app.windows.models import strings
 from app.windows.models.columns import INSET_PX, PADDING_PX, ROW_PX, columns
 from app.windows.models.facts import RowFacts
@@ -39,11 +41,12 @@ class KeyedRow(QWidget):
         self.key = key
         self.ruled = False
         self.selected = False
-        self.setFixedHeight(ROW_PX)
+        set_fixed_height(self, ROW_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._ring = FocusRing(self, theme, 7, inset_px=INSET_PX)
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._place)
 
     def set_look(self, *, selected: bool, ruled: bool) -> None:
         """Whether it is the chosen one, and whether a hairline lies above it."""
@@ -66,13 +69,13 @@ class KeyedRow(QWidget):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         if self.selected:
-            inside = QRectF(self.rect()).adjusted(INSET_PX, 0, -INSET_PX, 0)
+            inside = area_of(self).adjusted(INSET_PX, 0, -INSET_PX, 0)
             draw_box(painter, inside, 7, self._theme.color("sel"))
         elif self.ruled:
             left = INSET_PX + PADDING_PX
-            painter.fillRect(QRectF(left, 0, self.width() - 2 * left, 1), self._theme.color("hair"))
+            painter.fillRect(QRectF(left, 0, width_of(self) - 2 * left, 1), self._theme.color("hair"))
         self._paint(painter)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -126,9 +129,10 @@ class ModelRow(KeyedRow):
         self.update()
 
     def _place(self) -> None:
-        action = columns(self.width())[4]
-        size = self.button.sizeHint()
-        self.button.move(int(action.right() - size.width()), (ROW_PX - size.height()) // 2)
+        action = columns(width_of(self))[4]
+        size = design_size(self.button.sizeHint())
+        top = (ROW_PX - size.height()) // 2
+        place(self.button, action.right() - size.width(), top, size.width(), size.height())
 
     def _paint(self, painter: QPainter) -> None:
         facts, color = self._facts, self._theme.color
@@ -211,11 +215,12 @@ class DownloadRow(KeyedRow):
         self.update()
 
     def _place(self) -> None:
-        right = int(columns(self.width())[4].right())
-        top = (ROW_PX - self.cancel.sizeHint().height()) // 2
-        self.cancel.move(right - 28, top)
+        right = int(columns(width_of(self))[4].right())
+        size = design_size(self.cancel.sizeHint())
+        top = (ROW_PX - size.height()) // 2
+        place(self.cancel, right - 28, top, size.width(), size.height())
         for button in (self.pause, self.resume):
-            button.move(right - 58, top)
+            place(button, right - 58, top, size.width(), size.height())
 
     def _paint(self, painter: QPainter) -> None:
         told, color = self._progress, self._theme.color
@@ -274,9 +279,10 @@ class HubRow(KeyedRow):
         return self._title
 
     def _place(self) -> None:
-        action = columns(self.width())[4]
-        size = self.button.sizeHint()
-        self.button.move(int(action.right() - size.width()), (ROW_PX - size.height()) // 2)
+        action = columns(width_of(self))[4]
+        size = design_size(self.button.sizeHint())
+        top = (ROW_PX - size.height()) // 2
+        place(self.button, action.right() - size.width(), top, size.width(), size.height())
 
     def _paint(self, painter: QPainter) -> None:
         name, _, _, drafts, _ = columns(self.width())

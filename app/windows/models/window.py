@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QDesktopServices, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.search_field import SearchField
 from app.controls.text_label import TextLabel
+from app.theme.measures import set_fixed_height, set_fixed_width, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, width_of
 
 if TYPE_CHECKING:
     from app.controllers.models import ModelsController
@@ -42,11 +44,11 @@ class ModelsWindow(QWidget):
         self._context_tokens = facts.DEFAULT_CONTEXT_TOKENS
         self._hub_shown: tuple[object, ...] = ()
         self.setWindowTitle(strings.TITLE)
-        self.resize(START_SIZE)
+        start_at(self, START_SIZE)
         self.setMinimumSize(MINIMUM_SIZE)
         self.subtitle = TextLabel(theme, "", 11, 14, tabular=True)
         self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
-        self.search.setFixedWidth(_SEARCH_PX)
+        set_fixed_width(self.search, _SEARCH_PX)
         self.add = Button(theme, strings.ADD, icon_name="folder")
         self.problem = ProblemBar(theme)
         self.list = ModelListView(theme)
@@ -79,9 +81,9 @@ class ModelsWindow(QWidget):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
-        painter.fillRect(QRectF(0, _BAR_PX - 1, self.width(), 1), self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        painter.fillRect(QRectF(0, _BAR_PX - 1, width_of(self), 1), self._theme.color("hair"))
 
     # ---- showing
 
@@ -202,7 +204,7 @@ class ModelsWindow(QWidget):
     def _lay_out(self) -> None:
         theme = self._theme
         bar = QWidget()
-        bar.setFixedHeight(_BAR_PX)
+        set_fixed_height(bar, _BAR_PX)
         titles = QVBoxLayout()
         titles.setSpacing(0)
         titles.addStretch(1)
@@ -210,8 +212,8 @@ class ModelsWindow(QWidget):
         titles.addWidget(self.subtitle)
         titles.addStretch(1)
         row = QHBoxLayout(bar)
-        row.setContentsMargins(20, 0, 14, 1)
-        row.setSpacing(8)
+        set_margins(row, 20, 0, 14, 1)
+        set_spacing(row, 8)
         row.addLayout(titles, 1)
         row.addWidget(self.search)
         row.addWidget(self.add)

@@ -19,6 +19,7 @@ from app.session.race.race import Recording
 from app.session.race.replay import duration_s, written
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import design_point, height_of, painter_on, px_size, width_of
 from app.windows.race import strings
 
 HEIGHT_PX = 128
@@ -94,7 +95,7 @@ class RaceChart(QAbstractSlider):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(400, HEIGHT_PX)
+        return px_size(QSize(400, HEIGHT_PX))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self.mouseMoveEvent(event)
@@ -102,11 +103,11 @@ class RaceChart(QAbstractSlider):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if event.buttons() & Qt.MouseButton.LeftButton and self.maximum():
             box = self._box()
-            share = (event.position().x() - box.left()) / max(1.0, box.width())
+            share = (design_point(event.position()).x() - box.left()) / max(1.0, box.width())
             self.setValue(round(min(1.0, max(0.0, share)) * self._span_s() * 1000))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         color = self._theme.color
         most = max(len(self._plain.tokens), len(self._drafted.tokens))
@@ -148,8 +149,8 @@ class RaceChart(QAbstractSlider):
         return QRectF(
             _LEFT_PX,
             _TOP_PX,
-            max(1, self.width() - _LEFT_PX - _RIGHT_PX),
-            self.height() - _TOP_PX - _BOTTOM_PX,
+            max(1, width_of(self) - _LEFT_PX - _RIGHT_PX),
+            height_of(self) - _TOP_PX - _BOTTOM_PX,
         )
 
     def _at(self, at_s: float, tokens: float) -> QPointF:
@@ -177,7 +178,7 @@ class RaceChart(QAbstractSlider):
         now_x = self._at(now_s, 0).x()
         for left, right, dotted in ((-1e9, now_x, False), (now_x, 1e9, True)):
             painter.save()
-            painter.setClipRect(QRectF(QPointF(left, -10), QPointF(right, self.height())))
+            painter.setClipRect(QRectF(QPointF(left, -10), QPointF(right, height_of(self))))
             pen = QPen(ink, 1.6)
             pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
             if dotted:

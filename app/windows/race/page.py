@@ -6,8 +6,8 @@ while the replay moves and the page is seen; where less motion is wanted the end
 
 from __future__ import annotations
 
-from PySide6.QtCore import QElapsedTimer, Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QElapsedTimer, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
@@ -16,7 +16,9 @@ from app.controls.buttons.segment import Segment
 from app.controls.text_label import TextLabel
 from app.session.race.race import Race, Stage
 from app.session.race.replay import Replay, replay_of, sight, verdict
+from app.theme.measures import add_gap, set_margins, set_spacing, set_strut
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_px, painter_on, width_of
 from app.windows.race import strings
 from app.windows.race.chart import RaceChart
 from app.windows.race.prompt_bar import PromptBar
@@ -100,11 +102,13 @@ class RacePage(QWidget):
         self._set_replay(self.replay.pause())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
-        painter.fillRect(0, HEADER_PX - 1, self.width(), 1, self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), self._theme.color("hair"))
         if self._race.stage is Stage.RUN:
-            painter.fillRect(28, self._foot.y() - 10, self.width() - 56, 1, self._theme.color("hair"))
+            painter.fillRect(
+                QRectF(28, design_px(self._foot.y()) - 10, width_of(self) - 56, 1), self._theme.color("hair")
+            )
 
     # ---- the replay
 
@@ -213,39 +217,39 @@ class RacePage(QWidget):
         names.addStretch(1)
         self._rate_label = TextLabel(theme, strings.REPLAY, 12, 16)
         header = QHBoxLayout()
-        header.setContentsMargins(20, 0, 12, 1)
-        header.setSpacing(8)
+        set_margins(header, 20, 0, 12, 1)
+        set_spacing(header, 8)
         header.addLayout(names, 1)
         header.addWidget(self._rate_label)
         header.addWidget(self.rate)
-        header.addSpacing(4)
+        add_gap(header, 4)
         for button in (self.start_button, self.again_button, self.stop_button, self.done_button):
             header.addWidget(button)
-        header.addStrut(HEADER_PX)
+        set_strut(header, HEADER_PX)
         said = QHBoxLayout()
-        said.setSpacing(14)
+        set_spacing(said, 14)
         said.addWidget(self.headline, 0, Qt.AlignmentFlag.AlignTop)
         said.addWidget(self.verdict, 1, Qt.AlignmentFlag.AlignVCenter)
         sides = QHBoxLayout()
-        sides.setSpacing(28)
+        set_spacing(sides, 28)
         sides.addWidget(self.plain, 1)
         sides.addWidget(self.drafted, 1)
         self._foot = QWidget()
         title = QHBoxLayout(self._foot)
         title.setContentsMargins(0, 0, 0, 0)
-        title.setSpacing(4)
+        set_spacing(title, 4)
         title.addWidget(TextLabel(theme, strings.CHART, 12, 16, "text", weight=600))
         title.addWidget(TextLabel(theme, strings.CHART_SAYS, 12, 16), 1)
         title.addWidget(self.play_button)
         body = QVBoxLayout()
-        body.setContentsMargins(28, 14, 28, 4)
+        set_margins(body, 28, 14, 28, 4)
         body.setSpacing(0)
         body.addWidget(self.prompt)
-        body.addSpacing(18)
+        add_gap(body, 18)
         body.addLayout(said)
-        body.addSpacing(14)
+        add_gap(body, 14)
         body.addLayout(sides, 1)
-        body.addSpacing(14)
+        add_gap(body, 14)
         body.addWidget(self._foot)
         body.addWidget(self.chart)
         column = QVBoxLayout(self)

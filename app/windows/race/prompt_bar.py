@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.icon_button import IconButton
@@ -14,7 +14,9 @@ from app.controls.text_area import TextArea
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import add_gap, set_fixed_width, set_margins, set_spacing, set_strut
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_px, painter_on, px_size, ratio_of, width_of
 from app.windows.race import strings
 from core.events import Attachment, Message
 from core.settings.declaration import find
@@ -37,7 +39,7 @@ class PromptBar(QWidget):
         self._line = TextLabel(theme, "", 13.5, 19, "text")
         self._line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._chips = QHBoxLayout()
-        self._chips.setSpacing(6)
+        set_spacing(self._chips, 6)
         self._named: list[_NameChip] = []
         self._seed = TextLabel(theme, "", 12, 16, tabular=True)
         self.edit_button = IconButton(theme, "edit", strings.EDIT, True)
@@ -55,6 +57,7 @@ class PromptBar(QWidget):
         for control in (self.question, self.drafter, self.most_tokens):
             control.value_changed.connect(self.edited)
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._show_line)
         self._editor.hide()
 
     @property
@@ -89,41 +92,41 @@ class PromptBar(QWidget):
         self._show_line()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        draw_box(painter, QRectF(self.rect()), _RADIUS_PX, self._theme.color("fill1"))
+        painter = painter_on(self)
+        draw_box(painter, area_of(self), _RADIUS_PX, self._theme.color("fill1"))
 
     def _show_line(self, _text: str = "") -> None:
         text = " ".join(self.question.value.split())
         metrics = QFontMetricsF(ui_font(13.5))
         self._head.activate()
-        shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(1, self._line.width()))
+        shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(1.0, design_px(self._line.width())))
         self._line.setText(shown)
         self._line.setAccessibleName(text)
 
     def _lay_out(self, theme: Theme) -> None:
         self._head = QHBoxLayout()
-        self._head.setContentsMargins(14, 0, 8, 0)
-        self._head.setSpacing(10)
+        set_margins(self._head, 14, 0, 8, 0)
+        set_spacing(self._head, 10)
         self._head.addWidget(self._line, 1)
         self._head.addLayout(self._chips)
         self._head.addWidget(self._earlier)
         self._head.addWidget(self._seed)
         self._head.addWidget(self.edit_button)
-        self._head.addStrut(_HEAD_PX)
+        set_strut(self._head, _HEAD_PX)
         self._editor = QWidget(self)
         choices = QHBoxLayout()
-        choices.setSpacing(8)
+        set_spacing(choices, 8)
         choices.addWidget(TextLabel(theme, strings.DRAFTER, 12, 16))
-        self.drafter.setFixedWidth(160)
+        set_fixed_width(self.drafter, 160)
         choices.addWidget(self.drafter)
-        choices.addSpacing(16)
+        add_gap(choices, 16)
         choices.addWidget(TextLabel(theme, strings.AT_MOST, 12, 16))
         choices.addWidget(self.most_tokens)
         choices.addWidget(TextLabel(theme, strings.TOKENS, 12, 16))
         choices.addStretch(1)
         inner = QVBoxLayout(self._editor)
-        inner.setContentsMargins(14, 0, 14, 12)
-        inner.setSpacing(10)
+        set_margins(inner, 14, 0, 14, 12)
+        set_spacing(inner, 10)
         inner.addWidget(self.question)
         inner.addLayout(choices)
         column = QVBoxLayout(self)
@@ -146,13 +149,13 @@ class _NameChip(QWidget):
 
     def sizeHint(self) -> QSize:
         text_px = QFontMetricsF(ui_font(12)).horizontalAdvance(self._name)
-        return QSize(min(180, int(text_px) + 36), _CHIP_PX)
+        return px_size(QSize(min(180, int(text_px) + 36), _CHIP_PX))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
-        draw_box(painter, QRectF(self.rect()), 7, color("control"), color("hair2"))
-        icon = icon_pixmap("doc", color("text2"), 14, self.devicePixelRatioF())
+        draw_box(painter, area_of(self), 7, color("control"), color("hair2"))
+        icon = icon_pixmap("doc", color("text2"), 14, ratio_of(self))
         painter.drawPixmap(7, (_CHIP_PX - 14) // 2, icon)
-        box = QRectF(26, 0, self.width() - 34, _CHIP_PX)
+        box = QRectF(26, 0, width_of(self) - 34, _CHIP_PX)
         draw_text(painter, box, self._name, ui_font(12), color("text"), Qt.AlignmentFlag.AlignLeft)

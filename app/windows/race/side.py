@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat.answer.stats_label import LINE_PX, StatsLabel
@@ -17,7 +17,9 @@ from app.session.race.race import Recording
 from app.session.race.replay import Sight
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import add_gap, set_fixed_height, set_fixed_size, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of
 from app.windows.race import strings
 from app.windows.race.text import RaceText
 from core.events import Token
@@ -44,7 +46,7 @@ class RaceSide(QWidget):
         self.share = TextLabel(theme, "", 11, 15, tabular=True)
         self.text = RaceText(theme, name)
         self.stats = StatsLabel(theme)
-        self.stats.setFixedHeight(2 * LINE_PX)
+        set_fixed_height(self.stats, 2 * LINE_PX)
         self._lay_out(TextLabel(theme, title, 13, 17, "text", weight=600))
 
     def show_waiting(self, status: str) -> None:
@@ -105,7 +107,7 @@ class RaceSide(QWidget):
         names.addWidget(title)
         names.addWidget(self.subtitle)
         head = QHBoxLayout()
-        head.setSpacing(14)
+        set_spacing(head, 14)
         head.addLayout(names, 1)
         head.addWidget(self.status, 0, Qt.AlignmentFlag.AlignBottom)
         head.addWidget(self.clock, 0, Qt.AlignmentFlag.AlignBottom)
@@ -116,13 +118,13 @@ class RaceSide(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(head)
-        column.addSpacing(10)
+        add_gap(column, 10)
         column.addWidget(self.bar)
-        column.addSpacing(5)
+        add_gap(column, 5)
         column.addLayout(figures)
-        column.addSpacing(12)
+        add_gap(column, 12)
         column.addWidget(self.text, 1)
-        column.addSpacing(8)
+        add_gap(column, 8)
         column.addWidget(self.stats)
 
 
@@ -134,7 +136,7 @@ class _Clock(QWidget):
         self._theme = theme
         self._ink = ink
         self.text = seconds(0.0)
-        self.setFixedSize(_CLOCK_PX, 30)
+        set_fixed_size(self, QSize(_CLOCK_PX, 30))
         theme.changed.connect(self.update)
 
     def show_seconds(self, clock_s: float) -> None:
@@ -144,10 +146,10 @@ class _Clock(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         unit = ui_font(12)
         unit_px = QFontMetricsF(unit).horizontalAdvance(strings.SECONDS) + 3
-        box = QRectF(self.rect())
+        box = area_of(self)
         right = Qt.AlignmentFlag.AlignRight
         font = ui_font(26, 600, tabular=True)
         draw_text(
@@ -165,7 +167,7 @@ class _Bar(QWidget):
         self._theme = theme
         self._ink = ink
         self._share = 0.0
-        self.setFixedHeight(_BAR_PX)
+        set_fixed_height(self, _BAR_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
 
@@ -175,8 +177,8 @@ class _Bar(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        box = QRectF(self.rect())
+        painter = painter_on(self)
+        box = area_of(self)
         draw_box(painter, box, _BAR_PX / 2, self._theme.color("fill2"))
         if self._share > 0:
             box.setWidth(max(_BAR_PX, box.width() * self._share))
@@ -204,18 +206,18 @@ class _Status(QWidget):
 
     def sizeHint(self) -> QSize:
         text_px = QFontMetricsF(ui_font(12, 500)).horizontalAdvance(self.text)
-        return QSize(int(text_px + (_ICON_PX + 5 if self._icon else 0) + 1.999), 22)
+        return px_size(QSize(int(text_px + (_ICON_PX + 5 if self._icon else 0) + 1.999), 22))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         ink = self._theme.color("accent" if self._icon else "text2")
-        box = QRectF(self.rect())
+        box = area_of(self)
         if self._icon:
-            flag = icon_pixmap(self._icon, ink, _ICON_PX, self.devicePixelRatioF())
-            painter.drawPixmap(0, (self.height() - _ICON_PX) // 2, flag)
+            flag = icon_pixmap(self._icon, ink, _ICON_PX, ratio_of(self))
+            painter.drawPixmap(QPointF(0, (height_of(self) - _ICON_PX) // 2), flag)
             box.setLeft(_ICON_PX + 5)
         draw_text(
             painter, box, self.text, ui_font(12, 500 if self._icon else 400), ink, Qt.AlignmentFlag.AlignLeft

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.chat.answer.answer_body import AnswerBody
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box
 from app.richtext.canvas.text_canvas import MARGIN_PX
+from app.theme.measures import set_margins
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px
 from core.events import Token
 
 _PADDING_PX = 10
@@ -40,7 +42,7 @@ class RaceText(QWidget):
         self.body = self._new_body()
         column = QVBoxLayout(self)
         # The frame's round corners stay free.
-        column.setContentsMargins(4, 8, 4, 8)
+        set_margins(column, 4, 8, 4, 8)
         column.addWidget(self._area)
         theme.changed.connect(self._restyle)
         self._restyle()
@@ -67,9 +69,9 @@ class RaceText(QWidget):
         self._arrange()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
-        draw_box(painter, QRectF(self.rect()), _RADIUS_PX, color("window"), color("hair"))
+        draw_box(painter, area_of(self), _RADIUS_PX, color("window"), color("hair"))
 
     def _new_body(self) -> AnswerBody:
         body = AnswerBody(self._theme, self._page)
@@ -85,10 +87,10 @@ class RaceText(QWidget):
 
     def _arrange(self) -> None:
         width = self._area.viewport().width()
-        column = max(40, width - 2 * _PADDING_PX)
+        column = max(40, width - 2 * px(_PADDING_PX))
         height = self.body.height_for(column)
-        self._page.resize(width, height + 2 * _TOP_PX)
-        self.body.setGeometry(_PADDING_PX - MARGIN_PX, _TOP_PX, column + 2 * MARGIN_PX, height + 2)
+        self._page.resize(width, height + 2 * px(_TOP_PX))
+        self.body.setGeometry(px(_PADDING_PX) - MARGIN_PX, px(_TOP_PX), column + 2 * MARGIN_PX, height + 2)
 
     def _restyle(self) -> None:
         for widget in (self._area.viewport(), self._page):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtCore import QRectF, QSize, Signal
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
@@ -18,7 +18,16 @@ from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
 from app.panels.inspector.groups import groups
+from app.theme.measures import (
+    add_gap,
+    set_fixed_height,
+    set_margins,
+    set_minimum_width,
+    set_spacing,
+    start_at,
+)
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, width_of
 from app.windows.settings import strings
 from core.errors import SettingError
 from core.settings import WindowSettings, declared, read
@@ -45,8 +54,8 @@ class SettingsWindow(QWidget):
         self._held: Mapping[str, str] = {}
         self.setWindowTitle(strings.APP_SETTINGS)
         self.setAccessibleName(strings.APP_SETTINGS)
-        self.resize(*_SIZE_PX)
-        self.setMinimumWidth(_SIZE_PX[0])
+        start_at(self, QSize(*_SIZE_PX))
+        set_minimum_width(self, _SIZE_PX[0])
         self.reset_button = Button(theme, strings.RESET_APP_SETTINGS)
         self.defaults_button = Button(theme, strings.RESET_DEFAULTS)
         self._defaults_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
@@ -84,10 +93,10 @@ class SettingsWindow(QWidget):
         self.defaults_button.setEnabled(own > 0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
-        top = self.height() - _FOOTER_PX
-        painter.fillRect(QRectF(0, top, self.width(), 1), self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        top = height_of(self) - _FOOTER_PX
+        painter.fillRect(QRectF(0, top, width_of(self), 1), self._theme.color("hair"))
         painter.end()
 
     # ---- building
@@ -96,8 +105,8 @@ class SettingsWindow(QWidget):
         page = QWidget()
         page.setAutoFillBackground(False)
         column = QVBoxLayout(page)
-        column.setContentsMargins(_PAD_PX, 20, _PAD_PX, 20)
-        column.setSpacing(_GAP_PX)
+        set_margins(column, _PAD_PX, 20, _PAD_PX, 20)
+        set_spacing(column, _GAP_PX)
         for group in groups(declared(WindowSettings)):
             self._add_title(column, group.title)
             for setting in group.settings:
@@ -114,11 +123,11 @@ class SettingsWindow(QWidget):
         column.addStretch(1)
         area = ScrollPage(self._theme, page)
         foot = QHBoxLayout()
-        foot.setContentsMargins(_PAD_PX, 0, _PAD_PX, 0)
+        set_margins(foot, _PAD_PX, 0, _PAD_PX, 0)
         foot.addWidget(TextLabel(self._theme, strings.AT_ONCE, 11, 15), 1)
         foot.addWidget(self.reset_button)
         bar = QWidget()
-        bar.setFixedHeight(_FOOTER_PX)
+        set_fixed_height(bar, _FOOTER_PX)
         bar.setLayout(foot)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
@@ -128,7 +137,7 @@ class SettingsWindow(QWidget):
 
     def _add_title(self, column: QVBoxLayout, title: str) -> None:
         if column.count():
-            column.addSpacing(14)
+            add_gap(column, 14)
         column.addWidget(TextLabel(self._theme, title, 13, 18, "text", weight=600))
 
     def _tell(self, key: str, value: Any) -> None:

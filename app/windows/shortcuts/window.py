@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
+from app.theme.measures import add_gap, set_margins, set_spacing, set_spacings, start_at
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on
 from app.windows.shortcuts import strings
 
 _SIZE = QSize(760, 780)
@@ -30,11 +32,11 @@ class ShortcutsWindow(QWidget):
         self.sheet = tuple(sheet)
         self.setWindowTitle(strings.TITLE)
         self.setAccessibleName(strings.TITLE)
-        self.resize(_SIZE)
+        start_at(self, _SIZE)
         page = QWidget()
         columns = QHBoxLayout(page)
-        columns.setContentsMargins(_PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
-        columns.setSpacing(2 * _PAD_PX)
+        set_margins(columns, _PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
+        set_spacing(columns, 2 * _PAD_PX)
         sides = (QVBoxLayout(), QVBoxLayout())
         for side in sides:
             columns.addLayout(side, 1)
@@ -44,7 +46,7 @@ class ShortcutsWindow(QWidget):
             place = lengths.index(min(lengths))
             lengths[place] += len(rows) + 2
             sides[place].addLayout(self._group(heading, rows))
-            sides[place].addSpacing(18)
+            add_gap(sides[place], 18)
         for side in sides:
             side.addStretch(1)
         layout = QVBoxLayout(self)
@@ -59,13 +61,13 @@ class ShortcutsWindow(QWidget):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
         painter.end()
 
     def _group(self, heading: str, rows: Sequence[tuple[str, str]]) -> QGridLayout:
         grid = QGridLayout()
-        grid.setVerticalSpacing(6)
+        set_spacings(grid, grid.horizontalSpacing(), 6)
         grid.setAlignment(Qt.AlignmentFlag.AlignTop)
         grid.setColumnStretch(0, 1)
         grid.setColumnMinimumWidth(1, _KEYS_PX)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QStackedWidget, QVBoxLay
 
 from app.controls.text_label import TextLabel
 from app.session.worker.families import recognised
+from app.theme.measures import set_margins, set_spacing, set_spacings
 from app.theme.theme import Theme
 from app.windows.tables import strings
 from app.windows.tables.history import accepted_line, entries_line
@@ -37,12 +38,12 @@ class TableDetail(QWidget):
         self._pages.addWidget(self._make_history())
         self._pages.addWidget(self._make_facts())
         head = QHBoxLayout()
-        head.setSpacing(10)
+        set_spacing(head, 10)
         head.addWidget(self.title)
         head.addWidget(self.state, 1, Qt.AlignmentFlag.AlignBottom)
         column = QVBoxLayout(self)
-        column.setContentsMargins(_MARGIN_PX, 14, _GAP_PX, 14)
-        column.setSpacing(14)
+        set_margins(column, _MARGIN_PX, 14, _GAP_PX, 14)
+        set_spacing(column, 14)
         column.addLayout(head)
         column.addWidget(self._pages, 1)
         self.show_nothing(listed=False)
@@ -87,12 +88,12 @@ class TableDetail(QWidget):
     def _make_history(self) -> QWidget:
         page = QWidget()
         charts = QHBoxLayout()
-        charts.setSpacing(_GAP_PX)
+        set_spacing(charts, _GAP_PX)
         charts.addWidget(self.entries)
         charts.addWidget(self.accepted)
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(14)
+        set_spacing(column, 14)
         column.addLayout(charts)
         column.addWidget(self.teachers)
         column.addStretch(1)
@@ -102,8 +103,7 @@ class TableDetail(QWidget):
         page = QWidget()
         form = QFormLayout(page)
         form.setContentsMargins(0, 0, 0, 0)
-        form.setHorizontalSpacing(16)
-        form.setVerticalSpacing(8)
+        set_spacings(form, 16, 8)
         for name in (
             strings.LEARNED_FROM,
             strings.USED_BY,

@@ -8,7 +8,9 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme
+from app.theme.zoom import height_of, painter_on, px_size, width_of
 from app.windows.tables import strings
 from app.windows.tables.history import Line
 
@@ -33,7 +35,7 @@ class HistoryChart(QLabel):
         self._filled = filled
         self._line: Line | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setFixedHeight(_TOP_PX + 116 + _FOOT_PX)
+        set_fixed_height(self, _TOP_PX + 116 + _FOOT_PX)
         self.setAccessibleName(title)
         theme.changed.connect(self.update)
 
@@ -45,18 +47,18 @@ class HistoryChart(QLabel):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(336, _TOP_PX + 116 + _FOOT_PX)
+        return px_size(QSize(336, _TOP_PX + 116 + _FOOT_PX))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
         left, right = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
-        title = QRectF(0, 0, self.width(), _TITLE_PX)
+        title = QRectF(0, 0, width_of(self), _TITLE_PX)
         draw_text(painter, title, self._title, ui_font(12), color("text2"), left)
         line = self._line
         if line is None:
             return
-        box = QRectF(_AXIS_PX, _TOP_PX, self.width() - _AXIS_PX - 5, self.height() - _TOP_PX - _FOOT_PX)
+        box = QRectF(_AXIS_PX, _TOP_PX, width_of(self) - _AXIS_PX - 5, height_of(self) - _TOP_PX - _FOOT_PX)
         small = ui_font(10.5, tabular=True)
         for part, label in zip((0.0, 0.5, 1.0), line.labels):
             y = box.bottom() - part * box.height()

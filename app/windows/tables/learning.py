@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_control import SettingControl, control_for
+from app.theme.measures import set_fixed_height, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, width_of
 from app.windows.tables import strings
 from app.windows.tables.rehearsal_box import RehearsalBox
 from core.settings import Settings, read
@@ -40,7 +42,7 @@ class Learning(QWidget):
         self.disk = TextLabel(theme, "", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
         self.folder = Button(theme, strings.SHOW_FOLDER, "link", small=True)
         self.folder.clicked.connect(self.folder_requested)
-        self.setFixedWidth(WIDTH_PX)
+        set_fixed_width(self, WIDTH_PX)
         self.setAccessibleName(strings.LEARNING)
         self._lay_out()
         theme.changed.connect(self.update)
@@ -56,15 +58,15 @@ class Learning(QWidget):
         self.disk.setText(strings.on_disk(disk))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("panel"))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("panel"))
+        painter.fillRect(QRectF(0, 0, 1, height_of(self)), self._theme.color("hair"))
 
     def _lay_out(self) -> None:
         page = QWidget()
         column = QVBoxLayout(page)
-        column.setContentsMargins(_PADDING_PX, 12, _PADDING_PX, 8)
-        column.setSpacing(5)
+        set_margins(column, _PADDING_PX, 12, _PADDING_PX, 8)
+        set_spacing(column, 5)
         column.addWidget(TextLabel(self._theme, strings.LEARNING, 13, 20, "text", weight=600))
         for key, title in _KEYS.items():
             column.addLayout(self._row(key, title))
@@ -74,13 +76,13 @@ class Learning(QWidget):
         column.addStretch(1)
         column.addWidget(_Hairline(self._theme))
         foot = QHBoxLayout()
-        foot.setSpacing(8)
+        set_spacing(foot, 8)
         foot.addWidget(self.tables)
         foot.addWidget(self.folder)
         foot.addWidget(self.disk, 1)
         column.addLayout(foot)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(1, 0, 0, 0)
+        set_margins(layout, 1, 0, 0, 0)
         layout.addWidget(ScrollPage(self._theme, page))
 
     def _row(self, key: str, title: str) -> QHBoxLayout:
@@ -89,7 +91,7 @@ class Learning(QWidget):
         self.controls[key] = control
         control.edited.connect(lambda value, key=key: self._tell(key, value))
         label = TextLabel(self._theme, title or setting.title, 12, 24)
-        label.setFixedWidth(_LABEL_PX)
+        set_fixed_width(label, _LABEL_PX)
         label.setBuddy(control.editor)
         if title:
             control.editor.setAccessibleName(title)
@@ -99,7 +101,7 @@ class Learning(QWidget):
         else:
             label.setToolTip(setting.help)
         row = QHBoxLayout()
-        row.setSpacing(10)
+        set_spacing(row, 10)
         row.addWidget(label)
         row.addWidget(control, 1)
         return row
@@ -112,8 +114,8 @@ class _Hairline(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self.setFixedHeight(9)
+        set_fixed_height(self, 9)
         theme.changed.connect(self.update)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        QPainter(self).fillRect(QRectF(0, 4, self.width(), 1), self._theme.color("hair"))
+        painter_on(self).fillRect(QRectF(0, 4, width_of(self), 1), self._theme.color("hair"))

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.icon_button import IconButton
 from app.controls.text_label import TextLabel
+from app.theme.measures import set_margins
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, width_of
 from app.windows.tables import strings
 
 
@@ -68,7 +70,7 @@ class _Bar(QWidget):
         self._notice: Notice | None = None
         self.label = TextLabel(theme, "", 12, 17, "text", wrap=True)
         row = QHBoxLayout(self)
-        row.setContentsMargins(26, 7, 14, 8)
+        set_margins(row, 26, 7, 14, 8)
         row.addWidget(self.label, 1)
         self.close_button: IconButton | None = None
         if closable:
@@ -100,8 +102,8 @@ class _Bar(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._notice is None:
             return
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
-        painter.fillRect(self.rect(), color("danger_tint" if self._notice.bad else "fill1"))
+        painter.fillRect(area_of(self), color("danger_tint" if self._notice.bad else "fill1"))
         line = color("danger_border" if self._notice.bad else "hair")
-        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), line)
+        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), line)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.controls.buttons.switch import Switch
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
+from app.theme.measures import set_fixed_height, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import painter_on, width_of
 from app.windows.tables import strings
 from core.events import Rehearsing
 
@@ -30,13 +32,13 @@ class RehearsalBox(QWidget):
         self.state = TextLabel(theme, "", 12, 16, "text", tabular=True, wrap=True, width_px=width_px)
         self.bar = _Bar(theme)
         head = QHBoxLayout()
-        head.setSpacing(10)
+        set_spacing(head, 10)
         head.addWidget(self.title)
         head.addWidget(self.model, 1)
         head.addWidget(self.switch)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
+        set_spacing(column, 4)
         column.addLayout(head)
         column.addWidget(self.bar)
         column.addWidget(self.state)
@@ -92,7 +94,7 @@ class _Bar(QLabel):
         super().__init__()
         self._theme = theme
         self._share = 0.0
-        self.setFixedHeight(_BAR_PX + 6)
+        set_fixed_height(self, _BAR_PX + 6)
         self.setAccessibleName(strings.REHEARSAL_PROGRESS)
         theme.changed.connect(self.update)
 
@@ -102,8 +104,8 @@ class _Bar(QLabel):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        box = QRectF(0, 3, self.width(), _BAR_PX)
+        painter = painter_on(self)
+        box = QRectF(0, 3, width_of(self), _BAR_PX)
         draw_box(painter, box, _BAR_PX / 2, self._theme.color("fill2"))
         if self._share > 0:
             box.setWidth(max(_BAR_PX / 2, box.width() * self._share))

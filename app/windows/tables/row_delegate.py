@@ -10,6 +10,7 @@ from app.controls.focus_ring import RING_PX
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import design_rect, px, zoom
 from app.windows.tables.row_model import ROW
 from app.windows.tables.rows import TableRow
 
@@ -52,14 +53,15 @@ class RowDelegate(QStyledItemDelegate):
         self._theme = theme
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        return QSize(0, ROW_PX)
+        return QSize(0, px(ROW_PX))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         row = index.data(ROW)
         assert isinstance(row, TableRow)
         painter.save()
+        painter.scale(zoom(), zoom())
         self._paint_ground(painter, option)
-        boxes = columns(QRectF(option.rect))
+        boxes = columns(design_rect(QRectF(option.rect)))
         self._paint_family(painter, boxes["family"], row, index.row())
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
         self._paint_entries(painter, boxes["entries"], row, "hair2" if selected else "fill2")
@@ -73,7 +75,7 @@ class RowDelegate(QStyledItemDelegate):
 
     def _paint_ground(self, painter: QPainter, option: QStyleOptionViewItem) -> None:
         color = self._theme.color
-        pill = QRectF(option.rect).adjusted(INSET_PX, 0, -INSET_PX, 0)
+        pill = design_rect(QRectF(option.rect)).adjusted(INSET_PX, 0, -INSET_PX, 0)
         state = option.state
         selected = bool(state & QStyle.StateFlag.State_Selected)
         if not selected:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QRectF, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QFrame, QListView, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
+from app.theme.measures import add_gap, set_fixed_height
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on
 from app.windows.tables import strings
 from app.windows.tables.row_delegate import RowDelegate, columns
 from app.windows.tables.row_model import ROW, RowModel
@@ -44,7 +46,7 @@ class TableListView(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(_Header(theme))
-        layout.addSpacing(_ABOVE_PX)
+        add_gap(layout, _ABOVE_PX)
         layout.addWidget(self.view, 1)
         self.view.chosen.connect(self._choose)
 
@@ -120,13 +122,13 @@ class _Header(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self.setFixedHeight(_HEADER_PX)
+        set_fixed_height(self, _HEADER_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        box = QRectF(self.rect())
+        painter = painter_on(self)
+        box = area_of(self)
         left, right = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
         for name, column in columns(box).items():
             align = right if name in _RIGHT else left

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetricsF, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from app.controls.shapes import draw_box, draw_text
 from app.gauges.figures import percent
 from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme
+from app.theme.zoom import painter_on, px_size, width_of
 from app.windows.tables import strings
 from core.events import TableTeacher
 
@@ -31,7 +33,7 @@ class Teachers(QLabel):
         self._theme = theme
         self._shares: tuple[tuple[str, float], ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setFixedHeight(_TITLE_PX + MOST * _ROW_PX)
+        set_fixed_height(self, _TITLE_PX + MOST * _ROW_PX)
         self.setAccessibleName(strings.BY_SHARE)
         theme.changed.connect(self.update)
 
@@ -43,21 +45,21 @@ class Teachers(QLabel):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(680, _TITLE_PX + MOST * _ROW_PX)
+        return px_size(QSize(680, _TITLE_PX + MOST * _ROW_PX))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if not self._shares:
             return
-        painter = QPainter(self)
+        painter = painter_on(self)
         color = self._theme.color
         left, right = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
-        title = QRectF(0, 0, self.width(), _TITLE_PX - 8)
+        title = QRectF(0, 0, width_of(self), _TITLE_PX - 8)
         draw_text(painter, title, strings.BY_SHARE, ui_font(12), color("text2"), left)
         font = ui_font(12)
         widest = max(QFontMetricsF(font).horizontalAdvance(name) for name, _ in self._shares)
         name_px = min(_MOST_NAME_PX, max(_LEAST_NAME_PX, widest + 12))
         for place, (name, share) in enumerate(self._shares):
-            row = QRectF(0, _TITLE_PX + place * _ROW_PX, self.width(), _ROW_PX)
+            row = QRectF(0, _TITLE_PX + place * _ROW_PX, width_of(self), _ROW_PX)
             draw_text(
                 painter, QRectF(row.left(), row.top(), name_px - 10, _ROW_PX), name, font, color("text"), left
             )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QShowEvent
+from PySide6.QtGui import QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
@@ -17,7 +17,9 @@ from app.controls.question import Question
 from app.controls.text_label import TextLabel
 from app.session.worker.families import recognised
 from app.session.worker.tables import Tables
+from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, width_of
 from app.windows.tables import strings
 from app.windows.tables.abilities import Abilities, abilities_of
 from app.windows.tables.detail import TableDetail
@@ -50,7 +52,7 @@ class TablesWindow(QWidget):
         self.setWindowTitle(strings.TITLE)
         self.setAccessibleName(strings.TITLE)
         self.setMinimumSize(_MINIMUM)
-        self.resize(SIZE)
+        start_at(self, SIZE)
         self.save = Button(theme, strings.SAVE, small=True, icon_name="save")
         self.load = Button(theme, strings.LOAD, small=True, icon_name="bolt")
         self.import_ = Button(theme, strings.IMPORT, small=True, icon_name="import")
@@ -111,11 +113,11 @@ class TablesWindow(QWidget):
         self.shown.emit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
-        painter.fillRect(QRectF(0, _HEADER_PX - 1, self.width(), 1), self._theme.color("hair"))
-        top = self.height() - _FOOT_PX
-        painter.fillRect(QRectF(0, top, self.width(), 1), self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        painter.fillRect(QRectF(0, _HEADER_PX - 1, width_of(self), 1), self._theme.color("hair"))
+        top = height_of(self) - _FOOT_PX
+        painter.fillRect(QRectF(0, top, width_of(self), 1), self._theme.color("hair"))
 
     # ---- inside
 
@@ -127,9 +129,9 @@ class TablesWindow(QWidget):
         column.addWidget(self.notices)
         column.addWidget(self.list, 1)
         foot = QWidget()
-        foot.setFixedHeight(_FOOT_PX)
+        set_fixed_height(foot, _FOOT_PX)
         row = QHBoxLayout(foot)
-        row.setContentsMargins(0, 1, 0, 0)
+        set_margins(row, 0, 1, 0, 0)
         row.setSpacing(0)
         row.addWidget(self.detail, 1)
         row.addWidget(self.learning)
@@ -137,7 +139,7 @@ class TablesWindow(QWidget):
 
     def _make_header(self) -> QWidget:
         header = QWidget()
-        header.setFixedHeight(_HEADER_PX)
+        set_fixed_height(header, _HEADER_PX)
         titles = QVBoxLayout()
         titles.setSpacing(0)
         titles.addStretch(1)
@@ -145,13 +147,13 @@ class TablesWindow(QWidget):
         titles.addWidget(TextLabel(self._theme, strings.SUBTITLE, 11, 15))
         titles.addStretch(1)
         row = QHBoxLayout(header)
-        row.setContentsMargins(26, 0, 14, 0)
-        row.setSpacing(8)
+        set_margins(row, 26, 0, 14, 0)
+        set_spacing(row, 8)
         row.addLayout(titles, 1)
         for group in ((self.save, self.load), (self.import_, self.export), (self.reset,)):
             for button in group:
                 row.addWidget(button)
-            row.addSpacing(8)
+            add_gap(row, 8)
         return header
 
     def _show_selected(self) -> None:

@@ -1,13 +1,20 @@
-"""Larger texts by key: answers, messages, the composer and the document; kept, and back again."""
+"""Larger by key: what is read and all around it; kept, and back again; nothing cut off, and in a moment."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
+from app.bench.sample_chat import sample_turns
+from app.bench.scenes import settle, timed
+from app.bench.window import _outside_of_tasks as outside_of_tasks
 from app.chat.answer.answer import AnswerView
+from app.controls import Popup, TextLabel
+from app.controls.search_field import SearchField
+from app.panels.inspector.section import Section
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
 from core.events import Attachment, Message
@@ -102,3 +109,132 @@ def test_reduced_motion_stops_what_blinks(qapp: QApplication) -> None:
 
     play(qapp, scene)
     assert QApplication.cursorFlashTime() == blinks
+
+
+def frame(window: MainWindow) -> dict[str, int]:
+    """Of what is not read but used: each a length on the screen."""
+    views = window.views
+    search = window.findChild(SearchField)
+    assert search is not None
+    return {
+        "sidebar": views.sidebar.width(),
+        "panel": views.side.width(),
+        "header": views.header.height(),
+        "gauges": views.strip.height(),
+        "first gauge": views.strip.speed.width(),
+        "search": search.fontMetrics().height(),
+        "a chat's row": views.sidebar.list.sizeHintForRow(1),
+        "send": views.composer.send_button.width(),
+        "tint": views.header.tint.width(),
+        "legend": views.legend.height(),
+        "a section": window.findChildren(Section)[0].header.height(),
+    }
+
+
+def cut_off(window: QWidget) -> list[str]:
+    """Shown buttons, fields and labels that are smaller than their words."""
+    found = []
+    for kind in (QAbstractButton, TextLabel, Popup):
+        for each in window.findChildren(kind):
+            wanted = each.minimumSizeHint() if isinstance(each, TextLabel | Popup) else each.sizeHint()
+            if each.isVisible() and (each.width() < wanted.width() or each.height() < wanted.height()):
+                found.append(f"{each.accessibleName() or each.text()}: {each.size()} for {wanted}")
+    return found
+
+
+def test_panels_gauges_and_menus_are_as_much_larger(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await asked(window)
+        window.resize(1800, 1000)
+        window.views.side.show_tab("settings")
+        before = frame(window)
+        for _ in range(3):
+            await press(window, KEY.Key_Plus, CTRL)
+        assert window.app_settings.now.look.zoom_pct == 150
+        await asyncio.sleep(0.05)
+        larger = frame(window)
+        for name, length in before.items():
+            assert abs(larger[name] - 1.5 * length) <= 2, (name, length, larger[name])
+        await press(window, KEY.Key_0, CTRL)
+        await asyncio.sleep(0.05)
+        assert frame(window) == before
+
+    play(qapp, scene)
+
+
+def test_nothing_is_cut_off_in_the_smallest_window_with_larger_texts(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await asked(window)
+        window.app_settings.set("look.zoom_pct", 150)
+        window.resize(1024, 700)
+        for show in (
+            lambda: None,
+            lambda: window.columns.show_sidebar(True),
+            lambda: window.columns.show_inspector(True),
+        ):
+            show()
+            await asyncio.sleep(0.05)
+            assert cut_off(window) == []
+            for panel in (window.views.sidebar, window.views.side):
+                assert not panel.isVisible() or window.rect().contains(panel.geometry())
+
+    play(qapp, scene)
+
+
+def test_windows_made_at_a_size_look_as_those_that_were_brought_to_it(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        names = ("settings", "tables", "models", "lab")
+
+        async def hints() -> dict[str, tuple[int, ...]]:
+            await asyncio.sleep(0.1)
+            return {
+                name: tuple(
+                    length
+                    for each in window.windows.show(name).findChildren(QAbstractButton)
+                    for length in (
+                        each.sizeHint().width(),
+                        each.sizeHint().height(),
+                        each.width(),
+                        each.height(),
+                    )
+                )
+                for name in names
+            }
+
+        for name in names:
+            window.windows.show(name).resize(1500, 1000)
+        window.app_settings.set("look.zoom_pct", 150)
+        brought = await hints()
+        window.windows.close_all()
+        await asyncio.sleep(0.05)
+        for name in names:
+            window.windows.show(name).resize(1500, 1000)
+        assert await hints() == brought
+
+    play(qapp, scene)
+
+
+def test_a_long_chat_has_another_size_in_a_moment(qapp: QApplication) -> None:
+    took_s: list[float] = []
+
+    def change(window: MainWindow) -> None:
+        transcript = window.views.transcript
+        window.views.show_first_page(False)
+        transcript.show_turns(sample_turns(60, 580))
+        settle()
+        for zoom_pct in (110, 125, 150, 100):
+            took_s.append(timed(lambda zoom_pct=zoom_pct: zoomed(window, zoom_pct)))
+            settle()
+
+    def zoomed(window: MainWindow, zoom_pct: int) -> None:
+        window.app_settings.set("look.zoom_pct", zoom_pct)
+        QApplication.processEvents()
+        window.repaint()
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        await outside_of_tasks(lambda: change(window))
+
+    play(qapp, scene)
+    assert min(took_s) < 0.3, took_s

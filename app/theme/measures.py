@@ -1,0 +1,186 @@
+"""Measures: the design lengths that layouts and widgets were given, given anew when the zoom changes.
+
+Each function takes design pixels, tells the layout or widget the screen's, and writes the design's
+down with it (a dynamic property, so that it lives and dies with it). `measure_anew()` goes over all
+that is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QObject, QSize
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QBoxLayout,
+    QFormLayout,
+    QGridLayout,
+    QHBoxLayout,
+    QLayout,
+    QSizePolicy,
+    QWidget,
+)
+
+from app.theme.fonts import enlarged_mono_font, enlarged_ui_font
+from app.theme.zoom import px, px_size
+
+_NOTED = "designMeasures"
+
+
+def set_margins(of: QLayout | QWidget, left: int, top: int, right: int, bottom: int) -> None:
+    """The room around what is inside."""
+    _note(of, margins=(left, top, right, bottom))
+
+
+def set_spacing(layout: QBoxLayout | QGridLayout, spacing: int) -> None:
+    """The room between what is inside."""
+    _note(layout, spacing=(spacing,))
+
+
+def set_spacings(layout: QGridLayout | QFormLayout, across: int, down: int) -> None:
+    """The room between columns, and between rows."""
+    _note(layout, spacings=(across, down))
+
+
+def add_gap(layout: QBoxLayout, length: int) -> None:
+    """Room after what is in `layout` so far."""
+    layout.addSpacing(px(length))
+    noted = dict(layout.property(_NOTED) or {})
+    noted["gaps"] = [*noted.get("gaps", ()), length]
+    layout.setProperty(_NOTED, noted)
+
+
+def set_strut(layout: QHBoxLayout, height: int) -> None:
+    """A row is at least so high. Once a row."""
+    layout.addStrut(px(height))
+    layout.setProperty(_NOTED, dict(layout.property(_NOTED) or {}) | {"strut": [height]})
+
+
+def set_fixed_width(widget: QWidget, width: int) -> None:
+    """Neither wider nor narrower."""
+    _note(widget, fixed_width=(width,))
+
+
+def set_fixed_height(widget: QWidget, height: int) -> None:
+    """Neither higher nor lower."""
+    _note(widget, fixed_height=(height,))
+
+
+def set_fixed_size(widget: QWidget, size: QSize) -> None:
+    """Always as large."""
+    _note(widget, fixed_width=(size.width(),), fixed_height=(size.height(),))
+
+
+def set_minimum_width(widget: QWidget, width: int) -> None:
+    """Not narrower."""
+    _note(widget, minimum_width=(width,))
+
+
+def set_maximum_width(widget: QWidget, width: int) -> None:
+    """Not wider."""
+    _note(widget, maximum_width=(width,))
+
+
+def set_font(widget: QWidget, size_px: float, weight: int = 400, *, tabular: bool = False) -> None:
+    """The interface face, for a widget whose text Qt paints."""
+    _note(widget, font=(size_px, weight, int(tabular)))
+
+
+def set_mono_font(widget: QWidget, size_px: float) -> None:
+    """The face of code, for a widget whose text Qt paints."""
+    _note(widget, mono=(size_px,))
+
+
+def start_at(window: QWidget, size: QSize) -> None:
+    """As large as designed at this zoom, if the screen has room for that."""
+    screen = window.screen().availableSize() if window.screen() else px_size(size)
+    window.resize(px_size(size).boundedTo(screen))
+
+
+def measure_anew() -> None:
+    """The zoom has changed: all layouts and widgets there are, shown or not, take their measures again."""
+    widgets = QApplication.allWidgets()
+    for widget in widgets:
+        if noted := widget.property(_NOTED):
+            _apply(widget, noted)
+        if widget.parent() is None:
+            for layout in widget.findChildren(QLayout):
+                if noted := layout.property(_NOTED):
+                    _apply(layout, noted)
+    for widget in widgets:
+        widget.updateGeometry()
+        widget.update()
+        if isinstance(widget, QAbstractItemView):
+            widget.scheduleDelayedItemsLayout()
+
+
+def _note(of: QObject, **measures: tuple[float, ...]) -> None:
+    noted = dict(of.property(_NOTED) or {})
+    noted |= {name: list(values) for name, values in measures.items()}
+    of.setProperty(_NOTED, noted)
+    _apply(of, {name: list(values) for name, values in measures.items()})
+
+
+def _apply(of: Any, noted: dict[str, list[float]]) -> None:
+    for name, values in noted.items():
+        if name == "gaps":
+            _apply_gaps(of, values)
+        elif name == "strut":
+            _apply_strut(of, values[0])
+        elif name in ("font", "mono"):
+            of.setFont(
+                enlarged_mono_font(values[0])
+                if name == "mono"
+                else enlarged_ui_font(values[0], int(values[1]), tabular=bool(values[2]))
+            )
+        else:
+            _SETTERS[name](of, *(px(int(value)) for value in values))
+
+
+def _set_spacings(layout: QGridLayout | QFormLayout, across: int, down: int) -> None:
+    layout.setHorizontalSpacing(across)
+    layout.setVerticalSpacing(down)
+
+
+_SETTERS: dict[str, Any] = {
+    "margins": lambda of, *lengths: of.setContentsMargins(*lengths),
+    "spacing": lambda layout, length: layout.setSpacing(length),
+    "spacings": _set_spacings,
+    "fixed_width": lambda widget, length: widget.setFixedWidth(length),
+    "fixed_height": lambda widget, length: widget.setFixedHeight(length),
+    "minimum_width": lambda widget, length: widget.setMinimumWidth(length),
+    "maximum_width": lambda widget, length: widget.setMaximumWidth(length),
+}
+
+
+def _apply_gaps(layout: QBoxLayout, lengths: list[float]) -> None:
+    """Gaps are the spacers that do not stretch, in their order; a strut has no length along the layout."""
+    fixed, least = QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Minimum
+    across = layout.direction() in (QBoxLayout.Direction.LeftToRight, QBoxLayout.Direction.RightToLeft)
+    left = list(lengths)
+    for index in range(layout.count()):
+        item = layout.itemAt(index)
+        spacer = item.spacerItem() if item is not None else None
+        if spacer is None:
+            continue
+        policy, size = spacer.sizePolicy(), spacer.sizeHint()
+        along = policy.horizontalPolicy() if across else policy.verticalPolicy()
+        if along != fixed or (size.height() if across else size.width()) or not left:
+            continue
+        length_px = px(int(left.pop(0)))
+        if across:
+            spacer.changeSize(length_px, 0, fixed, least)
+        else:
+            spacer.changeSize(0, length_px, least, fixed)
+    layout.invalidate()
+
+
+def _apply_strut(layout: QHBoxLayout, height: float) -> None:
+    for index in range(layout.count()):
+        item = layout.itemAt(index)
+        spacer = item.spacerItem() if item is not None else None
+        if spacer is not None and spacer.sizeHint().height():
+            policy = spacer.sizePolicy()
+            spacer.changeSize(0, px(int(height)), policy.horizontalPolicy(), policy.verticalPolicy())
+    layout.invalidate()

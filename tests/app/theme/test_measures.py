@@ -1,0 +1,108 @@
+"""Measures follow the zoom: layouts, sizes and faces are the design's times it, and the design's at 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from PySide6.QtCore import QPointF, QRectF, QSize
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from app.theme import measures
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, place, px, px_size
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Iterator[Theme]:
+    theme = Theme("light")
+    yield theme
+    theme.set_zoom(1.0)
+
+
+def widths(layout: QHBoxLayout) -> list[int]:
+    return [layout.itemAt(index).sizeHint().width() for index in range(layout.count())]
+
+
+def test_lengths_are_the_designs_times_the_zoom(theme: Theme) -> None:
+    assert (px(7), px(7.0), px_size(QSize(7, 9))) == (7, 7.0, QSize(7, 9))
+    theme.set_zoom(1.5)
+    assert (px(28), px(7.0), px_size(QSize(7, 10))) == (42, 10.5, QSize(11, 15))
+
+
+def test_layouts_take_their_measures_again_and_back(theme: Theme) -> None:
+    widget = QWidget()
+    column = QVBoxLayout(widget)
+    row = QHBoxLayout()
+    column.addLayout(row)
+    measures.set_margins(column, 16, 0, 16, 14)
+    measures.set_spacing(row, 8)
+    measures.set_strut(row, 24)
+    row.addWidget(QPushButton("a"))
+    measures.add_gap(row, 10)
+    row.addStretch(1)
+    measures.add_gap(row, 4)
+
+    def stand() -> tuple[object, ...]:
+        margins = column.contentsMargins()
+        gaps = [width for width in widths(row) if width in (10, 4, 15, 6)]
+        return (margins.left(), margins.bottom(), row.spacing(), gaps, row.minimumSize().height() >= px(24))
+
+    before = stand()
+    assert before == (16, 14, 8, [10, 4], True)
+    theme.set_zoom(1.5)
+    assert stand() == (24, 21, 12, [15, 6], True)
+    theme.set_zoom(1.0)
+    assert stand() == before
+
+
+def test_sizes_and_faces_follow_shown_or_not(theme: Theme) -> None:
+    field = QLineEdit()
+    measures.set_fixed_height(field, 28)
+    measures.set_fixed_width(field, 200)
+    measures.set_font(field, 12.5, 600)
+    before = field.font()
+    theme.set_zoom(2.0)
+    assert field.size() == QSize(400, 56)
+    assert field.font().pixelSize() == 25
+    theme.set_zoom(1.0)
+    assert field.size() == QSize(200, 28)
+    assert field.font() == before
+
+
+def test_what_is_made_later_is_as_large_as_what_was_there(theme: Theme) -> None:
+    early = QWidget()
+    measures.set_fixed_height(early, 30)
+    theme.set_zoom(1.25)
+    late = QWidget()
+    measures.set_fixed_height(late, 30)
+    assert early.height() == late.height() == 38
+
+
+def test_a_widget_paints_in_design_pixels(theme: Theme) -> None:
+    class Half(QWidget):
+        def paintEvent(self, event: object) -> None:
+            painter: QPainter = painter_on(self)
+            area = area_of(self)
+            assert area == QRectF(0, 0, 40, 20)
+            painter.fillRect(QRectF(0, 0, 20, 20), "red")
+
+    theme.set_zoom(1.5)
+    widget = Half()
+    widget.resize(60, 30)
+    image = QImage(60, 30, QImage.Format.Format_RGB32)
+    widget.render(image)
+    assert [image.pixelColor(x, 15).green() == 0 for x in (0, 28, 31, 59)] == [True, True, False, False]
+
+
+def test_neighbours_still_touch_when_placed(theme: Theme) -> None:
+    theme.set_zoom(1.1)
+    parent = QWidget()
+    children = [QWidget(parent) for _ in range(7)]
+    for number, child in enumerate(children):
+        place(child, 13 * number, 0, 13, 10)
+    for before, after in pairwise(children):
+        assert before.geometry().right() + 1 == after.geometry().left()
+    assert QPointF(children[-1].geometry().right() + 1, 0) == QPointF(round(91 * 1.1), 0)
