@@ -55,6 +55,7 @@ class NoticeBar(QWidget):
         self.action_button.clicked.connect(self._acted)
         self.close_button.clicked.connect(self.clear)
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._elide)
         self.hide()
 
     @property

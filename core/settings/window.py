@@ -30,7 +30,7 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
             ge=ZOOM_STEPS_PCT[0],
             le=ZOOM_STEPS_PCT[-1],
             title="Text size",
-            description="Of everything: answers, panels, menus and windows. 100 is the size it is designed for.",
+            description="Of answers, panels, menus and windows. 100 is the size they are designed for.",
             extra={"unit": "%", "step": 10},
         ),
     ] = 100

@@ -114,7 +114,7 @@ class Reply:
         paragraphs = source.count("\n\n")
         lines = _lines(source, column_px / (_CHARACTER_PX * zoom))
         text = round(zoom * (lines * _LINE_PX + paragraphs * _PARAGRAPH_GAP_PX))
-        return text + (_FOOTER_PX if self.tokens or self.over else 0)
+        return text + (round(zoom * _FOOTER_PX) if self.tokens or self.over else 0)
 
 
 Entry = QuestionEntry | Reply
