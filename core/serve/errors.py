@@ -15,6 +15,7 @@ from core.errors import DraftlightError
 from core.events import Failed
 
 _STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "cancelled": 499}
+_PARAMS = {"bad-grammar": "response_format", "empty-prompt": "messages"}
 # Absolute paths; of addresses (http://…) and of the API's own (/v1/…) nothing is cut.
 _PATH = re.compile(r"(?<![\w:/.])(?:~|[A-Za-z]:)?/(?!v1\b)(?:[^\s/“”\"',:;]+/)+([^\s/“”\"',:;]*)")
 _OURS = "Draftlight hit an error of its own while it answered."
@@ -82,7 +83,7 @@ def of_failure(failed: Failed) -> ApiError:
     if failed.code == "prompt-too-long":
         return ApiError(400, message, param="messages", code="context_length_exceeded")
     status = _STATUSES.get(failed.code, 400)
-    return ApiError(status, message, code=code, headers=_again(status))
+    return ApiError(status, message, param=_PARAMS.get(failed.code), code=code, headers=_again(status))
 
 
 def of_error(error: DraftlightError) -> ApiError:

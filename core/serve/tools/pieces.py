@@ -146,6 +146,7 @@ class ForcedCall:
     def __init__(self) -> None:
         self.calls = 0
         self._held = ""
+        self._began = False
 
     def add(self, text: str) -> Iterator[Piece]:
         """More text."""
@@ -156,6 +157,9 @@ class ForcedCall:
                 return
             self.calls, self._held = 1, self._held[head.end() :]
             yield CallBegun(0, new_call_id(), head["name"])
+        if not self._began:
+            self._held = self._held.lstrip()
+            self._began = bool(self._held)
         # The last brace closes the call, not its arguments.
         stripped = self._held.rstrip()
         cut = len(stripped) - 1 if stripped.endswith("}") else len(stripped)

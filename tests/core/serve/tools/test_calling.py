@@ -1,0 +1,109 @@
+"""Calls and schemas through the server, with the grammar that keeps a model to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.core.serve.served import Served, serving
+from tests.core.toy import write_toy_model
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"unit": {"enum": ["celsius", "kelvin"]}, "exact": {"type": "boolean"}},
+    "required": ["unit", "exact"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """With a context that has room for tools that are told in words, a token a byte."""
+    folder = tmp_path_factory.mktemp("models") / "roomy"
+    write_toy_model(folder, max_position_embeddings=4096)
+    with serving(folder) as found:
+        yield found
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "parameters": PARAMETERS, **more}}
+
+
+FIELDS: dict[str, Any] = {"tools": [tool("weather"), tool("time")], "max_tokens": 100}
+
+
+def test_a_named_function_is_called(served: Served) -> None:
+    choice = {"type": "function", "function": {"name": "time"}}
+    body = served.chat(tool_choice=choice, **FIELDS).json
+    [told] = body["choices"]
+    assert told["finish_reason"] == "tool_calls"
+    assert told["message"]["content"] is None
+    [call] = told["message"]["tool_calls"]
+    assert (call["type"], call["function"]["name"]) == ("function", "time")
+    jsonschema.validate(json.loads(call["function"]["arguments"]), PARAMETERS)
+    assert body["draftlight"]["forced"] > 0
+
+
+def test_some_function_is_called_where_one_must_be(served: Served) -> None:
+    [call] = served.chat(tool_choice="required", **FIELDS).json["choices"][0]["message"]["tool_calls"]
+    assert call["function"]["name"] in ("weather", "time")
+    jsonschema.validate(json.loads(call["function"]["arguments"]), PARAMETERS)
+
+
+def test_a_call_is_streamed_in_deltas(served: Served) -> None:
+    whole = served.chat(tool_choice="required", **FIELDS).json["choices"][0]["message"]["tool_calls"][0]
+    chunks = served.chat(tool_choice="required", stream=True, **FIELDS).chunks
+    deltas = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", ())]
+    assert deltas[0]["id"].startswith("call_")
+    assert (deltas[0]["type"], deltas[0]["function"]["name"]) == ("function", whole["function"]["name"])
+    assert all(delta.keys() == {"index", "function"} for delta in deltas[1:])
+    arguments = "".join(delta["function"]["arguments"] for delta in deltas)
+    assert arguments == whole["function"]["arguments"]
+    assert len(deltas) > 2
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_a_schema_that_nothing_keeps_is_told(served: Served) -> None:
+    loose = served.chat(tools=[tool("weather", strict=True)]).json["draftlight"]["changes"]
+    assert "tools.strict" in [change["setting"] for change in loose]
+    kept = served.chat(tools=[tool("weather", strict=True)], tool_choice="required", max_tokens=100)
+    assert "tools.strict" not in [change["setting"] for change in kept.json["draftlight"]["changes"]]
+
+
+def test_an_answer_keeps_to_its_schema(served: Served) -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": PARAMETERS, "strict": True}}
+    for stream in (False, True):
+        reply = served.chat(response_format=schema, max_tokens=100, stream=stream)
+        text = reply.text if stream else reply.json["choices"][0]["message"]["content"]
+        jsonschema.validate(json.loads(text), PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "object", "properties": {"a": {"type": "no such"}}}, {"$ref": "#/nowhere"}]
+)
+def test_a_schema_that_cannot_be_compiled_is_refused_with_the_reason(
+    served: Served, schema: dict[str, Any]
+) -> None:
+    asked = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    for stream in (False, True):
+        reply = served.chat(response_format=asked, stream=stream)
+        assert reply.status == 400
+        assert reply.error["param"] == "response_format"
+        assert len(reply.error["message"]) > 20
+
+
+def test_a_prediction_changes_nothing_but_the_speed(served: Served) -> None:
+    fields: dict[str, Any] = {"max_tokens": 60, "logit_bias": {"0": -100}, "drafter": "auto"}
+    plain = served.chat("predicted", **fields).json
+    text = plain["choices"][0]["message"]["content"]
+    right = served.chat("predicted", prediction={"type": "content", "content": text}, **fields).json
+    assert right["choices"][0]["message"]["content"] == text
+    assert plain["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] == 0
+    wrong = {"type": "content", "content": [{"type": "text", "text": "nothing of this will ever come"}]}
+    other = served.chat("predicted", prediction=wrong, **fields).json
+    assert other["choices"][0]["message"]["content"] == text
+    assert other["usage"]["completion_tokens"] == 60
