@@ -36,6 +36,7 @@ class ModelInfo(Struct, frozen=True):
     model's own sampling; `defaults_problem` says what of it could not be read. `thinks`: thinking before the
     answer can be switched (`chat.thinking`). `tool_parser` is mlx-lm's for the calls of functions that it
     writes.
+    `reference` is what was asked for when it was loaded: `starter`, a folder, or a hub name.
     """
 
     name: str
@@ -56,6 +57,7 @@ class ModelInfo(Struct, frozen=True):
     defaults_problem: str = ""
     thinks: bool = False
     tool_parser: str = ""
+    reference: str = ""
 
     @property
     def settings(self) -> Settings:

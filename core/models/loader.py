@@ -22,6 +22,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import dequantize_model, load_model, load_tokenizer
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.errors import ModelError, ModelNotHereError
 from core.events import ModelInfo
@@ -122,7 +123,7 @@ def load(
     _check_numbers(folder, model, lambda module: module not in packed)
     _check_sound(folder, model)
     progress("Almost ready", 0.95)
-    info = _describe(folder, config, model, tokenizer, vocabulary)
+    info = replace(_describe(folder, config, model, tokenizer, vocabulary), reference=reference)
     return LoadedModel(model, tokenizer, info)
 
 

@@ -74,12 +74,14 @@ def model_id(model: ModelInfo) -> str:
 
 
 def is_called(model: ModelInfo, wanted: str) -> bool:
-    """Whether a request that names `wanted` means `model`: by its name, with or without its owner."""
+    """Whether a request that names `wanted` means `model`.
+
+    By its id, its name, or as it was loaded (`starter`, the name on the hub), with or without an owner before
+    it: clients put a provider there.
+    """
     name = wanted.strip().lower()
-    return (
-        name in ("", "draftlight", "default")
-        or name.rpartition("/")[2] == (model.name.lower().rpartition("/")[2])
-    )
+    own = {each.lower().rpartition("/")[2] for each in (model_id(model), model.name, model.reference)}
+    return name in ("", "draftlight", "default") or name.rpartition("/")[2] in own - {""}
 
 
 def not_here(wanted: str, model: ModelInfo | None) -> ApiError:

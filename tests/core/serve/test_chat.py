@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
+from core.serve.openai.models import is_called, model_id
 from tests.core.serve.served import CHAT, Served
 
 
@@ -90,6 +93,20 @@ def test_the_loaded_model_answers_to_its_name_alone(served: Served) -> None:
     reply = served.chat(model="gpt-5")
     assert (reply.status, reply.error["param"], reply.error["code"]) == (404, "model", "model_not_found")
     assert "toy" in reply.error["message"]
+
+
+def test_a_model_is_called_by_its_id_its_name_or_as_it_was_loaded(served: Served) -> None:
+    toy = served.answers.gate.model
+    assert toy is not None
+    model = replace(toy, name="SmolLM2 135M", reference="starter")
+    for name in (model_id(model), "smollm2 135m", "starter", "openai/starter", "", "default"):
+        assert is_called(model, name), name
+    model = replace(toy, name="Qwen3 4B", reference="owner/Qwen3-4B-4bit")
+    for name in ("owner/qwen3-4b-4bit", "openai/Qwen3-4B-4bit", "Qwen3-4B"):
+        assert is_called(model, name), name
+    for name in ("starter", "owner", "owner/", "gpt-5", "/"):
+        assert not is_called(model, name), name
+    assert not is_called(replace(model, reference=""), "x/")
 
 
 def test_models_are_listed_without_their_path(served: Served) -> None:
