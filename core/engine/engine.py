@@ -32,7 +32,7 @@ from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel, Progress, load
-from core.models.prompt import check_continuation, offsets, plain, render
+from core.models.prompt import Prompt, check_continuation, offsets, plain, render
 from core.models.runtime import memory
 from core.models.runtime.blas_threads import BlasThreads
 from core.models.runtime.memory import is_exhausted
@@ -184,6 +184,16 @@ class Engine:
         loaded = self.loaded
         return count_tokens(loaded.tokenizer, well_formed(text), loaded.info.context_tokens)
 
+    def count_prompt(self, request: Generate) -> int:
+        """Tokens of the prompt of `request`; about as many as it has, if it is far too long.
+
+        Raises `RequestError` kinds, `NoModelError`.
+        """
+        try:
+            return len(self._prompt(request).ids)
+        except PromptTooLongError as error:
+            return error.tokens
+
     def dense_s(self, tokens: int) -> float | None:
         """How long reading all of so many tokens takes here; None: not known. Raises `NoModelError`."""
         return self._here.profile.dense_s(tokens)
@@ -239,18 +249,8 @@ class Engine:
         is asked between steps and prefill chunks; an abandoned iterator counts as cancelled.
         """
         request = replace(request, settings=drawn(request.settings))
-        settings = request.settings
+        prompt = self._prompt(request)
         tokenizer = self.loaded.tokenizer
-        model_tokens = self.loaded.info.context_tokens
-        context_tokens = settings.prefill.context_of(model_tokens)
-        most_tokens = context_tokens * (_MOST_CONTEXTS if settings.prefill.reads_beyond else 1)
-        check_fits(tokenizer, request.messages, most_tokens - 1, context_tokens < model_tokens)
-        if request.raw:
-            prompt = plain(tokenizer, request.messages[-1].content if request.messages else "")
-        else:
-            chat = settings.chat
-            prompt = render(tokenizer, request.messages, chat.system_prompt, request.tools, chat.thinking)
-
         continuation = request.continuation
         check_continuation(continuation, self.loaded.info)
 
@@ -259,6 +259,19 @@ class Engine:
 
         text = PromptText([*prompt.ids, *continuation], prompt.asked, laid_out, len(continuation))
         yield from self._answer(text, request, cancelled, prompt.changes)
+
+    def _prompt(self, request: Generate) -> Prompt:
+        """Raises `RequestError` kinds."""
+        settings = request.settings
+        tokenizer = self.loaded.tokenizer
+        model_tokens = self.loaded.info.context_tokens
+        context_tokens = settings.prefill.context_of(model_tokens)
+        most_tokens = context_tokens * (_MOST_CONTEXTS if settings.prefill.reads_beyond else 1)
+        check_fits(tokenizer, request.messages, most_tokens - 1, context_tokens < model_tokens)
+        if request.raw:
+            return plain(tokenizer, request.messages[-1].content if request.messages else "")
+        chat = settings.chat
+        return render(tokenizer, request.messages, chat.system_prompt, request.tools, chat.thinking)
 
     def generate_ids(
         self,

@@ -103,10 +103,14 @@ class Cancel(Wire, frozen=True):
 
 
 class CountTokens(Wire, frozen=True):
-    """Count the tokens of `text` with the loaded model's tokenizer."""
+    """Count the tokens of `text` with the loaded model's tokenizer.
+
+    With a `prompt` those of the whole prompt that it would have are counted instead, template and all.
+    """
 
     request: str
-    text: str
+    text: str = ""
+    prompt: Generate | None = None
 
 
 class TokenCount(Wire, frozen=True):

@@ -130,7 +130,8 @@ async def answer_with(
     it makes of a `Waiting` may not be sent.
     """
     answer = answers.begin(generate, path=scope["path"], client=client_name(scope), streams=streams)
-    headers = {"x-request-id": generate.request}
+    # OpenAI's name of it, and Anthropic's.
+    headers = {"x-request-id": generate.request, "request-id": generate.request}
     try:
         async with watched(receive, answer.leave):
             if streams:

@@ -13,6 +13,7 @@ import msgspec
 
 from core.errors import DraftlightError
 from core.events import Failed
+from core.serve.anthropic.errors import error_body
 
 _STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "cancelled": 499}
 _PARAMS = {"bad-grammar": "response_format", "empty-prompt": "messages"}
@@ -64,7 +65,9 @@ class ApiError(Exception):
         return msgspec.json.encode(shape(self))
 
 
-_SHAPES: dict[str, Callable[[ApiError], dict[str, Any]]] = {}
+_SHAPES: dict[str, Callable[[ApiError], dict[str, Any]]] = {
+    "/v1/messages": lambda error: error_body(error.status, error.message),
+}
 
 
 def field_error(param: str, message: str, code: str = "invalid_value") -> ApiError:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from core.errors import DraftlightError
 from core.serve.answers.answer import Answers, ClientGoneError
+from core.serve.anthropic.messages import CountEndpoint, MessagesEndpoint
 from core.serve.cancelling import CancelEndpoint
 from core.serve.errors import ApiError, of_error
 from core.serve.http.responses import refuse
@@ -38,6 +39,8 @@ def application(answers: Answers, serving: Serving, metrics: Metrics | None = No
         _route("/v1/chat/completions", "POST", ChatEndpoint(answers, serving)),
         _route("/v1/completions", "POST", CompletionsEndpoint(answers, serving)),
         _route("/v1/requests/{id}/cancel", "POST", CancelEndpoint(answers)),
+        _route("/v1/messages", "POST", MessagesEndpoint(answers, serving)),
+        _route("/v1/messages/count_tokens", "POST", CountEndpoint(answers, serving)),
     ]
     if metrics is not None:
         routes.append(_route("/metrics", "GET", metrics))

@@ -154,8 +154,9 @@ class _Worker:
                     self._channel.send(ModelUnloaded())
                 case Generate():
                     self._generate(command)
-                case CountTokens(_, text):
-                    tokens = self._engine.count_tokens(text)
+                case CountTokens(_, text, prompt):
+                    engine = self._engine
+                    tokens = engine.count_tokens(text) if prompt is None else engine.count_prompt(prompt)
                     self._channel.send(TokenCount(request, tokens, self._engine.dense_s(tokens)))
                 case ListTables():
                     self._list_tables(request)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Literal
 
+from msgspec.structs import replace
+
 from core.events import (
     Cancel,
     Command,
@@ -57,9 +59,11 @@ class WorkerGate:
 
     def count(self, text: str, hear: Hear) -> str:
         """Count the tokens of `text`; the id. `hear` gets a `TokenCount` or `Failed`."""
-        request = f"count-{next(self._counts)}"
-        self._begin(request, CountTokens(request, text), hear)
-        return request
+        return self._count(CountTokens("", text), hear)
+
+    def count_prompt(self, generate: Generate, hear: Hear) -> str:
+        """Count the tokens of the prompt that `generate` would have; the same."""
+        return self._count(CountTokens("", prompt=generate), hear)
 
     def cancel(self, request: str) -> None:
         """Stop it within a step or a chunk; it ends with its `Finished`. Unknown ids are ignored."""
@@ -96,6 +100,11 @@ class WorkerGate:
         """No worker can be started."""
         self._set("empty", None)
         self._end_all()
+
+    def _count(self, command: CountTokens, hear: Hear) -> str:
+        request = f"count-{next(self._counts)}"
+        self._begin(request, replace(command, request=request), hear)
+        return request
 
     def _begin(self, request: str, command: Command, hear: Hear) -> None:
         if request in self._open:

@@ -1,0 +1,1 @@
+"""Anthropic's shapes: messages, the count of their tokens, errors."""
