@@ -13,7 +13,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: tour mutants bench-prefill bench-quality attack models-table settings-doc messages-doc handbook starter-verdict
+.PHONY: tour schemas mutants bench-prefill bench-quality attack models-table settings-doc messages-doc handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
@@ -52,6 +52,12 @@ mutants: setup ## Put faults into the code and count those the tests catch (hour
 	@test -x $(OUT)/cosmic-ray/bin/python || { \
 	  $(PYTHON) -m venv $(OUT)/cosmic-ray && $(OUT)/cosmic-ray/bin/pip install --quiet cosmic-ray==8.7.0; }
 	@$(OUT)/cosmic-ray/bin/python -m tests.attack.mutants --python $(BIN)/python --out $(OUT)/mutants
+
+schemas: setup ## Answers by the schemas of the public JSON Schema test suite, which it downloads (half an hour; OUT=dir)
+	@mkdir -p $(OUT)/schemas
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary jsonschema \
+	  -d $(OUT)/schemas jsonschema==4.26.0
+	@$(BIN)/python -m tests.attack.schemas --suite $(OUT)/schemas/jsonschema-4.26.0.tar.gz --out $(OUT)/schemas
 
 models-table: setup ## Try every model type on tiny models and write docs/models.md (half an hour; OUT=dir)
 	@$(BIN)/python -m tests.attack architectures --out $(OUT)/attack

@@ -14,6 +14,7 @@ from core.cli.bench import (
     quality,
     replay,
     retrieval,
+    serve,
     sources,
     sweep,
     tables,
@@ -49,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     sources.add_arguments(
         add_command(benches, "sources", "whether an answer's sources are where it was quoted from")
+    )
+    serve.add_arguments(
+        add_command(benches, "serve", "the local server beside mlx-lm's: edits, schemas, conversations")
     )
     tables.add_arguments(add_command(benches, "tables", "what tables give, how large, how safe, how quick"))
     sweep.add_arguments(add_command(benches, "sweep", "every drafter on every class: what the Lab shows"))
