@@ -12,6 +12,7 @@ from typing import Any, get_args
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.models import ModelsController
 from app.controllers.running_answer import RunningAnswer
+from app.controllers.server.sharing import WorkerSharing
 from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
@@ -44,6 +45,7 @@ class Handlers:
         tables: TablesController,
         models: ModelsController,
         settings: ChatSettings,
+        sharing: WorkerSharing,
     ) -> None:
         self._restart = restart
         self._answer = answer
@@ -67,6 +69,8 @@ class Handlers:
             fx.AnswerFinished: self._on_finished,
             fx.AnswerFailed: answer.on_failed,
             fx.AnswerCutOff: answer.on_cut_off,
+            fx.ServedHeard: sharing.on_served,
+            fx.ServedCutOff: sharing.on_served_cut_off,
             fx.TroubleHeard: trouble.on_trouble,
             fx.Counted: worker.on_counted,
             fx.OutOfBand: self._on_out_of_band,

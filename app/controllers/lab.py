@@ -125,7 +125,7 @@ class LabController(QObject):
         if link.model != self._model:
             self._model = link.model
             self._show_models(chosen=link.model)
-        self.take(ChatBusy(link.phase not in _IDLE))
+        self.take(ChatBusy(link.works or link.phase not in _IDLE))
 
     def run(self) -> None:
         """Sweep what is chosen."""

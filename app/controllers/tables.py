@@ -68,6 +68,7 @@ class TablesController(QObject):
         self._clock = clock
         self._tables = Tables()
         self._phase = Phase.STARTING
+        self._works = False
         self._window: TablesWindow | None = None
         self._numbers = count(1)
         self._listing = False
@@ -115,7 +116,7 @@ class TablesController(QObject):
     def follow(self, link: Link) -> None:
         """The worker, its model or its turn changed."""
         info = link.info if link.phase in _SPOKEN else None
-        self._phase = link.phase
+        self._phase, self._works = link.phase, link.works
         if link.phase not in _SPOKEN:
             self._tables, self._listing = known.without_worker(self._tables), False
         elif info != self._tables.model:
@@ -236,7 +237,7 @@ class TablesController(QObject):
         model = tables.model.name if tables.model else ""
         window.learning.rehearsal.show_model(model, wanted=model in self._preferences.now.rehearse)
         if tables.doing:
-            busy = self._phase in (Phase.READING, Phase.WRITING, Phase.STOPPING)
+            busy = self._works
             window.tell(strings.working(tables.doing, waits=busy))
         elif tables.told and tables.told.done:
             done = tables.told.done

@@ -99,9 +99,11 @@ class TroubleController:
         """An answer failed; `text_is_back`: what was sent can be sent again."""
         self.show(of_failure(failed, text_is_back=text_is_back, context_tokens=self._context_tokens()))
 
-    def show_request_error(self, error: RequestError, command: str) -> None:
-        """Something that a person asked of the window and that cannot be done."""
-        self.show(replace(of_failure(failure(error, command=command)), until=Until.ASKED))
+    def show_request_error(self, error: RequestError, command: str) -> Trouble:
+        """Something that a person asked of the window and that cannot be done. What is shown of it."""
+        trouble = replace(of_failure(failure(error, command=command)), until=Until.ASKED)
+        self.show(trouble)
+        return trouble
 
     def _dismiss(self) -> None:
         trouble = self._troubles.shown

@@ -22,6 +22,9 @@ from app.controllers.handlers import Handlers
 from app.controllers.models import ModelsController
 from app.controllers.race import RaceController
 from app.controllers.running_answer import AnswerListener, RunningAnswer
+from app.controllers.server.key import Key
+from app.controllers.server.server import ServerController, ServerState
+from app.controllers.server.sharing import WorkerSharing
 from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
@@ -31,11 +34,12 @@ from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, Count, Load, Restart
 from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import Input, advance
-from app.session.worker.trouble import Until
+from app.session.worker.trouble import Trouble, Until
 from app.store.home import Home
 from core.errors import RequestError
 from core.events import Command, Generate, StandStill
-from core.settings import assign
+from core.settings import Settings, assign, assign_all, permitted
+from core.settings.server import Server
 
 
 class WindowController(QObject):
@@ -87,6 +91,11 @@ class WindowController(QObject):
         self.tables = TablesController(self.chat.settings, self.home.preferences, self.handle, self)
         self.racing = RaceController(views, self.chats, self.handle, self)
         self.models = ModelsController(views.inspector, self.home.preferences, self.handle, self)
+        self.sharing = WorkerSharing(
+            self.handle, lambda: self._link, lambda: self._server_settings.learn, self
+        )
+        self.server = ServerController(self.sharing, Key(self.home.folder), self._served_base, self)
+        self._server_trouble: Trouble | None = None
         answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
         self._handlers = Handlers(
             self._send_command,
@@ -97,10 +106,12 @@ class WindowController(QObject):
             self.tables,
             self.models,
             self.chat.settings,
+            self.sharing,
         )
         if self.home.library and not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
         self._wire(page)
+        self.server.apply(self._server_settings)
         self.chat.show()
 
     @property
@@ -115,6 +126,7 @@ class WindowController(QObject):
         for effect in step.effects:
             self._handlers.carry_out(effect)
         if changed:
+            self.sharing.follow(self._link)
             self._show_link()
             self.models.follow(self._link)
             self.tables.follow(self._link)
@@ -166,7 +178,7 @@ class WindowController(QObject):
 
     def _send_command(self, effect: fx.Send) -> None:
         # A question is on the disk before its answer starts.
-        asked = isinstance(effect.command, Generate)
+        asked = isinstance(effect.command, Generate) and effect.command.request == self._link.request
         self._send(effect.command, self.chat.saving.question_kept if asked else None)
 
     def _start_anew(self) -> None:
@@ -179,8 +191,28 @@ class WindowController(QObject):
 
     def _show_link(self) -> None:
         self.asking.offer_to_go_on()
-        self._worker.show(self._link, self._answering.elsewhere, self.racing.recording)
+        self._worker.show(self._link, self._answering.elsewhere, self.racing.recording, self.sharing.client)
         self.racing.follow(self._link, self._views.composer.blocked_reason or strings.BLOCKED_BY_ANSWER)
+
+    @property
+    def _server_settings(self) -> Server:
+        return self.home.preferences.now.settings.server
+
+    def _served_base(self) -> Settings:
+        """Of a request that says nothing: as new chats, without words of ours, and all of it is read."""
+        settings = permitted(self.chat.settings.defaults, self.home.preferences.now.settings.allowed)
+        own = (
+            ("chat.system_prompt", ""),
+            ("prefill.mode", "off"),
+            ("tables.learn", self._server_settings.learn),
+        )
+        return assign_all(settings, own)
+
+    def _show_server(self, state: ServerState) -> None:
+        self.trouble.withdraw(self._server_trouble)
+        self._server_trouble = None
+        if state.problem is not None:
+            self._server_trouble = self.trouble.show_request_error(state.problem, "server")
 
     def _count(self, intents: tuple[Count, ...]) -> None:
         for intent in intents:
@@ -194,6 +226,8 @@ class WindowController(QObject):
         views.inspector.settings_changed.connect(lambda settings: self._show_link())
         views.composer.think.turned.connect(self._think_first)
         self.chat.settings.defaults_changed.connect(lambda own: self.tables.show_defaults())
+        self.sharing.line_moved.connect(self._show_link)
+        self.server.changed.connect(self._show_server)
         self._answering.answer_finished.connect(self.answer_finished)
         page.chat_shown.connect(self.racing.close)
         page.chat_shown.connect(self._show_link)

@@ -56,11 +56,17 @@ class WorkerController:
         self._meter.forget()
         self._memory = (0, self._memory[1])
 
-    def show(self, link: Link, answering_elsewhere: str, racing: bool = False) -> None:
-        """The worker and its turn, as they stand."""
-        self._meter.set_idle(link.phase is Phase.READY)
+    def show(
+        self, link: Link, answering_elsewhere: str, racing: bool = False, served_client: str = ""
+    ) -> None:
+        """The worker and its turn, as they stand; `served_client` is who is answered through the server."""
+        self._meter.set_idle(link.phase is Phase.READY and not link.served)
         status = status_of(
-            link, self._views.inspector.settings, answering_elsewhere=answering_elsewhere, racing=racing
+            link,
+            self._views.inspector.settings,
+            answering_elsewhere=answering_elsewhere,
+            racing=racing,
+            served_client=served_client,
         )
         self._shown = status
         composer = self._views.composer
@@ -73,7 +79,7 @@ class WorkerController:
         composer.think.show_choice(
             link.info is not None and link.info.thinks, self._views.inspector.settings.chat.thinking
         )
-        self._views.show_hint(composer.blocked_reason)
+        self._views.show_hint(composer.blocked_reason or status.hint)
         self._views.transcript.set_regenerable(status.composer == "idle")
         self._views.header.set_subtitle(status.subtitle)
         self._views.strip.set_stale(status.stale)

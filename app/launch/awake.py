@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from app.session.turn.link_state import Phase
 
 _LOG = logging.getLogger("draftlight.window")
-_BUSY = frozenset({Phase.LOADING, Phase.READING, Phase.WRITING, Phase.STOPPING})
+_BUSY = frozenset({Phase.LOADING, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING})
 # NSActivityUserInitiated: no App Nap, no sleep while idle, no sudden termination. The lid still
 # puts the machine to sleep.
 _USER_INITIATED = 0x00FFFFFF
@@ -59,9 +59,9 @@ class Awake:
         """Whether the system is being kept awake."""
         return self._held
 
-    def follow(self, phase: Phase) -> None:
-        """Hold in a phase that works, let go in any other."""
-        if phase in _BUSY:
+    def follow(self, phase: Phase, *, serving: bool = False) -> None:
+        """Hold in a phase that works, or while a request of the local server is answered; else let go."""
+        if serving or phase in _BUSY:
             self.hold()
         else:
             self.release()

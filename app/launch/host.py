@@ -96,7 +96,7 @@ class Host(QObject):
             self._window.menu_actions.bind({"update": lambda: open_outside(release.html_url)})
 
     def _follow(self, link: Link) -> None:
-        self.awake.follow(link.phase)
+        self.awake.follow(link.phase, serving=bool(link.served))
 
     def _asked(self, paths: list[Path]) -> None:
         """Draftlight was started once more."""

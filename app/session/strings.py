@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+NOT_SERVED = "Nothing can be asked of the model just now."
 APP_NAME = "Draftlight"
 
 

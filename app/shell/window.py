@@ -130,6 +130,7 @@ class MainWindow(QMainWindow):
         """Start the worker. Needs the running loop."""
         self._collector.start()
         self.worker.start()
+        self.controller.server.start()
 
     async def closed(self) -> None:
         """Returns once the window is closed and the worker has ended."""
@@ -159,6 +160,7 @@ class MainWindow(QMainWindow):
     # ---- inside
 
     async def _close_down(self) -> None:
+        await self.controller.server.close()
         await self.worker.close()
         await self.lab.close()
         if not self.controller.home.close():
@@ -327,6 +329,7 @@ class MainWindow(QMainWindow):
         views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
         views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
+        self.app_settings.changed.connect(lambda settings: self.controller.server.apply(settings.server))
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)
         self.controller.racing.shown_changed.connect(self._show_race)

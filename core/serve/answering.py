@@ -86,6 +86,7 @@ async def loaded_model(answers: Answers, receive: Receive) -> ModelInfo:
             news.set()
 
         stop_listening = gate.listen(news.set)
+        gate.want()
         try:
             async with watched(receive, leave), asyncio.timeout(MODEL_WAIT_S):
                 while gate.state == "starting" and not gone:

@@ -15,7 +15,7 @@ from core.errors import DraftlightError
 from core.events import Failed
 from core.serve.anthropic.errors import error_body
 
-_STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "cancelled": 499}
+_STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "model-changed": 503, "cancelled": 499}
 _PARAMS = {"bad-grammar": "response_format", "empty-prompt": "messages"}
 # Absolute paths; of addresses (http://…) and of the API's own (/v1/…) nothing is cut.
 _PATH = re.compile(r"(?<![\w:/.])(?:~|[A-Za-z]:)?/(?!v1\b)(?:[^\s/“”\"',:;]+/)+([^\s/“”\"',:;]*)")

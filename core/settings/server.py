@@ -10,6 +10,15 @@ from msgspec import Meta, Struct
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """OpenAI's API for editors and scripts on this machine."""
 
+    on: Annotated[
+        bool,
+        Meta(
+            title="Local server",
+            description="Editors and scripts may ask the loaded model through OpenAI's API while Draftlight"
+            " is open. They and the chats wait for each other.",
+            extra={"notes": {"False": "Off: nothing listens."}},
+        ),
+    ] = False
     port: Annotated[
         int,
         Meta(
@@ -19,6 +28,33 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
             description="Where clients find the server on this machine.",
         ),
     ] = 8317
+    address: Annotated[
+        str,
+        Meta(
+            min_length=2,
+            max_length=64,
+            title="Address",
+            description="127.0.0.1 is this machine alone. At any other address of it, or at 0.0.0.0, other"
+            " machines reach the server, so it must ask for a key.",
+            extra={"lines": 1},
+        ),
+    ] = "127.0.0.1"
+    ask_key: Annotated[
+        bool,
+        Meta(
+            title="Ask for a key",
+            description="Whoever asks must send the key, as “Authorization: Bearer …” or “x-api-key: …”.",
+        ),
+    ] = False
+    origins: Annotated[
+        str,
+        Meta(
+            max_length=2000,
+            title="Allowed origins",
+            description="Web pages that may ask, like http://localhost:3000; one a line. Empty: none may.",
+            extra={"lines": 2},
+        ),
+    ] = ""
     waiting: Annotated[
         int,
         Meta(
@@ -45,5 +81,13 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
             title="Learn from requests",
             description="Tables may remember short runs of words from what clients send, as they do from"
             " chats.",
+        ),
+    ] = False
+    metrics: Annotated[
+        bool,
+        Meta(
+            title="Tell figures",
+            description="Counts and speeds, without a word of any request, are told at /metrics in"
+            " Prometheus's form.",
         ),
     ] = False

@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from core.settings.server import Server
+
 ZOOM_STEPS_PCT = (70, 80, 90, 100, 110, 125, 150, 175, 200)
 
 
@@ -133,6 +135,7 @@ class WindowSettings(Struct, frozen=True, forbid_unknown_fields=True):
     writing: Writing = field(default_factory=Writing)
     allowed: Allowed = field(default_factory=Allowed)
     updates: Updates = field(default_factory=Updates)
+    server: Server = field(default_factory=Server)
 
 
 def next_zoom(zoom_pct: int, steps: int) -> int:

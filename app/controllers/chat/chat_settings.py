@@ -36,13 +36,13 @@ class ChatSettings(QObject):
         self._base = Settings()
         inspector.settings_changed.connect(self._keep)
         inspector.defaults_changed.connect(self._take_defaults)
-        self.presets = ChatPresets(inspector, chats, preferences, lambda: self._defaults, self)
+        self.presets = ChatPresets(inspector, chats, preferences, lambda: self.defaults, self)
         self.presets.failed.connect(self.failed)
         self.presets.changed.connect(self._tell_problem)
 
     def show(self) -> None:
         """The open chat's settings. What of its own is not allowed any more is left out."""
-        defaults, overrides = self._defaults, self._chats.open.overrides
+        defaults, overrides = self.defaults, self._chats.open.overrides
         settings, refused = apply(defaults, overrides)
         chosen = chosen_keys(each for each in overrides if each not in refused)
         self._inspector.set_settings(settings, defaults, chosen)
@@ -67,7 +67,7 @@ class ChatSettings(QObject):
 
     def set_default(self, key: str, value: object) -> None:
         """Let every chat that does not say otherwise have `value` for the setting `key`."""
-        self._set_defaults(assign(self._defaults, key, value), self._chosen_defaults)
+        self._set_defaults(assign(self.defaults, key, value), self._chosen_defaults)
         self.show()
 
     def _keep(self, settings: Settings) -> None:
@@ -78,7 +78,7 @@ class ChatSettings(QObject):
         self.presets.show()
 
     @property
-    def _defaults(self) -> Settings:
+    def defaults(self) -> Settings:
         """What a chat has that chose nothing."""
         return self._preferences.defaults_over(self._base)
 

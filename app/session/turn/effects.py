@@ -112,6 +112,16 @@ class AnswerCutOff(Struct, frozen=True):
     closing: bool = False  # the person closes the window; else the worker is gone
 
 
+class ServedHeard(Struct, frozen=True):
+    """An event of a request of the local server."""
+
+    event: Event
+
+
+class ServedCutOff(Struct, frozen=True):
+    """The worker is gone while it answered the local server."""
+
+
 class Counted(Struct, frozen=True):
     """Answer to a count; `tokens` is None if the worker could not count.
 
@@ -197,6 +207,8 @@ Effect = (
     | AnswerFailed
     | TroubleHeard
     | AnswerCutOff
+    | ServedHeard
+    | ServedCutOff
     | Counted
     | OutOfBand
     | TablesFailed

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from msgspec import Struct
 
 from core.events import (
+    CountTokens,
+    Generate,
     Message,
     StandStill,
 )
@@ -28,6 +32,24 @@ class Submit(Struct, frozen=True):
 
 class Stop(Struct, frozen=True):
     """End the running answer and keep what is written."""
+
+
+class Ahead(Struct, frozen=True):
+    """`requests` are answered before the one that waits; with 0 its turn has come."""
+
+    requests: int
+
+
+class Serve(Struct, frozen=True):
+    """Do this for the local server, whose turn it is. Its id is new."""
+
+    command: Generate | CountTokens
+
+
+class StopServed(Struct, frozen=True):
+    """End the answer to `request` of the local server. Unknown ids are ignored."""
+
+    request: str
 
 
 class Count(Struct, frozen=True):
@@ -77,5 +99,19 @@ class Close(Struct, frozen=True):
     """The window is going away."""
 
 
-Intent = Submit | Stop | Count | AskTables | AskModels | Restart | Load | Unload | SpawnFailed | Close
-INTENTS = (Submit, Stop, Count, AskTables, AskModels, Restart, Load, Unload, SpawnFailed, Close)
+Intent = (
+    Submit
+    | Stop
+    | Ahead
+    | Serve
+    | StopServed
+    | Count
+    | AskTables
+    | AskModels
+    | Restart
+    | Load
+    | Unload
+    | SpawnFailed
+    | Close
+)
+INTENTS: tuple[type, ...] = get_args(Intent)

@@ -11,16 +11,17 @@ from enum import Enum
 from msgspec import Struct
 
 from app.session.turn.effects import Effect
-from core.events import ModelInfo
+from core.events import Generate, ModelInfo
 
 
 class Phase(Enum):
-    """Where the worker and its one turn are. `closed` is final."""
+    """Where the worker and its one turn are. `waiting`: others are answered first. `closed` is final."""
 
     STARTING = "starting"
     LOADING = "loading"
     NO_MODEL = "no_model"
     READY = "ready"
+    WAITING = "waiting"
     READING = "reading"
     WRITING = "writing"
     STOPPING = "stopping"
@@ -31,7 +32,11 @@ class Phase(Enum):
 class Link(Struct, frozen=True):
     """`model` is what to load after each start; while another is loading, `before` is the one to go
     back to if that fails (empty if none was loaded). `request` is the one that is being answered, while
-    reading, writing or stopping; its tokens are `controllers.running_answer`'s.
+    reading, writing or stopping; its tokens are `controllers.running_answer`'s. While it is waiting,
+    `pending` is what will be sent, and `ahead` requests are answered before it.
+
+    `served` is the request of the local server that is being answered, `counting` are those that wait for
+    a count; the server hears of them, and the turn goes its own way.
 
     `quiet` is True from a silence or a stuck main thread until the worker moves again.
     `complaint` is the last failure that belonged to no request: the likely reason of a death.
@@ -44,11 +49,20 @@ class Link(Struct, frozen=True):
     quiet: bool = False
     complaint: str = ""
     before: str = ""
+    pending: Generate | None = None
+    ahead: int = 0
+    served: str = ""
+    counting: frozenset[str] = frozenset()
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is under way."""
+        """Whether an answer is under way in this window."""
         return bool(self.request)
+
+    @property
+    def works(self) -> bool:
+        """Whether the worker is to answer something, whoever asked."""
+        return bool(self.request or self.served)
 
     @property
     def alive(self) -> bool:

@@ -9,6 +9,9 @@ both lives fit into one `Phase`:
                                               └── finished | failed ──┘
     any of them ─exited→ dead ─restart→ starting           any ─close→ closed
 
+Where the local server is being answered, submit leads to `waiting`, and from there, when nobody is ahead
+any more, to reading; `served.py` has what concerns the server alone.
+
 `advance(link, input)` takes what was heard from the worker (events, `WorkerExited`,
 `WorkerSilent`, `BadLine`) or what the person wants (intents) and returns the new state with
 the effects to carry out, in order. It performs nothing itself: no Qt, clock, thread or I/O.
@@ -28,6 +31,7 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
+from app.session.turn import served
 from app.session.turn.effects import (
     AnswerBegun,
     AnswerCutOff,
@@ -56,6 +60,7 @@ from app.session.turn.effects import (
 )
 from app.session.turn.intents import (
     INTENTS,
+    Ahead,
     AskModels,
     AskTables,
     Close,
@@ -63,8 +68,10 @@ from app.session.turn.intents import (
     Intent,
     Load,
     Restart,
+    Serve,
     SpawnFailed,
     Stop,
+    StopServed,
     Submit,
     Unload,
 )
@@ -74,6 +81,7 @@ from core.events import (
     PROTOCOL,
     Cancel,
     CountTokens,
+    Effective,
     Event,
     Failed,
     Finished,
@@ -87,6 +95,7 @@ from core.events import (
     ModelUnloaded,
     PrefillProgress,
     ReadingMap,
+    Stats,
     Token,
     TokenCount,
     UnloadModel,
@@ -110,6 +119,8 @@ def advance(link: Link, given: Input) -> Transition:
     if link.phase is Phase.CLOSED and not isinstance(given, INTENTS):
         return Transition(link)  # a late word from a worker that is being stopped
     phases, rule = RULES[type(given)]
+    if not isinstance(given, INTENTS) and (event := served.of_served(link, given)) is not None:
+        phases, rule, given = _SPOKEN, served.hear, event
     if link.phase not in phases:
         return _refuse(link, given, f"does not belong into the phase “{link.phase.value}”")
     if link.quiet and not isinstance(given, INTENTS) and _is_sign_of_life(given):
@@ -201,7 +212,7 @@ def _out_of_band(link: Link, given: Event) -> Transition:
 
 def _heartbeat(link: Link, given: Heartbeat) -> Transition:
     memory = MemoryHeard(given.memory_bytes, given.memory_limit_bytes)
-    if link.busy and not link.quiet and given.stalled_s >= STUCK_S:
+    if link.works and not link.quiet and given.stalled_s >= STUCK_S:
         return Transition(replace(link, quiet=True), (memory, WorkerStuck(given.stalled_s)))
     return Transition(link, (memory,))
 
@@ -223,18 +234,35 @@ def _bad_line(link: Link, given: BadLine) -> Transition:
 
 
 def _submit(link: Link, given: Submit) -> Transition:
-    return Transition(
-        replace(link, phase=Phase.READING, request=given.request),
-        (
-            AnswerBegun(given.request),
-            Send(Generate(given.request, given.messages, given.settings, given.isolated, given.continuation)),
-        ),
-    )
+    command = Generate(given.request, given.messages, given.settings, given.isolated, given.continuation)
+    begun = AnswerBegun(given.request)
+    if link.served:
+        waiting = replace(
+            link, phase=Phase.WAITING, request=given.request, pending=command, ahead=max(1, link.ahead)
+        )
+        return Transition(waiting, (begun,))
+    return Transition(replace(link, phase=Phase.READING, request=given.request), (begun, Send(command)))
+
+
+def _ahead(link: Link, given: Ahead) -> Transition:
+    if link.pending is None:
+        return Transition(link)
+    if given.requests:
+        return Transition(replace(link, ahead=given.requests))
+    return Transition(replace(link, phase=Phase.READING, pending=None, ahead=0), (Send(link.pending),))
 
 
 def _stop(link: Link, given: Stop) -> Transition:
     if link.phase is Phase.STOPPING:
         return Transition(link)
+    if link.pending is not None:
+        # The worker was never asked, so it is not the worker's to say.
+        asked, info = link.pending, link.info
+        name, dtype = (info.name, info.dtype) if info else ("", "")
+        effective = Effective(name, dtype, asked.settings.drafting.drafter, asked.settings)
+        return Transition(
+            _idle(link), (AnswerFinished(Finished(link.request, "cancelled", Stats(), effective)),)
+        )
     return Transition(replace(link, phase=Phase.STOPPING), (Send(Cancel(link.request)),))
 
 
@@ -247,7 +275,7 @@ def _send_out_of_band(link: Link, given: AskTables | AskModels) -> Transition:
 
 
 def _restart(link: Link, given: Restart) -> Transition:
-    return Transition(Link(link.model), (*_cut_off(link), RestartWorker()))
+    return Transition(Link(link.model), (*_cut_off(link), *served.cut_off(link), RestartWorker()))
 
 
 def _load(link: Link, given: Load) -> Transition:
@@ -270,11 +298,11 @@ def _close(link: Link, given: Close) -> Transition:
 
 
 def _idle(link: Link) -> Link:
-    return replace(link, phase=Phase.READY, request="")
+    return replace(link, phase=Phase.READY, request="", pending=None, ahead=0)
 
 
 def _dead(link: Link, died: WorkerDied) -> Transition:
-    return Transition(Link(link.model, Phase.DEAD, link.info), (*_cut_off(link), died))
+    return Transition(Link(link.model, Phase.DEAD, link.info), (*_cut_off(link), *served.cut_off(link), died))
 
 
 def _cut_off(link: Link, *, closing: bool = False) -> tuple[Effect, ...]:
@@ -329,7 +357,10 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     WorkerSilent: (_ALIVE, _silent),
     BadLine: (_ALIVE, _bad_line),
     Submit: (frozenset({Phase.READY}), _submit),
-    Stop: (_ANSWERING, _stop),
+    Stop: (_ANSWERING | {Phase.WAITING}, _stop),
+    Ahead: (frozenset(Phase), _ahead),
+    Serve: (frozenset(Phase), served.serve),
+    StopServed: (frozenset(Phase), served.stop_served),
     Count: (frozenset({Phase.READY}), _count),
     **dict.fromkeys((AskTables, AskModels), (_SPOKEN, _send_out_of_band)),
     Restart: (frozenset(Phase) - {Phase.CLOSED}, _restart),

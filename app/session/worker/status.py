@@ -17,7 +17,9 @@ from core.settings.declaration import find
 
 
 class Status(Struct, frozen=True):
-    """`subtitle` is the header's; `reason` says why the composer is blocked."""
+    """`subtitle` is the header's; `reason` says why the composer is blocked, `hint` what else is to be
+    known there.
+    """
 
     subtitle: str
     composer: Literal["idle", "busy", "blocked"]
@@ -26,6 +28,7 @@ class Status(Struct, frozen=True):
     worker_state: str
     level: Literal["ready", "busy", "bad", "idle"]
     stale: bool
+    hint: str = ""
 
 
 class _Row(Struct, frozen=True):
@@ -40,6 +43,7 @@ _ROWS: dict[Phase, _Row] = {
     Phase.LOADING: _Row("blocked", strings.BLOCKED_LOADING, strings.LOADING, "busy"),
     Phase.NO_MODEL: _Row("blocked", strings.BLOCKED_NO_MODEL, strings.NO_MODEL, "idle"),
     Phase.READY: _Row("idle", "", strings.READY, "ready"),
+    Phase.WAITING: _Row("busy", "", strings.WAITING, "busy"),
     Phase.READING: _Row("busy", "", strings.READING, "busy"),
     Phase.WRITING: _Row("busy", "", strings.WRITING, "busy"),
     Phase.STOPPING: _Row("busy", "", strings.STOPPING, "busy"),
@@ -49,11 +53,16 @@ _ROWS: dict[Phase, _Row] = {
 
 
 def status_of(
-    link: Link, settings: Settings, *, answering_elsewhere: str = "", racing: bool = False
+    link: Link,
+    settings: Settings,
+    *,
+    answering_elsewhere: str = "",
+    racing: bool = False,
+    served_client: str = "",
 ) -> Status:
     """`answering_elsewhere` is the title of another chat whose answer is under way, if any.
 
-    `racing`: the answer under way is a race's.
+    `racing`: the answer under way is a race's. `served_client` is who is answered through the local server.
     """
     row = _ROWS[link.phase]
     composer, reason = row.composer, row.reason
@@ -61,6 +70,10 @@ def status_of(
         composer, reason = "blocked", strings.blocked_by_other_chat(answering_elsewhere)
     elif composer == "busy" and racing:
         composer, reason = "blocked", strings.BLOCKED_BY_RACE
+    state, level, hint = row.state, row.level, ""
+    if link.served:
+        state, level = strings.answering_client(served_client), "busy"
+        hint = strings.waiting_for(link.ahead) if link.pending else strings.next_after(served_client)
     name = link.info.name if link.info else strings.model_name(link.model)
     dead = link.phase is Phase.DEAD
     return Status(
@@ -68,9 +81,10 @@ def status_of(
         composer=composer,
         reason=reason,
         worker_title=strings.WORKER_STOPPED if dead else name[:1].upper() + name[1:],
-        worker_state=strings.STUCK if link.quiet else row.state,
-        level="bad" if link.quiet else row.level,
+        worker_state=strings.STUCK if link.quiet else state,
+        level="bad" if link.quiet else level,
         stale=dead,
+        hint=hint,
     )
 
 

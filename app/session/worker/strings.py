@@ -37,6 +37,25 @@ def blocked_by_other_chat(title: str) -> str:
     return f"“{title}” is being answered. This chat can be continued when that is done."
 
 
+def answering_client(client: str) -> str:
+    """`client` is a program's own name for itself, or empty."""
+    return f"Answering {client}" if client else "Answering a request"
+
+
+def waiting_for(requests: int) -> str:
+    """How many of the local server's requests are answered before the question."""
+    return (
+        "Waiting for 1 request of the local server"
+        if requests == 1
+        else f"Waiting for {requests:,} requests of the local server"
+    )
+
+
+def next_after(client: str) -> str:
+    """Nothing is asked in the window yet."""
+    return f"{client or 'A request'} is being answered through the local server. A question comes after it."
+
+
 NO_LOG = "The worker wrote nothing to its log."
 
 DIED_TITLE = "The worker stopped unexpectedly."
@@ -83,6 +102,7 @@ STARTING = "Starting"
 LOADING = "Loading"
 NO_MODEL = "No model loaded"
 READY = "Ready"
+WAITING = "Waiting"
 READING = "Reading"
 WRITING = "Writing"
 STOPPING = "Stopping"

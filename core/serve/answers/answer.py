@@ -125,6 +125,7 @@ class Answer:
             self._stop_listening = self._gate.listen(self._try)
             self._giving_up = asyncio.get_running_loop().call_later(MODEL_WAIT_S, self._refuse)
             self._happen(Waiting(0))
+            self._gate.want()
         self._try()
 
     def _try(self) -> None:
@@ -202,7 +203,8 @@ class Answers:
         answer.cancel()
         return True
 
-    def end_all(self) -> None:
-        """The server ends; whoever waits or is answered is told."""
+    def end_all(self, why: Callable[[str], Failed] | None = None) -> None:
+        """Whoever waits or is answered is told `why`, given the request; None: the server ends."""
         for answer in tuple(self._running.values()):
-            answer.refuse(Failed(answer.request, "generate", "request", "server-ends", _ENDS))
+            ends = Failed(answer.request, "generate", "request", "server-ends", _ENDS)
+            answer.refuse(why(answer.request) if why is not None else ends)

@@ -38,10 +38,13 @@ _DIED_HINT = "Ask again: another one is being started."
 
 
 class WorkerGate:
-    """`changed` listeners hear that the state or the model is another one."""
+    """`changed` listeners hear that the state or the model is another one. `wanted` hears that somebody
+    waits for a model: an owner that starts none by itself may do it then.
+    """
 
-    def __init__(self, send: Callable[[Command], None]) -> None:
+    def __init__(self, send: Callable[[Command], None], wanted: Callable[[], None] = lambda: None) -> None:
         self._send = send
+        self._wanted = wanted
         self._open: dict[str, Hear] = {}
         self._counts = count(1)
         self._listeners: list[Callable[[], None]] = []
@@ -52,6 +55,11 @@ class WorkerGate:
         """Call `changed` from now on; what is returned ends that."""
         self._listeners.append(changed)
         return lambda: self._listeners.remove(changed)
+
+    def want(self) -> None:
+        """Somebody waits for a model."""
+        if self.state == "starting":
+            self._wanted()
 
     def ask(self, generate: Generate, hear: Hear) -> None:
         """Send it. `hear` gets its events, `Finished` or `Failed` last. Its id must be new."""
@@ -81,9 +89,7 @@ class WorkerGate:
         """Take what was heard of the worker. Returns whether it was for one of the requests here."""
         match heard:
             case WorkerExited():
-                # One that had a model is started again, by whoever owns it.
-                self._set("empty" if self.state == "empty" else "starting", None)
-                self._end_all()
+                self.lose()
             case ModelLoaded(info):
                 self._set("ready", info)
             case ModelUnloaded():
@@ -95,6 +101,15 @@ class WorkerGate:
             case _:
                 return self._pass_on(heard)
         return False
+
+    def follow(self, state: GateState, model: ModelInfo | None) -> None:
+        """For an owner that knows by itself how its worker stands, and gives `hear` the requests' events."""
+        self._set(state, model)
+
+    def lose(self) -> None:
+        """The worker is gone. One that had a model is started again, by whoever owns it."""
+        self._set("empty" if self.state == "empty" else "starting", None)
+        self._end_all()
 
     def give_up(self) -> None:
         """No worker can be started."""

@@ -9,6 +9,7 @@ from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.handlers import Handlers
 from app.controllers.models import ModelsController
 from app.controllers.running_answer import RunningAnswer
+from app.controllers.server.sharing import WorkerSharing
 from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
@@ -42,6 +43,7 @@ def handlers() -> Handlers:
         bare(TablesController),
         bare(ModelsController),
         bare(ChatSettings),
+        bare(WorkerSharing),
     )
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.launch.awake import Awake, NoActivity, ProcessInfoActivity
 from app.session.turn.link_state import Phase
 
-WORKING = {Phase.LOADING, Phase.READING, Phase.WRITING, Phase.STOPPING}
+WORKING = {Phase.LOADING, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING}
 
 
 class Recorder:

@@ -10,14 +10,17 @@ from msgspec.structs import replace
 from app.session.turn import effects as fx
 from app.session.turn.intents import (
     INTENTS,
+    Ahead,
     AskModels,
     AskTables,
     Close,
     Count,
     Load,
     Restart,
+    Serve,
     SpawnFailed,
     Stop,
+    StopServed,
     Submit,
     Unload,
 )
@@ -64,6 +67,7 @@ from tests.app.session.words import (
     token,
 )
 
+SERVE = Serve(Generate("s1", (Message("user", "Who?"),)))
 SUBMIT = Submit("r1", (Message("user", "Why?"),), Settings())
 START = Link("starter")
 
@@ -85,6 +89,7 @@ def at(phase: Phase) -> Link:
         Phase.LOADING: (HELLO,),
         Phase.NO_MODEL: (HELLO, failed("", "load_model", "bad-model")),
         Phase.READY: (HELLO, LOADED),
+        Phase.WAITING: (HELLO, LOADED, SERVE, SUBMIT),
         Phase.READING: (HELLO, LOADED, SUBMIT),
         Phase.WRITING: (HELLO, LOADED, SUBMIT, token(0)),
         Phase.STOPPING: (HELLO, LOADED, SUBMIT, token(0), Stop()),
@@ -127,6 +132,9 @@ SAMPLES: dict[type, Any] = {
         BadLine("This line is not an event."),
         SUBMIT,
         Stop(),
+        Ahead(2),
+        SERVE,
+        StopServed("s1"),
         Count("c1", "text"),
         AskTables(ListTables("t1")),
         AskModels(ListModels("m1")),
@@ -299,7 +307,8 @@ def test_death_is_accepted_everywhere_and_cuts_an_answer_off(phase: Phase) -> No
     before = at(phase)
     link, effects = run(KILLED, start=before)
     assert link == Link("starter", Phase.DEAD, before.info)
-    cut = [fx.AnswerCutOff("r1")] if before.busy else []
+    cut: list[fx.Effect] = [fx.AnswerCutOff("r1")] if before.busy else []
+    cut += [fx.ServedCutOff()] if before.served else []
     assert effects == [*cut, fx.WorkerDied(KILLED, phase.value)]
 
 
@@ -372,7 +381,7 @@ def test_closing_cuts_off_and_then_nothing_matters() -> None:
 
 def test_only_answering_is_busy_and_only_a_process_is_alive() -> None:
     busy = {phase for phase in Phase if at(phase).busy}
-    assert busy == {Phase.READING, Phase.WRITING, Phase.STOPPING}
+    assert busy == {Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING}
     assert {phase for phase in Phase if not at(phase).alive} == {Phase.DEAD, Phase.CLOSED}
 
 

@@ -1,0 +1,55 @@
+"""Doors by the settings: where the window's server listens and who may come in. Raises, never listens."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from app.controllers.server import strings
+from app.controllers.server.key import Key
+from core.errors import RequestError
+from core.serve.http.security import Doors
+from core.settings.server import Server
+
+_MB = 1024 * 1024
+
+
+class ServerSettingError(RequestError):
+    """A setting of the server that cannot be served by."""
+
+    code = "bad-server-setting"
+
+
+def doors_of(settings: Server, key: Key) -> Doors:
+    """Raises `ServerSettingError`, `KeyFileError`."""
+    return Doors(
+        host=_address(settings.address),
+        origins=tuple(_origin(each) for each in settings.origins.replace(",", " ").split()),
+        key=key.get() if settings.ask_key else "",
+        most_bytes=settings.max_body_mb * _MB,
+    )
+
+
+def _address(given: str) -> str:
+    """Figures only: a name would have to be looked up, which can take long."""
+    address = given.strip().strip("[]")
+    if address.lower() == "localhost":
+        return "localhost"
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        raise ServerSettingError(strings.no_address(given), strings.NO_ADDRESS_HINT) from None
+    return address
+
+
+def _origin(given: str) -> str:
+    try:
+        parts = urlsplit(given)
+        fine = (
+            parts.scheme in ("http", "https") and parts.netloc and given == f"{parts.scheme}://{parts.netloc}"
+        )
+    except ValueError:
+        fine = False
+    if not fine:
+        raise ServerSettingError(strings.bad_origin(given), strings.BAD_ORIGIN_HINT)
+    return given

@@ -1,0 +1,148 @@
+"""ServerController: the window's local server, on or off and at the address that the settings say.
+
+One task brings what runs to what is wanted, so that quick changes are never two servers. A server that
+cannot be started is told, with what to do, and is tried again when its settings change. What is served is
+`WorkerSharing`'s: the server comes and goes over the same queue and the same worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.controllers.server import strings
+from app.controllers.server.key import Key
+from app.controllers.server.sharing import WorkerSharing
+from core.errors import RequestError
+from core.settings import Settings
+from core.settings.server import Server
+
+if TYPE_CHECKING:  # starlette comes in when there is something to serve
+    from core.serve.server import LocalServer
+
+# Whoever turns the port's figure passes many that are not meant.
+_SETTLE_MS = 600
+# What the running server need not be started anew for.
+_LIVE = {"waiting": 0, "learn": False}
+
+
+class ServerState(Struct, frozen=True):
+    """`address` is what clients take, with `/v1`; `problem` says why a server that is wanted is not there."""
+
+    status: Literal["off", "starting", "on", "failed"] = "off"
+    address: str = ""
+    problem: RequestError | None = None
+
+
+class ServerController(QObject):
+    """`base` gives the settings of a request that says nothing about them. `start()` once the loop runs."""
+
+    changed = Signal(object)  # ServerState
+
+    def __init__(
+        self,
+        sharing: WorkerSharing,
+        key: Key,
+        base: Callable[[], Settings],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.state = ServerState()
+        self._sharing = sharing
+        self.key = key
+        self._base = base
+        self._wanted: Server | None = None
+        self._running: Server | None = None
+        self._server: LocalServer | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._started = self._closed = False
+        self._soon = QTimer(self, singleShot=True, interval=_SETTLE_MS)
+        self._soon.timeout.connect(self._settle)
+
+    def start(self) -> None:
+        """The loop runs: serve, if that is wanted."""
+        self._started = True
+        self._settle()
+
+    def apply(self, settings: Server) -> None:
+        """These are in force."""
+        self._sharing.queue.length = settings.waiting
+        wanted = replace(settings, **_LIVE) if settings.on else None
+        if wanted == self._wanted:
+            return
+        at_once = wanted is None or self._wanted is None
+        self._wanted = wanted
+        if not self._started:
+            return
+        if at_once:
+            self._settle()
+        else:
+            self._soon.start()
+
+    def renew_key(self) -> str:
+        """Another key; a server that asks for one asks for this from now on. Raises `KeyFileError`."""
+        key = self.key.renew()
+        self._running = None
+        self._settle()
+        return key
+
+    async def close(self) -> None:
+        """End it; whoever waits or is answered is told. Safe to call twice."""
+        self._closed = True
+        self._soon.stop()
+        self._wanted = None
+        if self._task is not None:
+            await self._task
+        await self._stop()
+
+    # ---- inside
+
+    def _settle(self) -> None:
+        self._soon.stop()
+        if self._started and not self._closed and (self._task is None or self._task.done()):
+            self._task = asyncio.ensure_future(self._reach())
+
+    async def _reach(self) -> None:
+        """Until what runs, or could not be started, is what is wanted."""
+        while self._running != self._wanted or (self._wanted is None and self._server is not None):
+            wanted = self._running = self._wanted
+            await self._stop()
+            if wanted is None:
+                self._say(ServerState())
+                continue
+            self._say(ServerState("starting"))
+            try:
+                await self._begin(wanted)
+            except RequestError as error:
+                self._say(ServerState("failed", problem=error))
+            except Exception as error:
+                self._say(ServerState("failed", problem=RequestError(strings.BROKEN, strings.BROKEN_HINT)))
+                context = {"message": "The local server could not be started.", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
+
+    async def _begin(self, wanted: Server) -> None:
+        from app.controllers.server.doors import doors_of
+        from core.serve.server import LocalServer, Serving
+
+        doors = doors_of(wanted, self.key)
+        server = LocalServer(
+            self._sharing.answers, Serving(doors, wanted.port, metrics=wanted.metrics, base=self._base)
+        )
+        await server.start()
+        self._server = server
+        self._say(ServerState("on", f"{server.address}/v1"))
+
+    async def _stop(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop()
+
+    def _say(self, state: ServerState) -> None:
+        if state != self.state:
+            self.state = state
+            self.changed.emit(state)

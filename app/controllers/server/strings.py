@@ -1,0 +1,28 @@
+"""What is said about the local server's coming and going. Every text a person sees in it is here."""
+
+from __future__ import annotations
+
+CHANGED = "Another model is being loaded in Draftlight."
+CHANGED_HINT = "Ask again in a moment."
+BROKEN = "The local server ended by itself."
+BROKEN_HINT = "Switch it off and on again, in Settings."
+COPIED_KEY = "The key was copied."
+IN_MEMORY = "The key lasts until this window closes."
+
+
+def no_address(given: str) -> str:
+    return f"“{given}” is no address that can be listened at."
+
+
+NO_ADDRESS_HINT = "Give 127.0.0.1, localhost, or an address of this machine in figures."
+
+
+def bad_origin(given: str) -> str:
+    return f"“{given}” is no origin of a web page."
+
+
+BAD_ORIGIN_HINT = "An origin is like http://localhost:3000, without a path."
+
+
+def copied(address: str) -> str:
+    return f"Copied {address}"
