@@ -13,11 +13,13 @@ from core.errors import RequestError
 class DecodingOptions(Struct, frozen=True):
     """`bias` is added to the logits of ids. `top_logprobs`: how many of the likeliest tokens are told with
     each token, beside its own logprob; None tells neither. `grammar` stands where the answer goes on.
+    `prediction`: the ids that will probably come.
     """
 
     bias: dict[int, float] = field(default_factory=dict)
     top_logprobs: int | None = None
     grammar: GrammarState | None = None
+    prediction: tuple[int, ...] = ()
 
     def check(self, vocabulary: int) -> None:
         """Raises `RequestError` if the model, of so many ids, cannot do this."""

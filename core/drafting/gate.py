@@ -92,8 +92,11 @@ class Gate:
         self._spent: float = 0.0
         self.begin(())
 
-    def begin(self, prompt: Sequence[int]) -> None:
-        """Start a request. Forgets the previous one's yield."""
+    def begin(self, prompt: Sequence[int], *, predicted: bool = False) -> None:
+        """Start a request. Forgets the previous one's yield.
+
+        `predicted`: the answer was predicted, so it is drafted at first, whatever the prompt looks like.
+        """
         self._repetition = repetition(prompt)
         self._rests = 0
         self._doublings = 0
@@ -103,6 +106,8 @@ class Gate:
         repeats = self._repetition >= self._settings.repetition
         if self._forced:
             self._reason = "drafting was asked for at every step"
+        elif predicted:
+            self._reason = "a prediction was given"
         elif self._once and not repeats:
             self._state = "resting"
             self._rests = 1

@@ -23,8 +23,10 @@ from core.decoding.probes.verdict import Verdict
 from core.decoding.probes.width_cost import CostProfile
 from core.decoding.proposer import ModelProposer
 from core.drafting.evidence.calibration import Calibration
+from core.drafting.prediction.predicted import PredictedDrafter
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.drafting.tables.ngram_table import NgramTables
+from core.engine.asked import decoding_options
 from core.engine.generation import AnswerPlan, Generation, within_context
 from core.engine.model_session import ModelSession
 from core.errors import EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
@@ -32,7 +34,7 @@ from core.events import Change, Event, Generate, ModelInfo, Rehearsing
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel, Progress, load
-from core.models.prompt import Prompt, check_continuation, offsets, plain, render
+from core.models.prompt import Prompt, check_continuation, offsets, plain, render, switches_thinking
 from core.models.runtime import memory
 from core.models.runtime.blas_threads import BlasThreads
 from core.models.runtime.memory import is_exhausted
@@ -271,7 +273,14 @@ class Engine:
         if request.raw:
             return plain(tokenizer, request.messages[-1].content if request.messages else "")
         chat = settings.chat
-        return render(tokenizer, request.messages, chat.system_prompt, request.tools, chat.thinking)
+        # A grammar's answer begins at once.
+        silent = request.grammar is not None and chat.thinking and switches_thinking(tokenizer)
+        thinks = chat.thinking and not silent
+        prompt = render(tokenizer, request.messages, chat.system_prompt, request.tools, thinks)
+        if not silent:
+            return prompt
+        change = Change("chat.thinking", "on", "off", "an answer by a grammar begins at once")
+        return replace(prompt, changes=(*prompt.changes, change))
 
     def generate_ids(
         self,
@@ -311,7 +320,8 @@ class Engine:
         if not isolated:
             here.rest = None
         check(settings)
-        options = self._options(request, text)
+        begun = text.ids[len(text.ids) - text.continued_tokens :]
+        options = decoding_options(request, here, begun)
         mode = settings.decoding.exactness
         self._threads.begin(steady="" if mode == "fast" else f"exactness is “{mode}”")
         model_tokens = here.model.info.context_tokens
@@ -326,7 +336,7 @@ class Engine:
         held_tokens = most_tokens if beyond else len(prompt)
         try:
             settings, refused = _drafted_without_model(settings) if beyond else (settings, ())
-            plan = self._plan(held_tokens, settings, isolated, options)
+            plan = self._plan(held_tokens, settings, isolated, options, begun)
             plan = replace(plan, changes=(*changes, *refused, *plan.changes))
             whole = bool(why_whole(settings.prefill, text.asked))
             sequence = (
@@ -389,20 +399,18 @@ class Engine:
 
     # ---- plans
 
-    def _options(self, request: Generate, text: PromptText) -> DecodingOptions:
-        """What `request` asks of decoding. Raises `RequestError` if this model cannot do it."""
-        here = self._here
-        grammar = here.grammars.start(request.grammar) if request.grammar is not None else None
-        options = DecodingOptions(request.logit_bias, request.top_logprobs, grammar)
-        options.check(here.model.info.vocabulary)
-        if grammar is not None:
-            grammar.advance(text.ids[len(text.ids) - text.continued_tokens :])
-        return options
-
     def _plan(
-        self, prompt_tokens: int, settings: Settings, isolated: bool, options: DecodingOptions
+        self,
+        prompt_tokens: int,
+        settings: Settings,
+        isolated: bool,
+        options: DecodingOptions,
+        begun: Sequence[int],
     ) -> AnswerPlan:
-        """What can be done of `settings`, with a change for each part that cannot."""
+        """What can be done of `settings`, with a change for each part that cannot.
+
+        `begun` is what the answer begins with at the prompt's end.
+        """
         info = self.loaded.info
         context_tokens = settings.prefill.context_of(info.context_tokens)
         settings, shortened = within_context(settings, prompt_tokens, context_tokens)
@@ -429,6 +437,12 @@ class Engine:
             changes.append(Change("grammar.drafts", "true", "false", why_not))
         resources = self._resources(settings, spec, changes, isolated)
         drafter = spec.build(settings, resources)
+        if options.prediction and spec.drafts:
+            planned = spec.planned(settings)
+            drafter = PredictedDrafter(drafter, options.prediction, planned=planned, begun=begun)
+        elif options.prediction:
+            given = f"{len(options.prediction):,} tokens"
+            changes.append(Change("prediction", given, "not drafted from", "the drafter is off"))
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
         cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
         return AnswerPlan(settings, spec, drafter, exact, cost, proposer, tuple(changes), options)

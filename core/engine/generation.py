@@ -26,8 +26,9 @@ from core.decoding.stop_texts import StopTexts
 from core.decoding.tally import Tally
 from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate, default_cost
+from core.drafting.prediction.cursor import came_and_not
 from core.drafting.registry import DrafterSpec
-from core.errors import BrokenLogitsError
+from core.errors import BrokenLogitsError, GrammarError
 from core.events import (
     Change,
     Effective,
@@ -212,7 +213,7 @@ class Generation:
         """Decode. Returns why the answer ended."""
         loaded, plan = self._loaded, self._plan
         plan.drafter.begin(self._prompt)
-        self._gate.begin(self._prompt)
+        self._gate.begin(self._prompt, predicted=bool(plan.options.prediction))
         self._first_read = 1
         loop = DecodeLoop(
             loaded.model,
@@ -236,7 +237,7 @@ class Generation:
         reason: FinishReason = "length"
         gauge_due_s = 0.0
         before_s = self._now()
-        broken: BrokenLogitsError | None = None
+        broken: BrokenLogitsError | GrammarError | None = None
         try:
             for step in loop.steps(plan.settings.sampling.max_tokens):
                 now_s = self._now()
@@ -260,7 +261,7 @@ class Generation:
                 if now_s >= gauge_due_s:
                     gauge_due_s = now_s + _GAUGE_EVERY_S
                     yield self._gauges()
-        except BrokenLogitsError as error:
+        except (BrokenLogitsError, GrammarError) as error:
             broken = error  # what came before is shown whole, half-finished characters included
         for text in texts.finish():
             yield from told.add(replace(waiting.pop(0), text=text))
@@ -317,6 +318,7 @@ class Generation:
 
     def _stats(self) -> Stats:
         tally, reading = self._tally, self._reading.outcome
+        came, never = came_and_not(self._plan.options.prediction, self._before, self._shown)
         return Stats(
             prompt_tokens=len(self._prompt),
             reused_tokens=reading.reused_tokens,
@@ -334,6 +336,8 @@ class Generation:
             tested=tally.tested,
             rechecked=tally.rechecked,
             forced=tally.forced,
+            prediction_accepted=came,
+            prediction_rejected=never,
             acceptance=tally.acceptance,
             mean_per_step=tally.mean_per_step,
             ttft_s=tally.first_s,

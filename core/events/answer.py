@@ -43,7 +43,8 @@ class Stats(Struct, frozen=True):
     `table` is set where a shared table was asked.
     `read_on_tokens` of what earlier turns skipped were read now: inserted, or quoted before the question.
     `forced` of the accepted tokens were drafted because a grammar allowed nothing else. Of a predicted
-    answer's tokens `prediction_accepted` came, and `prediction_rejected` did not.
+    answer's tokens `prediction_accepted` came, where they were expected or in a match of several tokens,
+    and `prediction_rejected` never did; each counts once, whoever drafted it.
     Of this answer's sparse prefill: `scored_tokens` were scored in `score_s` (part of
     `prefill_s`), `kept_tokens` of them were chosen to be read; all 0 where all was read.
     """

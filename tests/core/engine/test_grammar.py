@@ -31,6 +31,7 @@ from tests.core.engine.test_conformance import (
     told,
 )
 from tests.core.engine.test_shaped import asking, ids, prompt_of
+from tests.core.thinking_toy import SWITCHED, write_thinking_toy
 
 OFF = ("off", "fast")
 SCHEMA: dict[str, Any] = {
@@ -297,3 +298,19 @@ def test_the_skeleton_costs_nearly_no_forwards(starter_engine: Engine) -> None:
     stats = finished.stats
     assert stats.forced > 0.3 * stats.tokens
     assert stats.steps == stats.tokens - stats.forced
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_answer_by_a_grammar_does_not_think_first_and_says_so(tmp_path: Path, asked: bool) -> None:
+    write_thinking_toy(tmp_path / "toy", SWITCHED)
+    engine = Engine()
+    engine.load(str(tmp_path / "toy"))
+    chosen = assign_all(Settings(), [("chat.thinking", asked), ("sampling.max_tokens", 8)])
+    messages = (Message("user", "Who ordered what?"),)
+    request = Generate("r", messages, chosen, grammar=Grammar("json_schema", json.dumps(SCHEMA)))
+    *events, finished = engine.generate(request)
+    assert isinstance(finished, Finished)
+    assert text_of([event for event in events if isinstance(event, Token)]).startswith('{"')
+    changes = [change for change in finished.effective.changes if change.setting == "chat.thinking"]
+    assert len(changes) == asked
+    engine.unload()

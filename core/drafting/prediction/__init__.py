@@ -1,0 +1,1 @@
+"""Predicted answers: followed along the answer that comes, and copied from."""
