@@ -33,7 +33,7 @@ _THEME_S = 0.3
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 _SIZE, _ZOOM_PCT = (1440, 900), 100
 # First what needs no answer: all of it is there soon.
-SCREENS = ("empty", "models", "settings", "lab", "main", "tables", "compare", "reading", "error")
+SCREENS = ("empty", "models", "settings", "library", "lab", "main", "tables", "compare", "reading", "error")
 _RULES = 130
 _RACE_TOKENS = 64
 # Of the replay: late enough that there is something to compare.

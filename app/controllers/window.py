@@ -18,6 +18,7 @@ from app.controllers.chat.asking import AskController
 from app.controllers.chat.chat import ChatController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
+from app.controllers.documents.library import LibraryController
 from app.controllers.handlers import Handlers
 from app.controllers.models import ModelsController
 from app.controllers.race import RaceController
@@ -30,6 +31,7 @@ from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
 from app.session.chats.chats import Chats
+from app.session.library.documents import Documents
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, Count, Load, Restart
 from app.session.turn.link_state import Link, Phase
@@ -89,6 +91,7 @@ class WindowController(QObject):
         )
         self._worker = WorkerController(views, meter, self.trouble)
         self.tables = TablesController(self.chat.settings, self.home.preferences, self.handle, self)
+        self.library = LibraryController(views, Documents(self.home.documents), meter, self.trouble, self)
         self.racing = RaceController(views, self.chats, self.handle, self)
         self.models = ModelsController(views.inspector, self.home.preferences, self.handle, self)
         self.sharing = WorkerSharing(
@@ -225,6 +228,7 @@ class WindowController(QObject):
         views.banner.remedy_requested.connect(self.remedy)
         views.inspector.settings_changed.connect(lambda settings: self._show_link())
         views.composer.think.turned.connect(self._think_first)
+        self.chat.saving.chats_changed.connect(self.library.refresh)
         self.chat.settings.defaults_changed.connect(lambda own: self.tables.show_defaults())
         self.sharing.line_moved.connect(self._show_link)
         self.server.changed.connect(self._show_server)

@@ -45,6 +45,7 @@ class Commands(QObject):
         return {
             "new_chat": controller.chat.start,
             "attach": views.composer.choose_files,
+            "attach_folder": views.composer.choose_folder,
             "rename": self._rename,
             "pin": self._pin,
             "archive": self._archive,

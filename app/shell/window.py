@@ -115,6 +115,7 @@ class MainWindow(QMainWindow):
         )
         self.windows.add("lab", self.lab.make_window)
         self.windows.add("models", self._make_models)
+        self.windows.add("library", self._make_library)
         self.windows.add("deleted", lambda: make_deleted(theme, self.controller))
         self.windows.add("archived", lambda: make_archived(theme, self.controller))
         self.windows.add("shortcuts", self._make_shortcuts)
@@ -237,6 +238,11 @@ class MainWindow(QMainWindow):
 
         return ModelsWindow(self._theme, self.controller.models)
 
+    def _make_library(self) -> QWidget:
+        from app.windows.library.window import LibraryWindow
+
+        return self.controller.library.open(LibraryWindow(self._theme))
+
     def _make_tables(self) -> QWidget:
         from app.windows.tables.window import TablesWindow
 
@@ -332,6 +338,8 @@ class MainWindow(QMainWindow):
         self.app_settings.changed.connect(lambda settings: self.controller.server.apply(settings.server))
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)
+        self.controller.library.window_requested.connect(lambda: self.windows.show("library"))
+        self.controller.library.chat_requested.connect(self.activateWindow)
         self.controller.racing.shown_changed.connect(self._show_race)
         views.transcript.compare_requested.connect(self._compare)
         self.windows.add_unlisted("compare", self._make_compare)

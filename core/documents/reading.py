@@ -76,7 +76,12 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 def shown_name(path: Path) -> str:
     """The file's name as it can be shown and sent: a name may hold any bytes."""
-    return _CONTROLS.sub("\ufffd", os.fsencode(path.name).decode("utf-8", "replace"))
+    return shown_text(path.name)
+
+
+def shown_text(name: str) -> str:
+    """A name of the file system's without what cannot be shown or sent."""
+    return _CONTROLS.sub("\ufffd", os.fsencode(name).decode("utf-8", "replace"))
 
 
 def quick_text(path: Path) -> str | None:

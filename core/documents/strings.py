@@ -15,13 +15,33 @@ KIND_BOOK = ("an e-book", "Save it as PDF or as plain text.")
 KIND_BINARY = ("not a text", "Text, code, CSV, JSON, HTML, PDF and Word files can be attached.")
 PASTE_PART = "Paste the part that matters."
 CHECK_FILE = "Check the file."
-ATTACH_FILES = "Attach files one by one."
+ATTACH_FILES = "Choose a file or a folder."
 EMPTY_HINT = "Choose another file, or paste the text."
 UNLOCK = "Save a copy without the password and attach that."
 SAVE_AGAIN = "Open it in Word and save it again."
 ENDED_BY_SIGNAL = "its reader was ended by {signal}"
 ENDED_WITH = "its reader ended with status {status}"
 NOT_STARTED = "its reader could not be started ({why})"
+
+
+# Why something in a folder is left out.
+IS_LINK = "a link to something else"
+IS_HIDDEN = "hidden"
+OF_PROGRAMS = "a folder that programs fill"
+TOO_DEEP = "too many folders inside each other"
+NO_FILE = "not a file"
+
+
+def folder_unreadable(name: str, why: str) -> str:
+    return f"The folder “{name}” cannot be read: {why}."
+
+
+def folder_full(most_files: int) -> str:
+    return f"more than {most_files:,} files"
+
+
+def folder_too_large(most_entries: int) -> str:
+    return f"the folder has more than {most_entries:,} files and folders"
 
 
 def file_is(name: str, what: str) -> str:

@@ -1,4 +1,4 @@
-"""FileReader: has files read beside the window, one after another, with progress and cancel.
+"""FileReader: has files and folders read beside the window, one after another, with progress and cancel.
 
 Each file is read by a process of its own (`core.documents.client`). A thread that touches nothing
 of Qt waits for it and leaves its words in a mailbox, which a timer empties while there is something
@@ -11,10 +11,12 @@ import logging
 import threading
 from collections import deque
 from pathlib import Path
+from typing import TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.attachments import strings
+from app.chat.attachments.folder_reading import FolderReading
 from core.documents import strings as document_strings
 from core.documents.client import DocumentProgress, DocumentReading, StoppedError
 from core.documents.limits import Limits
@@ -37,6 +39,10 @@ class AttachmentReading:
         self.result: Attachment | RequestError | None = None
         self.document = DocumentReading(path, limits)
 
+    def stop(self) -> None:
+        """Nobody wants it any more."""
+        self.document.stop()
+
     def run(self) -> None:
         """Read. On its own thread; leaves the result or, given up, nothing at all."""
         try:
@@ -57,17 +63,21 @@ class AttachmentReading:
         self.fraction, self.words = progress.done / progress.total, words
 
 
-class FileReader(QObject):
-    """Signals carry the `AttachmentReading`. Lives on the window's thread."""
+Reading = AttachmentReading | FolderReading
+_Some = TypeVar("_Some", AttachmentReading, FolderReading)
 
-    progressed = Signal(object)  # AttachmentReading
-    finished = Signal(object)  # AttachmentReading with its result
+
+class FileReader(QObject):
+    """Lives on the window's thread."""
+
+    progressed = Signal(object)  # Reading
+    finished = Signal(object)  # Reading with its result
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.limits = Limits()
-        self._waiting: deque[AttachmentReading] = deque()
-        self._current: AttachmentReading | None = None
+        self._waiting: deque[Reading] = deque()
+        self._current: Reading | None = None
         self._thread: threading.Thread | None = None
         self._timer = QTimer(self, interval=_LOOK_EVERY_MS)
         self._timer.timeout.connect(self._look)
@@ -79,14 +89,15 @@ class FileReader(QObject):
 
     def read(self, path: Path) -> AttachmentReading:
         """Read `path` when those before it are done."""
-        reading = AttachmentReading(path, self.limits)
-        self._waiting.append(reading)
-        self._next()
-        return reading
+        return self._add(AttachmentReading(path, self.limits))
 
-    def cancel(self, reading: AttachmentReading) -> None:
+    def read_folder(self, path: Path) -> FolderReading:
+        """Read all files in `path` when those before it are done."""
+        return self._add(FolderReading(path, self.limits))
+
+    def cancel(self, reading: Reading) -> None:
         """Nothing will be heard of `reading` any more."""
-        reading.document.stop()
+        reading.stop()
         if reading is self._current:
             self._current = None
             self._next()
@@ -98,6 +109,11 @@ class FileReader(QObject):
         self._waiting.clear()
         if self._current is not None:
             self.cancel(self._current)
+
+    def _add(self, reading: _Some) -> _Some:
+        self._waiting.append(reading)
+        self._next()
+        return reading
 
     def _next(self) -> None:
         if self._current is None and self._waiting:

@@ -11,6 +11,7 @@ from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.chat.attachments import strings
+from app.controls.buttons.button import Button
 from app.controls.buttons.icon_button import IconButton
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box
@@ -30,12 +31,14 @@ class AttachmentPreview(QWidget):
     """Hidden until `show_attachment()`."""
 
     closed = Signal()
+    keep_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self._theme = theme
         self._name = TextLabel(theme, "", 13, 18, "text", weight=600)
         self._note = TextLabel(theme, "", 11, 15, "text2", tabular=True)
+        self.keep_button = Button(theme, strings.KEEP, small=True, icon_name="save")
         self.close_button = IconButton(theme, "x", strings.CLOSE_PREVIEW)
         self.text_view = QPlainTextEdit(self)
         view = self.text_view
@@ -47,6 +50,7 @@ class AttachmentPreview(QWidget):
         set_font(view, 12.5)
         view.setTabChangesFocus(True)
         view.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         view.document().setDocumentMargin(0)
         view.installEventFilter(self)
         names = QVBoxLayout()
@@ -55,19 +59,22 @@ class AttachmentPreview(QWidget):
         names.addWidget(self._note)
         head = QHBoxLayout()
         head.addLayout(names, 1)
+        head.addWidget(self.keep_button, 0, Qt.AlignmentFlag.AlignTop)
         head.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
         column = QVBoxLayout(self)
         set_margins(column, 18, 12, 10, 14)
         set_spacing(column, 10)
         column.addLayout(head)
         column.addWidget(view, 1)
+        self.keep_button.clicked.connect(self.keep_requested)
         self.close_button.clicked.connect(self.close_preview)
         theme.changed.connect(self._recolor)
         self._recolor()
         self.setVisible(False)
 
-    def show_attachment(self, attachment: Attachment, size: str) -> None:
+    def show_attachment(self, attachment: Attachment, size: str, can_be_kept: bool = True) -> None:
         """Show its text; `size` is said under its name."""
+        self.keep_button.setVisible(can_be_kept)
         text = attachment.text
         self._name.setText(attachment.name)
         cut = len(text) - SHOWN_CHARACTERS

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, QPoint, QRect
+from PySide6.QtCore import QObject, QPoint, QRect, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.chat.attachments.attachment_chip import AttachmentChip
 from app.chat.attachments.attachment_preview import AttachmentPreview
 from app.chat.attachments.chip_row import ChipRow
 from app.theme.theme import Theme
+from core.events import Attachment
 
 
 class ChipPreview(QObject):
     """Of the chips in `row`, shown above `frame`. The keyboard goes back to the chip, or else to `edit`."""
+
+    keep_requested = Signal(object)  # Attachment
 
     def __init__(self, theme: Theme, row: ChipRow, edit: QWidget, frame: QWidget) -> None:
         super().__init__(frame)
@@ -34,12 +37,29 @@ class ChipPreview(QObject):
         if chip is self._chip:
             self.close()
             return
+        popup = self._made()
+        self._chip = chip
+        popup.show_attachment(chip.attachment, chip.size_text)
+        self.place()
+
+    def show_text(self, attachment: Attachment, note: str) -> None:
+        """Something to read that no chip holds."""
+        self.close()
+        popup = self._made()
+        self._chip = None
+        popup.show_attachment(attachment, note, can_be_kept=False)
+        self.place()
+
+    def _made(self) -> AttachmentPreview:
         if self.popup is None:
             self.popup = AttachmentPreview(self._theme, self._frame.window())
             self.popup.closed.connect(self._closed)
-        self._chip = chip
-        self.place()
-        self.popup.show_attachment(chip.attachment, chip.size_text)
+            self.popup.keep_requested.connect(self._keep)
+        return self.popup
+
+    def _keep(self) -> None:
+        if self._chip is not None:
+            self.keep_requested.emit(self._chip.attachment)
 
     def close(self) -> None:
         """Away with it."""
@@ -53,7 +73,7 @@ class ChipPreview(QObject):
 
     def place(self) -> None:
         """The frame may have moved."""
-        if self.popup is not None and self._chip is not None:
+        if self.popup is not None and not self.popup.isHidden():
             origin = self._frame.mapTo(self._frame.window(), QPoint(0, 0))
             self.popup.place_above(QRect(origin, self._frame.size()))
 

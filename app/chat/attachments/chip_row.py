@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.chat.attachments.attach_reader import AttachmentReading
+from app.chat.attachments.attach_reader import Reading
 from app.chat.attachments.attachment_chip import AttachmentChip, Chip, FileChip
 from app.theme.theme import Theme
 from app.theme.zoom import px
@@ -25,13 +25,13 @@ class ChipRow(QWidget):
 
     changed = Signal()
     opened = Signal(object)  # AttachmentChip
-    given_up = Signal(object)  # AttachmentReading
+    given_up = Signal(object)  # Reading
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._all: list[Chip] = []
-        self._files: dict[AttachmentReading, FileChip] = {}
+        self._files: dict[Reading, FileChip] = {}
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
 
@@ -50,14 +50,22 @@ class ChipRow(QWidget):
         """The chips of files that are being read."""
         return tuple(self._files.values())
 
-    def add(self, attachment: Attachment, instead_of: AttachmentReading | None = None) -> None:
+    def add(self, attachment: Attachment, instead_of: Reading | None = None) -> None:
         """One more document, at the end or where its file's chip is."""
-        chip = AttachmentChip(self._theme, attachment, self)
-        chip.remove_requested.connect(lambda: self.remove(chip))
-        chip.clicked.connect(lambda: self.opened.emit(chip))
-        self._put(chip, instead_of)
+        self._put(self._chip(attachment), instead_of)
 
-    def add_file(self, reading: AttachmentReading) -> None:
+    def add_all(self, attachments: Sequence[Attachment], instead_of: Reading) -> None:
+        """Many documents where the chip is that stood for them."""
+        first, *others = attachments
+        place = self._all.index(self._files[instead_of])
+        chips = [self._chip(attachment) for attachment in others]
+        self.add(first, instead_of)
+        self._all[place + 1 : place + 1] = chips
+        for chip in chips:
+            chip.show()
+        self._changed()
+
+    def add_file(self, reading: Reading) -> None:
         """A file that is being read."""
         chip = FileChip(self._theme, reading.name, self)
         chip.set_note(reading.words, reading.fraction)
@@ -65,13 +73,13 @@ class ChipRow(QWidget):
         self._files[reading] = chip
         self._put(chip)
 
-    def show_file(self, reading: AttachmentReading) -> None:
+    def show_file(self, reading: Reading) -> None:
         """How far a reading is."""
         if chip := self._files.get(reading):
             chip.set_note(reading.words, reading.fraction)
             self._arrange()
 
-    def drop_file(self, reading: AttachmentReading) -> None:
+    def drop_file(self, reading: Reading) -> None:
         """A file that gave nothing."""
         if chip := self._files.pop(reading, None):
             self.remove(chip)
@@ -121,7 +129,13 @@ class ChipRow(QWidget):
             self._arrange()
         return super().event(event)
 
-    def _put(self, chip: Chip, instead_of: AttachmentReading | None = None) -> None:
+    def _chip(self, attachment: Attachment) -> AttachmentChip:
+        chip = AttachmentChip(self._theme, attachment, self)
+        chip.remove_requested.connect(lambda: self.remove(chip))
+        chip.clicked.connect(lambda: self.opened.emit(chip))
+        return chip
+
+    def _put(self, chip: Chip, instead_of: Reading | None = None) -> None:
         file = self._files.pop(instead_of, None) if instead_of else None
         if file is None:
             self._all.append(chip)
@@ -131,7 +145,7 @@ class ChipRow(QWidget):
         chip.show()
         self._changed()
 
-    def _give_up(self, reading: AttachmentReading) -> None:
+    def _give_up(self, reading: Reading) -> None:
         self.drop_file(reading)
         self.given_up.emit(reading)
 

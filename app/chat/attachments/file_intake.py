@@ -1,7 +1,8 @@
 """FileIntake: files on their way to being documents beside the message.
 
 What is quick to read is there at once, the rest gets a chip that shows how far it is; so do the later
-ones of many. Files that give no text are reported all in one, once nothing is on its way any more.
+ones of many, and a folder, until all of its files are there. Files that give no text are reported all in
+one, once nothing is on its way any more.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.attachments import strings
-from app.chat.attachments.attach_reader import AttachmentReading, FileReader
+from app.chat.attachments.attach_reader import FileReader, Reading
 from app.chat.attachments.chip_row import ChipRow
+from app.chat.attachments.folder_reading import FolderReading
 from core.documents.reading import quick_text, shown_name
 from core.errors import RequestError
 from core.events import Attachment
@@ -29,6 +31,7 @@ class FileIntake(QObject):
     """Into the chips of `row`."""
 
     failed = Signal(object)  # RequestError
+    folder_read = Signal(object)  # FolderReading, whose files are attached
 
     def __init__(self, row: ChipRow, parent: QObject) -> None:
         super().__init__(parent)
@@ -43,6 +46,9 @@ class FileIntake(QObject):
         """Read these."""
         ends_at = time.monotonic() + _QUICK_S
         for path in paths:
+            if path.is_dir():
+                self._row.add_file(self.reader.read_folder(path))
+                continue
             try:
                 text = quick_text(path) if time.monotonic() < ends_at else None
             except RequestError as error:
@@ -59,16 +65,19 @@ class FileIntake(QObject):
         self.reader.cancel_all()
         self._refused.clear()
 
-    def _give_up(self, reading: AttachmentReading) -> None:
+    def _give_up(self, reading: Reading) -> None:
         self.reader.cancel(reading)
         self._report()
 
-    def _take(self, reading: AttachmentReading) -> None:
+    def _take(self, reading: Reading) -> None:
         if isinstance(reading.result, Attachment):
             self._row.add(reading.result, instead_of=reading)
+        elif isinstance(reading, FolderReading) and isinstance(reading.result, tuple):
+            self._row.add_all(reading.result, instead_of=reading)
+            self.folder_read.emit(reading)
         else:
             self._row.drop_file(reading)
-            if reading.result is not None:
+            if isinstance(reading.result, RequestError):
                 self._refused.append(reading.result)
         self._report()
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from core.documents.folder import Skipped
+
 
 def remove_attachment(name: str) -> str:
     return f"Remove {name}"
@@ -16,6 +20,7 @@ def show_attachment(name: str) -> str:
 
 
 CLOSE_PREVIEW = "Close preview"
+KEEP = "Keep in library"
 
 
 def preview_cut(size: str, characters: int) -> str:
@@ -39,6 +44,42 @@ def about(words: str) -> str:
 # ---- attaching files
 READING_FILE = "Reading"
 READING_PAGE = "Page {page:,} of {pages:,}"
+
+
+READING_FOLDER = "Looking through it"
+
+
+def reading_folder(number: int, files: int) -> str:
+    return f"File {number:,} of {files:,}"
+
+
+def folder_text_full(most_characters: int) -> str:
+    return f"more than {most_characters:,} characters in all"
+
+
+def nothing_in_folder(name: str) -> str:
+    return f"There is nothing to read in the folder “{name}”."
+
+
+def folder_attached(name: str, files: int, skipped: int) -> str:
+    what = "1 file" if files == 1 else f"{files:,} files"
+    left_out = f", {skipped:,} skipped" if skipped else ""
+    return f"Attached {what} of “{name}”{left_out}"
+
+
+SHOW_SKIPPED = "What was skipped"
+
+
+def skipped_title(name: str) -> str:
+    return f"Skipped in “{name}”"
+
+
+def skipped_note(count: int) -> str:
+    return "1 was skipped" if count == 1 else f"{count:,} were skipped"
+
+
+def skipped_text(skipped: Sequence[Skipped]) -> str:
+    return "\n".join(f"{each.name}: {each.reason.rstrip('.')}" for each in skipped)
 
 
 def files_not_attached(count: int) -> str:

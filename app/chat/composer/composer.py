@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -25,12 +25,13 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat.attachments.attachment_chip import AttachmentChip
 from app.chat.attachments.attachment_preview import AttachmentPreview
 from app.chat.attachments.chip_preview import ChipPreview
 from app.chat.attachments.chip_row import ChipRow
+from app.chat.attachments.chip_shelf import ChipShelf
 from app.chat.attachments.file_intake import FileIntake
 from app.chat.composer import strings
 from app.chat.composer.composer_edit import ComposerEdit, SendKeys
@@ -65,6 +66,9 @@ class Composer(QWidget):
     draft_changed = Signal()
     attach_failed = Signal(object)  # RequestError
     new_chat_requested = Signal()  # with what is written
+    folder_attached = Signal(object)  # FolderReading
+    keep_requested = Signal(object)  # Attachment, to be kept in the library
+    library_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -85,6 +89,7 @@ class Composer(QWidget):
         set_fixed_height(self._notice_gap, 10)
         self._notice_gap.setVisible(False)
         self._chips = ChipRow(theme, self)
+        self._shelf = ChipShelf(theme, self._chips, self)
         self._intake = FileIntake(self._chips, self)
         self._preview = ChipPreview(theme, self._chips, self.edit, self)
         self._paste = PasteWeigher(self.edit, self._attach_pasted, self)
@@ -103,7 +108,9 @@ class Composer(QWidget):
         self.edit.focus_changed.connect(self.update)
         self._chips.changed.connect(self._changed)
         self._intake.failed.connect(self.attach_failed)
-        self._attach.clicked.connect(self.choose_files)
+        self._intake.folder_read.connect(self.folder_attached)
+        self._preview.keep_requested.connect(self.keep_requested)
+        self._attach.clicked.connect(self._show_attach_menu)
         self.send_button.clicked.connect(self._button)
         theme.changed.connect(self.update)
         self._ring = FocusRing(self, theme, _RADIUS_PX, sources=[self.edit], with_mouse=True)
@@ -140,8 +147,29 @@ class Composer(QWidget):
 
     def choose_files(self) -> None:
         """Ask which files to attach."""
-        names, _ = QFileDialog.getOpenFileNames(self, strings.ATTACH, first_folder())
+        names, _ = QFileDialog.getOpenFileNames(self, strings.ATTACH_FILE, first_folder())
         self.attach_files([Path(name) for name in names])
+
+    def choose_folder(self) -> None:
+        """Ask which folder's files to attach."""
+        name = QFileDialog.getExistingDirectory(self, strings.ATTACH_FOLDER, first_folder())
+        if name:
+            self.attach_files([Path(name)])
+
+    def show_text(self, title: str, note: str, text: str) -> None:
+        """Something to read above the frame, as a document's preview is."""
+        self._preview.show_text(Attachment(title, text), note)
+
+    def attach_menu(self) -> QMenu:
+        """Where documents come from; whoever shows it deletes it."""
+        menu = QMenu(self)
+        for title, act in (
+            (strings.FROM_FILES, self.choose_files),
+            (strings.FROM_FOLDER, self.choose_folder),
+            (strings.FROM_LIBRARY, self.library_requested.emit),
+        ):
+            menu.addAction(title).triggered.connect(lambda checked=False, act=act: act())
+        return menu
 
     def set_message(self, message: Message) -> None:
         """Put a whole message back, as if it had just been written."""
@@ -261,6 +289,13 @@ class Composer(QWidget):
         else:
             self._submit()
 
+    def _show_attach_menu(self) -> None:
+        menu = self.attach_menu()
+        menu.aboutToHide.connect(menu.deleteLater)
+        # Above its button: below it the window ends.
+        corner = self._attach.mapToGlobal(QPoint(0, 0))
+        menu.popup(corner - QPoint(0, menu.sizeHint().height() + 2))
+
     def _changed(self) -> None:
         self._preview.keep()
         self._show_state()
@@ -337,7 +372,7 @@ class Composer(QWidget):
         text.addWidget(self.edit)
         chips = QVBoxLayout()
         set_margins(chips, 2, 0, 6, 0)
-        chips.addWidget(self._chips)
+        chips.addWidget(self._shelf)
         column = QVBoxLayout(self)
         set_margins(column, 9, 12, 11, 10)
         column.setSpacing(0)

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 ASK_FIRST = "Ask anything, or drop a file"
 MESSAGE = "Message"
-ATTACH = "Attach file"
+ATTACH = "Attach documents"
+ATTACH_FILE = "Attach file"
+ATTACH_FOLDER = "Attach folder"
+FROM_FILES = "File…"
+FROM_FOLDER = "Folder…"
+FROM_LIBRARY = "From library…"
 DROP_TO_ATTACH = "Drop to attach"
 SEND = "Send message"
 STOP = "Stop answering"

@@ -9,6 +9,7 @@ composer; asks by the callback it is given.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -20,6 +21,18 @@ from core.events import ModelInfo
 from core.settings.prefill import Prefill
 
 _AFTER_MS = 300
+
+
+class TokenMemory(Protocol):
+    """Who remembers what was counted, by the tokenizer's family."""
+
+    def tokens_of(self, text: str, family: str) -> int | None:
+        """None if that is not known."""
+        ...
+
+    def learn_tokens(self, text: str, family: str, tokens: int) -> bool:
+        """It was counted. Whether that is remembered and new."""
+        ...
 
 
 class ContextMeter(QObject):
@@ -41,6 +54,8 @@ class ContextMeter(QObject):
         self._token_s: float | None = None  # what reading a token takes, by the newest count
         self._model_tokens = 0
         self._refused_by_tokens = 0
+        self._memory: TokenMemory | None = None
+        self._family = ""
         self._weighing: dict[str, Callable[[int], None]] = {}
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -52,9 +67,19 @@ class ContextMeter(QObject):
     def set_model(self, info: ModelInfo) -> None:
         """Another tokenizer and another limit: nothing is counted yet."""
         self._counts.forget()
+        self._family = info.family
         self._token_s = None
         self._model_tokens = info.context_tokens
         self._show()
+
+    @property
+    def family(self) -> str:
+        """The tokenizer that counts; empty while there is none."""
+        return self._family
+
+    def set_memory(self, memory: TokenMemory) -> None:
+        """Who is asked before the worker is, and told what it counted."""
+        self._memory = memory
 
     @property
     def limit_tokens(self) -> int:
@@ -107,7 +132,10 @@ class ContextMeter(QObject):
         """A result, or None if there is none; `dense_s` is how long reading all of it takes, if known."""
         if tokens and dense_s is not None:
             self._token_s = dense_s / tokens
+        text = self._counts.asked(request)
         if self._counts.answer(request, tokens):
+            if self._memory and tokens:
+                self._memory.learn_tokens(text, self._family, tokens)
             for text in [text for text in self._weighing if self._counts.of(text) is not None]:
                 self._weighing.pop(text)(self._counts.of(text) or 0)
             self._composer.show_tokens(self._counts.of)
@@ -119,7 +147,15 @@ class ContextMeter(QObject):
             self._show()
         self._timer.start()
 
+    def _recall(self) -> None:
+        for text in self._texts():
+            if self._memory and self._counts.of(text) is None:
+                known = self._memory.tokens_of(text, self._family)
+                if known is not None:
+                    self._counts.know(text, known)
+
     def _count(self) -> None:
+        self._recall()
         if self._idle:
             self._ask(self._counts.ask(self._texts()))
             self._composer.show_tokens(self._counts.of)

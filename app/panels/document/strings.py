@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+KEEP_IN_LIBRARY = "Keep in library"
 # ---- document
 DOCUMENT_TEXT = "Document text"
 DOCUMENT_MAP = "Map of the document"

@@ -35,6 +35,7 @@ class DocumentTab(QWidget):
     """`show_documents()` with all of them whenever one changes."""
 
     document_chosen = Signal(int)  # source
+    keep_requested = Signal(object)  # Attachment, to be kept in the library
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -51,11 +52,13 @@ class DocumentTab(QWidget):
         self.chooser.setAccessibleName(strings.DOCUMENT_CHOICE)
         self.filter = Segment(theme, strings.DOCUMENT_FILTER)
         self.filter.setAccessibleName(strings.DOCUMENT_FILTER_NAME)
+        self.keep_button = IconButton(theme, "save", strings.KEEP_IN_LIBRARY)
         self.find_button = IconButton(theme, "search", strings.FIND_IN_DOCUMENT)
         self.previous_button = IconButton(theme, "up", strings.PREVIOUS_PASSAGE)
         self.next_button = IconButton(theme, "down", strings.NEXT_PASSAGE)
         self._lay_out()
         self.filter.value_changed.connect(self._filter)
+        self.keep_button.clicked.connect(self._keep)
         self.find_button.clicked.connect(self.finder.open)
         self.previous_button.clicked.connect(lambda: self.jump(-1))
         self.next_button.clicked.connect(lambda: self.jump(1))
@@ -174,6 +177,10 @@ class DocumentTab(QWidget):
             self.chooser.addItem(label, value)
         self.chooser.blockSignals(False)
 
+    def _keep(self) -> None:
+        if self._shown is not None:
+            self.keep_requested.emit(self._shown.attachment)
+
     def _filter(self, value: str) -> None:
         self.view.set_kept_only(value == "kept")
         self.finder.look_again()
@@ -228,6 +235,7 @@ class DocumentTab(QWidget):
         set_spacing(tools, 4)
         tools.addWidget(self.filter)
         tools.addStretch(1)
+        tools.addWidget(self.keep_button)
         tools.addWidget(self.find_button)
         tools.addWidget(self.previous_button)
         tools.addWidget(self.next_button)

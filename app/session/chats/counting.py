@@ -29,6 +29,14 @@ class TokenCounts:
         """The tokens of all that is known of `texts`."""
         return sum(self.of(text) or 0 for text in texts)
 
+    def know(self, text: str, tokens: int) -> None:
+        """The tokens of `text`, counted before."""
+        self._known[text] = tokens
+
+    def asked(self, request: str) -> str:
+        """Which text `request` counts; empty if it is none of these."""
+        return self._asked.get(request, "")
+
     def ask(self, texts: Iterable[str]) -> tuple[Count, ...]:
         """What to count now. Forgets all texts but these."""
         wanted = {text for text in texts if text}

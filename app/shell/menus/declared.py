@@ -51,6 +51,7 @@ MENUS = (
             (
                 ActionSpec("new_chat", strings.NEW_CHAT, ("Ctrl+N",)),
                 ActionSpec("attach", strings.ATTACH, ("Ctrl+O",)),
+                ActionSpec("attach_folder", strings.ATTACH_FOLDER, ("Ctrl+Shift+O",)),
             ),
             (
                 ActionSpec("rename", strings.RENAME, when="asked"),
@@ -139,6 +140,7 @@ MENUS = (
                 ActionSpec("tables", strings.TABLES, ("Ctrl+Shift+T",), reach="app"),
                 ActionSpec("lab", strings.LAB, ("Ctrl+Shift+L",), reach="app"),
                 ActionSpec("models", strings.MODELS, ("Ctrl+Shift+M",), reach="app"),
+                ActionSpec("library", strings.LIBRARY, ("Ctrl+Shift+D",), reach="app"),
             ),
         ),
     ),

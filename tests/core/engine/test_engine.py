@@ -14,7 +14,7 @@ from mlx_lm.models.cache import ChunkedKVCache, KVCache
 
 from core.engine.engine import Engine, never
 from core.errors import EmptyPromptError, ModelError, NoModelError, PromptTooLongError, SettingError
-from core.events import Finished, Gauges, Generate, Message, PrefillProgress, Token
+from core.events import Attachment, Finished, Gauges, Generate, Message, PrefillProgress, Token
 from core.models.loader import LoadedModel
 from core.models.runtime.blas import threads_at_start
 from core.models.runtime.blas_threads import BlasThreads
@@ -85,6 +85,29 @@ def test_second_turn_reuses_and_equals_a_cold_start(toy_engine: Engine) -> None:
     cold, finished = run(toy_engine, second, settings())
     assert finished.stats.reused_tokens == 0
     assert ids(warm) == ids(cold)
+
+
+def test_a_second_chat_about_the_same_document_reads_none_of_it_again(toy_engine: Engine) -> None:
+    """A document comes before the question, so that chats about it begin alike, whatever is asked."""
+    document = Attachment("tides", "The tide turns at noon. " * 8)
+    toy_engine.forget()
+
+    def ask(question: str, *before: Message) -> Finished:
+        asked = Message("user", question, () if before else (document,))
+        chosen = settings(**{"sampling.max_tokens": 8, "prefill.mode": "off"})
+        finished = list(toy_engine.generate(Generate("r", (*before, asked), chosen)))[-1]
+        assert isinstance(finished, Finished)
+        return finished
+
+    first = ask("When does it turn?")
+    assert first.stats.reused_tokens == 0
+    # One token a letter; the user's mark comes before the document's name.
+    tokens = len(f"{document.name}:\n\n{document.text.strip()}\n\n") + 1
+    second = ask("Who says so?")
+    assert second.stats.reused_tokens >= tokens
+    assert second.stats.read_tokens <= second.stats.prompt_tokens - tokens
+    # And back in the first one.
+    assert ask("When does it turn?").stats.reused_tokens >= tokens
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -50,6 +50,20 @@ def test_a_document_is_asked_about(starter_engine: Engine) -> None:
     assert [t.id for t in warm] == [t.id for t in cold]
 
 
+def test_a_second_chat_about_a_document_reads_its_own_words_only(starter_engine: Engine) -> None:
+    """Also where letters of the document and the question could have become one token."""
+    starter_engine.forget()
+    ends = []
+    for question in ("Which channel is used in fog?", "When are white lights shown?"):
+        asked = Message("user", question, (Attachment("rules", DOCUMENT),))
+        ends.append(answer(starter_engine, (asked,), settings("off", tokens=4))[1])
+    first, second = (end.stats for end in ends)
+    assert first.reused_tokens == 0
+    # The question, the template around it, and a token on the seam.
+    assert second.read_tokens <= 24
+    assert second.reused_tokens + second.read_tokens == second.prompt_tokens
+
+
 @pytest.mark.slow
 def test_a_seeded_run_equals_its_plain_run(starter_engine: Engine) -> None:
     question = Message("user", "Write the days of the week twice, as a list.")

@@ -209,11 +209,11 @@ def test_files_are_attached_and_others_refused(composer: Composer, tmp_path: Pat
     text, picture = tmp_path / "berths.csv", tmp_path / "picture.png"
     text.write_bytes("\ufeffnorth,1\r\nsouth,2\r\n".encode())
     picture.write_bytes(b"\x89PNG\xff\xfe")
-    composer.attach_files([text, picture, tmp_path / "nowhere.txt", tmp_path])
+    composer.attach_files([text, picture, tmp_path / "nowhere.txt"])
     assert composer.attachments == (Attachment("berths.csv", "north,1\nsouth,2\n"),)
     (error,) = refused
-    assert error.message == "3 files were not attached."
-    for said in ("“picture.png” is a picture.", "“nowhere.txt” is not a file.", f"“{tmp_path.name}”"):
+    assert error.message == "2 files were not attached."
+    for said in ("“picture.png” is a picture.", "“nowhere.txt” is not a file."):
         assert said in error.hint
     composer.attach_files([picture])
     assert refused[1].message == "“picture.png” is a picture."

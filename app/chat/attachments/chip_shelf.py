@@ -1,0 +1,57 @@
+"""ChipShelf: the chips of a message in a frame that grows to a few rows of them and then scrolls."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QSizePolicy, QWidget
+
+from app.chat.attachments.chip_row import ChipRow
+from app.controls.scroll_bar import ScrollBar
+from app.theme.theme import Theme
+
+# Three rows, and the upper edge of the next so that it is seen.
+_MOST_PX = 3 * 51 + 12
+_ROOM_PX = 8
+
+
+class ChipShelf(QScrollArea):
+    """Around `row`; hidden while that is."""
+
+    def __init__(self, theme: Theme, row: ChipRow, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._row = row
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.viewport().setAutoFillBackground(False)
+        self.setWidget(row)
+        row.setAutoFillBackground(False)
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._follow)
+        self._fit()
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._row.resize(self.viewport().width(), self._row.height())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.ShowToParent, QEvent.Type.HideToParent):
+            self._fit()
+        # It is the scroll area's own way to know how much there is to scroll, too.
+        return super().eventFilter(watched, event)
+
+    def _fit(self) -> None:
+        self.setVisible(not self._row.isHidden())
+        self.setFixedHeight(min(self._row.height(), _MOST_PX))
+
+    def _follow(self, old: QWidget | None, now: QWidget | None) -> None:
+        """The keyboard goes on to a chip that is not seen."""
+        if now is not None and self._row.isAncestorOf(now):
+            self.ensureWidgetVisible(now, 0, _ROOM_PX)

@@ -1,0 +1,91 @@
+"""FolderReading: all readable files of one folder, read one after another, not on the window's thread.
+
+Plain texts are read at once, everything else by a process of its own (`core.documents.client`), within its
+bounds. What gives no text is left out and said. `fraction` and `words` say how far it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from app.chat.attachments import strings
+from core.documents import strings as document_strings
+from core.documents.client import DocumentReading, StoppedError
+from core.documents.folder import Skipped, list_folder, name_in
+from core.documents.limits import Limits
+from core.documents.reading import quick_text, shown_name
+from core.errors import RequestError
+from core.events import Attachment
+
+_LOG = logging.getLogger("draftlight.window")
+
+
+class FolderReading:
+    """Of the folder at `path`. Plain attributes, written whole; `result` only at its end."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self.path = path
+        self.name = shown_name(path)
+        self.fraction = 0.0
+        self.words = strings.READING_FOLDER
+        self.result: tuple[Attachment, ...] | RequestError | None = None
+        self.skipped: tuple[Skipped, ...] = ()
+        self._limits = limits
+        self._stopped = False
+        self._document: DocumentReading | None = None
+
+    def stop(self) -> None:
+        """Nobody wants it any more."""
+        self._stopped = True
+        if self._document:
+            self._document.stop()
+
+    def run(self) -> None:
+        """Read. On its own thread; leaves the result or, given up, nothing at all."""
+        try:
+            self._read()
+        except StoppedError:
+            pass
+        except RequestError as error:
+            self.result = error
+        except Exception as error:  # a bug of ours must not leave the chip waiting for ever
+            _LOG.exception("Reading %s failed", self.path)
+            why = document_strings.folder_unreadable(self.name, type(error).__name__)
+            self.result = RequestError(why, document_strings.CHECK_FILE)
+
+    def _read(self) -> None:
+        listing = list_folder(self.path, lambda: not self._stopped)
+        skipped = list(listing.skipped)
+        found: list[Attachment] = []
+        left = self._limits.characters
+        for number, file in enumerate(listing.files):
+            if self._stopped:
+                return
+            name = name_in(file, self.path)
+            self.fraction = number / len(listing.files)
+            self.words = strings.reading_folder(number + 1, len(listing.files))
+            try:
+                text = self._text(file)
+            except RequestError as error:
+                skipped.append(Skipped(name, error.message))
+                continue
+            if len(text) > left:
+                skipped.append(Skipped(name, strings.folder_text_full(self._limits.characters)))
+                continue
+            left -= len(text)
+            found.append(Attachment(name, text))
+        self.skipped = tuple(skipped)
+        if found:
+            self.result = tuple(found)
+        else:
+            raise RequestError(strings.nothing_in_folder(self.name), strings.skipped_text(skipped[:3]))
+
+    def _text(self, file: Path) -> str:
+        text = quick_text(file)
+        if text is None:
+            self._document = DocumentReading(file, self._limits)
+            if self._stopped:
+                raise StoppedError
+            text = self._document.run()
+        return text

@@ -1,0 +1,1 @@
+"""Documents beside the messages: the library that keeps them for any chat."""

@@ -1,0 +1,193 @@
+"""LibraryController: documents kept for any chat: from a message into the library, and from there into one.
+
+The state is `session.library.Documents`; the window is made when it is first asked for. What was removed
+can be taken back as long as the window says so, and then it goes for good.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat.attachments import strings as attachment_strings
+from app.chat.attachments.folder_reading import FolderReading
+from app.controllers.chat.context_meter import ContextMeter
+from app.controllers.documents import strings
+from app.controllers.trouble import TroubleController
+from app.controllers.views import Views
+from app.session.library.document import DocumentHit
+from app.session.library.documents import Documents
+from app.windows.library import strings as library_strings
+from app.windows.library.rows import rows_of
+from core.errors import RequestError
+from core.events import Attachment
+
+if TYPE_CHECKING:
+    from app.windows.library.window import LibraryWindow
+
+_SEARCH_AFTER_MS = 150
+_UNDO_MS = 60_000
+
+
+class LibraryController(QObject):
+    """`meter` says which tokenizer counts, and is told what was counted before."""
+
+    window_requested = Signal()
+    chat_requested = Signal()  # the chat window is to be in front: something was put into its message
+
+    def __init__(
+        self,
+        views: Views,
+        documents: Documents,
+        meter: ContextMeter,
+        trouble: TroubleController,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self.documents = documents
+        self._meter = meter
+        self._trouble = trouble
+        self._window: LibraryWindow | None = None
+        self._hits: dict[str, DocumentHit] | None = None
+        self._removed: list[str] = []
+        self._search_timer = QTimer(self, interval=_SEARCH_AFTER_MS, singleShot=True)
+        self._search_timer.timeout.connect(self._search)
+        documents.purge_removed()
+        meter.set_memory(documents)
+        for keeping in (views.composer.keep_requested, views.document.keep_requested):
+            keeping.connect(self.keep)
+        views.composer.library_requested.connect(self.window_requested)
+        views.composer.folder_attached.connect(self._tell_folder)
+
+    def open(self, window: LibraryWindow) -> LibraryWindow:
+        """Show the library in `window` from now on."""
+        self._window = window
+        window.undo_bar.set_time_ms(_UNDO_MS)
+        window.shown.connect(self._show)
+        window.hidden.connect(self._purge)
+        window.undo_bar.expired.connect(self._purge)
+        window.row_selected.connect(self._preview)
+        window.search_changed.connect(lambda words: self._search_timer.start())
+        window.attach_requested.connect(self.attach)
+        window.rename_requested.connect(self._rename)
+        window.remove_requested.connect(self._remove)
+        window.undo_requested.connect(self._undo)
+        window.destroyed.connect(self._forget_window)
+        return window
+
+    def refresh(self) -> None:
+        """Where documents are kept is another place now."""
+        self.documents.refresh()
+        self._show()
+
+    def keep(self, attachment: Attachment) -> None:
+        """Into the library, from wherever it is shown."""
+        known = self.documents.of_text(attachment.text)
+        kept = self.documents.keep(attachment, self._meter.family)
+        said = strings.kept_already(kept.name) if known else strings.kept(kept.name)
+        self._views.notice_bar.show_notice(said, strings.SHOW_LIBRARY, self.window_requested.emit)
+        self._show()
+
+    def attach(self, document_id: str) -> None:
+        """Beside the message that is being written."""
+        composer = self._views.composer
+        try:
+            attachment = self.documents.attach(document_id, self._meter.family)
+        except KeyError:
+            self._show()
+            return
+        except RequestError as error:
+            self._trouble.show_request_error(error, "attach")
+            self.refresh()
+            return
+        if any(each.text == attachment.text for each in composer.attachments):
+            self._views.notice_bar.show_notice(strings.attached_already(attachment.name))
+        else:
+            composer.attach(attachment)
+        self._show()
+        self.chat_requested.emit()
+        composer.edit.setFocus()
+
+    # ---- inside
+
+    def _tell_folder(self, reading: FolderReading) -> None:
+        skipped = reading.skipped
+        files = len(reading.result) if isinstance(reading.result, tuple) else 0
+        said = attachment_strings.folder_attached(reading.name, files, len(skipped))
+
+        def show() -> None:
+            title, note = (
+                attachment_strings.skipped_title(reading.name),
+                attachment_strings.skipped_note(len(skipped)),
+            )
+            self._views.composer.show_text(title, note, attachment_strings.skipped_text(skipped))
+
+        if skipped:
+            self._views.notice_bar.show_notice(said, attachment_strings.SHOW_SKIPPED, show)
+        else:
+            self._views.notice_bar.show_notice(said)
+
+    def _show(self) -> None:
+        window = self._window
+        if window is not None and window.isVisible():
+            listed = self.documents.listed()
+            window.show_rows(rows_of(listed, self._meter.family, datetime.now(), self._hits))
+
+    def _search(self) -> None:
+        self._search_timer.stop()
+        words = self._window.search.text().strip() if self._window else ""
+        self._hits = {hit.id: hit for hit in self.documents.search(words)} if words else None
+        self._show()
+
+    def _preview(self, document_id: str) -> None:
+        window = self._window
+        if window is None or not document_id:
+            return
+        document = self.documents.get(document_id)
+        try:
+            text = self.documents.text(document_id)
+        except (KeyError, RequestError) as error:
+            said = error.message if isinstance(error, RequestError) else strings.GONE
+            window.preview.show_text(document.name, said, "")
+            return
+        window.preview.show_text(document.name, library_strings.characters(document.characters), text)
+
+    def _rename(self, document_id: str, name: str) -> None:
+        self.documents.rename(document_id, name)
+        self._show()
+        if self._window and self._window.list.selected == document_id:
+            self._preview(document_id)
+
+    def _remove(self, document_id: str) -> None:
+        self.documents.remove(document_id)
+        self._removed.append(document_id)
+        self._show_removed()
+        self._show()
+
+    def _undo(self) -> None:
+        if self._removed:
+            restored = self._removed.pop()
+            self.documents.restore(restored)
+            self._show_removed()
+            self._show()
+            if self._window:
+                self._window.list.select(restored)
+
+    def _show_removed(self) -> None:
+        if self._window is None:
+            return
+        if self._removed:
+            name = self.documents.get(self._removed[-1]).name
+            self._window.undo_bar.show_done(library_strings.removed(name))
+        else:
+            self._window.undo_bar.clear()
+
+    def _purge(self) -> None:
+        self._removed.clear()
+        self.documents.purge_removed()
+
+    def _forget_window(self) -> None:
+        self._window = None

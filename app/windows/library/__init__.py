@@ -1,0 +1,1 @@
+"""Documents kept for any chat: list, search, preview."""

@@ -1,0 +1,70 @@
+"""Rows: what the list says of each kept document, in words and figures. Pure; no Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.chat.attachments.strings import about
+from app.panels.chats.chat_row import time_label
+from app.session.library.document import DocumentHit, KeptDocument
+from app.windows.library import strings
+
+# Of a document that nobody counted; within a third for prose in Latin writing.
+_CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True)
+class LibraryRow:
+    """`passage` is what a search found in it, else how long it is; `marks` are spans of it that match."""
+
+    id: str
+    name: str
+    passage: str
+    marks: tuple[tuple[int, int], ...]
+    tokens: str
+    added: str
+    used: str
+
+    @property
+    def spoken(self) -> str:
+        """The row as assistive technology reads it."""
+        return strings.spoken(self.name, f"{self.tokens} {strings.TOKENS.lower()}", self.added, self.used)
+
+
+def rows_of(
+    documents: Sequence[KeptDocument],
+    family: str,
+    now: datetime,
+    hits: Mapping[str, DocumentHit] | None = None,
+) -> tuple[LibraryRow, ...]:
+    """In the order of `documents` or, of a search, in that of `hits`, and those only.
+
+    `family` is the tokenizer whose counts are shown, if there are such.
+    """
+    if hits is not None:
+        known = {each.id: each for each in documents}
+        documents = [known[found] for found in hits if found in known]
+    return tuple(_row(each, family, now, (hits or {}).get(each.id)) for each in documents)
+
+
+def tokens_text(document: KeptDocument, family: str) -> str:
+    """`3,201`; `about 3,200` if this tokenizer's are not known."""
+    if family in document.counts:
+        return f"{document.counts[family]:,}"
+    tokens = next(iter(document.counts.values()), document.characters // _CHARACTERS_PER_TOKEN)
+    return about(f"{round(tokens, -max(0, len(str(tokens)) - 2)):,}")
+
+
+def _row(document: KeptDocument, family: str, now: datetime, hit: DocumentHit | None) -> LibraryRow:
+    found = hit is not None and bool(hit.passage)
+    return LibraryRow(
+        document.id,
+        document.name,
+        hit.passage if hit and found else strings.characters(document.characters),
+        hit.marks if hit and found else (),
+        tokens_text(document, family),
+        time_label(document.added, now),
+        time_label(document.used, now),
+    )

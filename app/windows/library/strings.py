@@ -1,0 +1,36 @@
+"""Every text of this folder that a person reads."""
+
+from __future__ import annotations
+
+TITLE = "Library"
+SUBTITLE = "Documents that you keep for any chat"
+ATTACH = "Attach to chat"
+RENAME = "Rename"
+REMOVE = "Remove"
+SEARCH = "Search documents"
+CLEAR_SEARCH = "Clear search"
+NAME = "Name"
+TOKENS = "Tokens"
+ADDED = "Added"
+USED = "Last used"
+LIST = "Kept documents"
+PREVIEW = "Preview"
+NOTHING = "No document is kept yet"
+NOTHING_HINT = "Attach one to a message, open it, and choose “Keep in library”."
+NO_MATCH = "No document has these words"
+
+
+def characters(count: int) -> str:
+    return "1 character" if count == 1 else f"{count:,} characters"
+
+
+def removed(name: str) -> str:
+    return f"“{name}” removed"
+
+
+def spoken(name: str, tokens: str, added: str, used: str) -> str:
+    return f"{name}, {tokens}, {ADDED.lower()} {added}, {USED.lower()} {used}"
+
+
+def cut(size: str, shown_characters: int) -> str:
+    return f"{size}, the first {shown_characters:,} characters shown"

@@ -1,0 +1,148 @@
+"""LibraryWindow: the documents that are kept for any chat. Shows what it is given and says what is wanted.
+
+It knows neither store nor composer, and lies beside the chat window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QHideEvent, QKeyEvent, QPainter, QPaintEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.controls.buttons.button import Button
+from app.controls.search_field import SearchField
+from app.controls.text_label import TextLabel
+from app.panels.chats.undo_bar import UndoBar
+from app.theme.theme import Theme
+from app.windows.library import strings
+from app.windows.library.document_list import DocumentList
+from app.windows.library.preview import DocumentPreview
+from app.windows.library.rows import LibraryRow
+
+SIZE = QSize(980, 680)
+_MINIMUM = QSize(760, 480)
+_HEADER_PX = 52
+_FOOT_PX = 290
+_SEARCH_PX = 220
+
+
+class LibraryWindow(QWidget):
+    """`show_rows` after each change; `show_text` after `row_selected`."""
+
+    shown = Signal()  # it came to the screen: what is shown may be old
+    hidden = Signal()
+    row_selected = Signal(str)  # document id; empty if there is none
+    search_changed = Signal(str)
+    attach_requested = Signal(str)  # document id
+    remove_requested = Signal(str)  # document id
+    rename_requested = Signal(str, str)  # document id, its new name
+    undo_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setWindowTitle(strings.TITLE)
+        self.setAccessibleName(strings.TITLE)
+        self.setMinimumSize(_MINIMUM)
+        self.resize(SIZE)
+        self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
+        self.search.setFixedWidth(_SEARCH_PX)
+        self.attach = Button(theme, strings.ATTACH, "primary", small=True, icon_name="plus")
+        self.rename = Button(theme, strings.RENAME, small=True, icon_name="edit")
+        self.remove = Button(theme, strings.REMOVE, "danger", small=True, icon_name="trash")
+        self.list = DocumentList(theme)
+        self.preview = DocumentPreview(theme)
+        self.undo_bar = UndoBar(theme)
+        self._lay_out()
+        self.search.textChanged.connect(self.search_changed)
+        self.search.results_wanted.connect(self.list.view.setFocus)
+        self.list.row_selected.connect(self.row_selected)
+        self.list.row_selected.connect(self._show_buttons)
+        self.list.renamed.connect(self.rename_requested)
+        for told in (self.attach.clicked, self.list.attach_requested):
+            told.connect(lambda *_: self._ask(self.attach_requested))
+        for told in (self.remove.clicked, self.list.remove_requested):
+            told.connect(lambda *_: self._ask(self.remove_requested))
+        self.rename.clicked.connect(self.list.rename)
+        self.undo_bar.undo_requested.connect(self.undo_requested)
+        self.undo_bar.expired.connect(self.undo_bar.clear)
+        theme.changed.connect(self.update)
+        self._show_buttons()
+
+    def show_rows(self, rows: Sequence[LibraryRow]) -> None:
+        """Show these; none of a search, or none at all, is said."""
+        self.list.show_rows(rows)
+        self._show_buttons()
+        if not rows:
+            searching = bool(self.search.text().strip())
+            said, hint = strings.NO_MATCH, ""
+            if not searching:
+                said, hint = strings.NOTHING, strings.NOTHING_HINT
+            self.preview.show_text(said, hint, "")
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.shown.emit()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.undo_bar.clear()
+        self.hidden.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.close()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter.fillRect(QRectF(0, _HEADER_PX - 1, self.width(), 1), self._theme.color("hair"))
+        painter.fillRect(QRectF(0, self.preview.y(), self.width(), 1), self._theme.color("hair"))
+
+    # ---- inside
+
+    def _ask(self, wish: object) -> None:
+        if self.list.selected:
+            wish.emit(self.list.selected)  # type: ignore[attr-defined]
+
+    def _show_buttons(self) -> None:
+        for button in (self.attach, self.rename, self.remove):
+            button.setEnabled(bool(self.list.selected))
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._make_header())
+        column.addWidget(self.list, 1)
+        column.addWidget(self.undo_bar)
+        self.preview.setFixedHeight(_FOOT_PX)
+        column.addWidget(self.preview)
+        order: tuple[QWidget, ...] = (self.search, self.attach, self.rename, self.remove, self.list.view)
+        order = (*order, self.undo_bar.undo_button, self.preview.text_view)
+        for before, after in pairwise(order):
+            self.setTabOrder(before, after)
+
+    def _make_header(self) -> QWidget:
+        header = QWidget()
+        header.setFixedHeight(_HEADER_PX)
+        titles = QVBoxLayout()
+        titles.setSpacing(0)
+        titles.addStretch(1)
+        titles.addWidget(TextLabel(self._theme, strings.TITLE, 13, 17, "text", weight=600))
+        titles.addWidget(TextLabel(self._theme, strings.SUBTITLE, 11, 15))
+        titles.addStretch(1)
+        row = QHBoxLayout(header)
+        row.setContentsMargins(26, 0, 14, 0)
+        row.setSpacing(8)
+        row.addLayout(titles, 1)
+        row.addWidget(self.search)
+        row.addSpacing(8)
+        for button in (self.attach, self.rename, self.remove):
+            row.addWidget(button)
+        return header

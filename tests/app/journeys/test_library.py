@@ -1,0 +1,268 @@
+"""Documents in the real window: a folder attached, one kept, found, attached to another chat, removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
+
+from app.shell.window import MainWindow
+from app.store.library import Library
+from app.windows.library.window import LibraryWindow
+from core.events import Attachment, CountTokens, Message
+from tests.app.stage import click, play, press, ready, until
+from tests.core.documents.made import paragraph, pdf_of, write_docx
+
+CTRL, SHIFT, NONE = (
+    Qt.KeyboardModifier.ControlModifier,
+    Qt.KeyboardModifier.ShiftModifier,
+    Qt.KeyboardModifier.NoModifier,
+)
+KEY = Qt.Key
+TIDES = "High water at noon.\n\nLow water at six." * 40
+FOG = "In fog nobody leaves the harbour." * 40
+
+
+def library_of(window: MainWindow) -> LibraryWindow:
+    found = window.windows.find("library")
+    assert isinstance(found, LibraryWindow)
+    return found
+
+
+def names(window: MainWindow) -> list[str]:
+    return [row.name for row in library_of(window).list.rows]
+
+
+def counted(window: MainWindow) -> list[str]:
+    """The texts that the worker is asked to count from now on."""
+    texts: list[str] = []
+    send = window.worker.send
+
+    def listen(command: object, after: object = None) -> None:
+        if isinstance(command, CountTokens):
+            texts.append(command.text)
+        send(command, after)  # type: ignore[arg-type]
+
+    window.controller._send = listen
+    return texts
+
+
+async def keep(window: MainWindow, name: str, text: str) -> None:
+    """As a person does: attach, open, keep, take away."""
+    composer = window.views.composer
+    composer.attach(Attachment(name, text))
+    chip = composer._chips.chips[-1]
+    await until(lambda: chip.tokens is not None)
+    chip.setFocus()
+    await press(window, KEY.Key_Space)
+    assert composer.preview
+    await click(composer.preview.keep_button)
+    assert window.views.notice_bar.text == f"“{name}” is kept in the library"
+    await press(window, KEY.Key_Escape)
+    chip.setFocus()
+    await press(window, KEY.Key_Delete)
+    assert not composer.attachments
+
+
+def test_a_kept_document_is_there_in_the_next_run_and_is_not_counted_again(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    async def first(window: MainWindow) -> None:
+        await ready(window)
+        await keep(window, "Tides.md", TIDES)
+        await keep(window, "Fog.md", FOG)
+        await click(window.views.notice_bar.action_button)
+        assert names(window) == ["Fog.md", "Tides.md"]
+        # The same text is kept once.
+        window.controller.library.keep(Attachment("Copy.md", FOG))
+        assert window.views.notice_bar.text == "This text is in the library already, as “Fog.md”"
+        assert names(window) == ["Fog.md", "Tides.md"]
+
+    async def second(window: MainWindow) -> None:
+        await ready(window)
+        asked = counted(window)
+        await press(window, KEY.Key_D, CTRL | SHIFT)
+        library = library_of(window)
+        assert names(window) == ["Fog.md", "Tides.md"]
+        assert all("about" not in row.tokens for row in library.list.rows)
+        assert library.preview.text_view.toPlainText() == FOG
+        # Found by its words, attached by Return, and the keyboard is in the message.
+        library.search.setFocus()
+        for letter in "LOW":
+            await press(library, KEY(ord(letter)))
+        await until(lambda: names(window) == ["Tides.md"])
+        assert library.list.rows[0].marks
+        await press(library, KEY.Key_Down)
+        assert library.list.view.hasFocus()
+        assert library.preview.title.text() == "Tides.md"
+        await press(library, KEY.Key_Return)
+        composer = window.views.composer
+        assert [each.name for each in composer.attachments] == ["Tides.md"]
+        assert composer.attachments[0].tokens > 0
+        composer.set_text("When is high water?")
+        await until(lambda: composer.pill.used_tokens > composer.attachments[0].tokens)
+        assert TIDES not in asked
+        assert "When is high water?" in asked
+        # Twice is once.
+        library.attach_requested.emit(library.list.selected)
+        assert len(composer.attachments) == 1
+        assert window.views.notice_bar.text == "“Tides.md” is attached already"
+        window.controller.asking.submit(composer.message())
+        await ready(window)
+        assert window.controller.chats.open.turns[-1].user.attachments[0].text == TIDES
+        await press(library, KEY.Key_Escape)
+        assert not library.isVisible()
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, second, folder=tmp_path)
+
+
+def test_renaming_removing_and_taking_it_back(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        for name, text in (("Tides.md", TIDES), ("Fog.md", FOG), ("Ice.md", "Thin ice.")):
+            window.controller.library.keep(Attachment(name, text))
+        window.windows.show("library")
+        library = library_of(window)
+        assert names(window) == ["Ice.md", "Fog.md", "Tides.md"]
+        await click(library.rename)
+        editor = library.list.view.findChild(QLineEdit)
+        assert editor
+        editor.setText("Winter")
+        await press(library, KEY.Key_Return)
+        assert names(window) == ["Winter", "Fog.md", "Tides.md"]
+        assert library.preview.title.text() == "Winter"
+        assert not window.views.composer.attachments  # Return ended the editing
+        library.list.view.setFocus()
+        await press(library, KEY.Key_Delete)
+        assert names(window) == ["Fog.md", "Tides.md"]
+        assert library.undo_bar.text == "“Winter” removed"
+        assert library.preview.title.text() == "Fog.md"
+        await click(library.remove)
+        assert names(window) == ["Tides.md"]
+        await click(library.undo_bar.undo_button)
+        await click(library.undo_bar.undo_button)
+        assert names(window) == ["Winter", "Fog.md", "Tides.md"]
+        assert library.undo_bar.isHidden()
+        await click(library.remove)
+        library.close()
+        window.windows.show("library")
+        assert names(window) == ["Fog.md", "Tides.md"]
+        library.search.setText("nowhere")
+        await until(lambda: names(window) == [])
+        assert library.preview.title.text() == "No document has these words"
+        assert not library.attach.isEnabled()
+
+    play(qapp, scene, folder=tmp_path)
+    kept = Library(tmp_path)
+    assert sorted(each.name for each in kept.documents.documents()) == ["Fog.md", "Tides.md"]
+    kept.close()
+
+
+def test_a_document_of_an_old_chat_is_kept_from_its_tab(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        message = Message("user", "write 2", (Attachment("Tides.md", TIDES),))
+        window.controller.asking.submit(message)
+        await ready(window)
+        window.commands.show_document()
+        await click(window.views.document.keep_button)
+        window.windows.show("library")
+        assert names(window) == ["Tides.md"]
+
+    play(qapp, scene)
+
+
+def test_a_folder_is_attached_and_what_was_skipped_is_told(
+    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "harbour"
+    (folder / "rules").mkdir(parents=True)
+    (folder / "2 tides.md").write_text(TIDES)
+    (folder / "10 fog.txt").write_text(FOG)
+    (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (folder / ".secret").write_text("x")
+    (folder / "rules" / "berths.pdf").write_bytes(pdf_of(["North quay"]))
+    write_docx(folder / "rules" / "calls.docx", paragraph("Channel 16"))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: str(folder))
+
+    async def scene(window: MainWindow) -> None:
+        composer, notice = window.views.composer, window.views.notice_bar
+        await ready(window)
+        menu = composer.attach_menu()
+        assert [action.text() for action in menu.actions()] == ["File…", "Folder…", "From library…"]
+        menu.actions()[1].trigger()
+        menu.deleteLater()
+        composer.set_text("What holds?")
+        assert not composer.send_button.isEnabled()  # not before it is all there
+        await until(lambda: len(composer.attachments) == 4)
+        assert [each.name for each in composer.attachments] == [
+            "2 tides.md",
+            "10 fog.txt",
+            "rules/berths.pdf",
+            "rules/calls.docx",
+        ]
+        assert composer.attachments[2].text.strip() == "North quay"
+        assert notice.text == "Attached 4 files of “harbour”, 2 skipped"
+        await click(notice.action_button)
+        assert composer.preview
+        assert composer.preview.text_view.toPlainText() == (
+            ".secret: hidden\npicture.png: “picture.png” is a picture"
+        )
+        assert composer.preview.keep_button.isHidden()
+        await press(window, KEY.Key_Escape)
+        assert composer.edit.hasFocus()
+        menu = composer.attach_menu()
+        menu.actions()[2].trigger()
+        menu.deleteLater()
+        assert library_of(window).isVisible()
+
+    play(qapp, scene)
+
+
+def test_a_folder_can_be_given_up_and_an_empty_one_is_refused(
+    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, empty = tmp_path / "many", tmp_path / "empty"
+    folder.mkdir()
+    empty.mkdir()
+    for number in range(60):
+        (folder / f"{number}.pdf").write_bytes(pdf_of([f"Page {number}"]))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: str(folder))
+
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        await press(window, KEY.Key_O, CTRL | SHIFT)
+        (chip,) = composer._chips.files
+        await until(lambda: chip.size_text.startswith("File 2 of 60"))
+        await click(chip.remove_button)
+        assert not composer._chips.files
+        assert not composer.attachments
+        assert not composer._intake.reader.busy
+        composer.attach_files([empty])
+        await until(lambda: window.views.banner.trouble is not None)
+        assert window.views.banner.trouble
+        assert window.views.banner.trouble.title == "There is nothing to read in the folder “empty”."
+
+    play(qapp, scene)
+
+
+def test_many_chips_scroll_and_the_keyboard_reaches_the_last(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        composer = window.views.composer
+        await ready(window)
+        for number in range(30):
+            composer.attach(Attachment(f"Rule {number}", f"Rule {number} holds."))
+        await until(lambda: composer._shelf.height() < composer._chips.height())
+        assert composer.height() < 330
+        last = composer._chips.chips[-1]
+        last.setFocus()
+        place = last.mapTo(composer._shelf.viewport(), last.rect().center())
+        assert composer._shelf.viewport().rect().contains(place)
+        composer.clear()
+        assert composer._shelf.isHidden()
+
+    play(qapp, scene)
