@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QSizePolicy, QW
 from app.chat.attachments.chip_row import ChipRow
 from app.controls.scroll_bar import ScrollBar
 from app.theme.theme import Theme
+from app.theme.zoom import px
 
 # Three rows, and the upper edge of the next so that it is seen.
 _MOST_PX = 3 * 51 + 12
@@ -49,9 +50,9 @@ class ChipShelf(QScrollArea):
 
     def _fit(self) -> None:
         self.setVisible(not self._row.isHidden())
-        self.setFixedHeight(min(self._row.height(), _MOST_PX))
+        self.setFixedHeight(min(self._row.height(), px(_MOST_PX)))
 
     def _follow(self, old: QWidget | None, now: QWidget | None) -> None:
         """The keyboard goes on to a chip that is not seen."""
         if now is not None and self._row.isAncestorOf(now):
-            self.ensureWidgetVisible(now, 0, _ROOM_PX)
+            self.ensureWidgetVisible(now, 0, px(_ROOM_PX))

@@ -9,13 +9,15 @@ import sys
 from collections.abc import Sequence
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QFrame, QListView, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
+from app.theme.measures import add_gap, set_fixed_height
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on
 from app.windows.library import strings
 from app.windows.library.row_delegate import RowDelegate, columns
 from app.windows.library.row_model import ROW, RowModel
@@ -49,7 +51,7 @@ class DocumentList(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(_Header(theme))
-        layout.addSpacing(_ABOVE_PX)
+        add_gap(layout, _ABOVE_PX)
         layout.addWidget(self.view, 1)
         self._model.renamed.connect(self.renamed)
         self.view.chosen.connect(self._choose)
@@ -158,13 +160,13 @@ class _Header(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self.setFixedHeight(_HEADER_PX)
+        set_fixed_height(self, _HEADER_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        box = QRectF(self.rect())
+        painter = painter_on(self)
+        box = area_of(self)
         left, right = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
         for name, column in columns(box).items():
             align = right if name == "tokens" else left

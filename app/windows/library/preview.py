@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.controls.scroll_bar import ScrollBar
 from app.controls.text_label import TextLabel
-from app.theme.fonts import ui_font
+from app.theme.measures import set_font, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.windows.library import strings
 
@@ -29,19 +29,19 @@ class DocumentPreview(QWidget):
         flags = Qt.TextInteractionFlag
         view.setTextInteractionFlags(flags.TextSelectableByMouse | flags.TextSelectableByKeyboard)
         view.setFrameShape(QPlainTextEdit.Shape.NoFrame)
-        view.setFont(ui_font(12.5))
+        set_font(view, 12.5)
         view.setTabChangesFocus(True)
         view.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         view.setAccessibleName(strings.PREVIEW)
         view.document().setDocumentMargin(0)
         head = QHBoxLayout()
-        head.setSpacing(10)
+        set_spacing(head, 10)
         head.addWidget(self.title)
         head.addWidget(self.note, 1, Qt.AlignmentFlag.AlignBottom)
         column = QVBoxLayout(self)
-        column.setContentsMargins(26, 14, 10, 14)
-        column.setSpacing(10)
+        set_margins(column, 26, 14, 10, 14)
+        set_spacing(column, 10)
         column.addLayout(head)
         column.addWidget(view, 1)
         column.addStretch(0)  # for what is said where there is no text

@@ -10,7 +10,9 @@ from app.controls.focus_ring import RING_PX
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
+from app.theme.measures import set_font
 from app.theme.theme import Theme
+from app.theme.zoom import design_rect, px, px_rect, zoom
 from app.windows.library import strings
 from app.windows.library.row_model import ROW
 from app.windows.library.rows import LibraryRow
@@ -45,17 +47,18 @@ class RowDelegate(QStyledItemDelegate):
         self._theme = theme
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        return QSize(0, ROW_PX)
+        return QSize(0, px(ROW_PX))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         row = index.data(ROW)
         assert isinstance(row, LibraryRow)
         painter.save()
+        painter.scale(zoom(), zoom())
         self._paint_ground(painter, option)
-        boxes = columns(QRectF(option.rect))
+        boxes = columns(design_rect(QRectF(option.rect)))
         text, text2 = self._theme.color("text"), self._theme.color("text2")
         name = boxes["name"]
-        icon = icon_pixmap("doc", text2, _ICON_PX, painter.device().devicePixelRatio())
+        icon = icon_pixmap("doc", text2, _ICON_PX, painter.device().devicePixelRatioF() * zoom())
         painter.drawPixmap(round(name.left()) - _NAME_LEFT_PX, round(name.center().y()) - 7, icon)
         first = QRectF(name.left(), name.top() + 7, name.width(), 18)
         draw_text(painter, first, row.name, ui_font(13, 500), text, _LEFT)
@@ -79,7 +82,7 @@ class RowDelegate(QStyledItemDelegate):
 
     def _paint_ground(self, painter: QPainter, option: QStyleOptionViewItem) -> None:
         color = self._theme.color
-        pill = QRectF(option.rect).adjusted(INSET_PX, 0, -INSET_PX, 0)
+        pill = design_rect(QRectF(option.rect)).adjusted(INSET_PX, 0, -INSET_PX, 0)
         state = option.state
         selected = bool(state & QStyle.StateFlag.State_Selected)
         if not selected:
@@ -100,7 +103,7 @@ class RowDelegate(QStyledItemDelegate):
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: _Index) -> QWidget:
         editor = QLineEdit(parent)
-        editor.setFont(ui_font(13, 500))
+        set_font(editor, 13, 500)
         editor.setFrame(False)
         editor.setMaxLength(_MOST_CHARACTERS)
         editor.setAccessibleName(strings.NAME)
@@ -112,5 +115,5 @@ class RowDelegate(QStyledItemDelegate):
         return editor
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:
-        name = columns(QRectF(option.rect))["name"]
-        editor.setGeometry(QRectF(name.left() - 2, name.top() + 4, name.width(), 24).toRect())
+        name = columns(design_rect(QRectF(option.rect)))["name"]
+        editor.setGeometry(px_rect(QRectF(name.left() - 2, name.top() + 4, name.width(), 24)).toRect())

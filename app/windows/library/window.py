@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent, QPainter, QPaintEvent, QShowEvent
+from PySide6.QtGui import QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.search_field import SearchField
 from app.controls.text_label import TextLabel
 from app.panels.chats.undo_bar import UndoBar
+from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_px, painter_on, width_of
 from app.windows.library import strings
 from app.windows.library.document_list import DocumentList
 from app.windows.library.preview import DocumentPreview
@@ -47,9 +49,9 @@ class LibraryWindow(QWidget):
         self.setWindowTitle(strings.TITLE)
         self.setAccessibleName(strings.TITLE)
         self.setMinimumSize(_MINIMUM)
-        self.resize(SIZE)
+        start_at(self, SIZE)
         self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
-        self.search.setFixedWidth(_SEARCH_PX)
+        set_fixed_width(self.search, _SEARCH_PX)
         self.attach = Button(theme, strings.ATTACH, "primary", small=True, icon_name="plus")
         self.rename = Button(theme, strings.RENAME, small=True, icon_name="edit")
         self.remove = Button(theme, strings.REMOVE, "danger", small=True, icon_name="trash")
@@ -99,10 +101,10 @@ class LibraryWindow(QWidget):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
-        painter.fillRect(QRectF(0, _HEADER_PX - 1, self.width(), 1), self._theme.color("hair"))
-        painter.fillRect(QRectF(0, self.preview.y(), self.width(), 1), self._theme.color("hair"))
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        for top in (_HEADER_PX - 1, design_px(self.preview.y())):
+            painter.fillRect(QRectF(0, top, width_of(self), 1), self._theme.color("hair"))
 
     # ---- inside
 
@@ -121,7 +123,7 @@ class LibraryWindow(QWidget):
         column.addWidget(self._make_header())
         column.addWidget(self.list, 1)
         column.addWidget(self.undo_bar)
-        self.preview.setFixedHeight(_FOOT_PX)
+        set_fixed_height(self.preview, _FOOT_PX)
         column.addWidget(self.preview)
         order: tuple[QWidget, ...] = (self.search, self.attach, self.rename, self.remove, self.list.view)
         order = (*order, self.undo_bar.undo_button, self.preview.text_view)
@@ -130,7 +132,7 @@ class LibraryWindow(QWidget):
 
     def _make_header(self) -> QWidget:
         header = QWidget()
-        header.setFixedHeight(_HEADER_PX)
+        set_fixed_height(header, _HEADER_PX)
         titles = QVBoxLayout()
         titles.setSpacing(0)
         titles.addStretch(1)
@@ -138,11 +140,11 @@ class LibraryWindow(QWidget):
         titles.addWidget(TextLabel(self._theme, strings.SUBTITLE, 11, 15))
         titles.addStretch(1)
         row = QHBoxLayout(header)
-        row.setContentsMargins(26, 0, 14, 0)
-        row.setSpacing(8)
+        set_margins(row, 26, 0, 14, 0)
+        set_spacing(row, 8)
         row.addLayout(titles, 1)
         row.addWidget(self.search)
-        row.addSpacing(8)
+        add_gap(row, 8)
         for button in (self.attach, self.rename, self.remove):
             row.addWidget(button)
         return header

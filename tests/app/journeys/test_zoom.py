@@ -184,7 +184,7 @@ def test_nothing_is_cut_off_in_the_smallest_window_with_larger_texts(qapp: QAppl
 def test_windows_made_at_a_size_look_as_those_that_were_brought_to_it(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
-        names = ("settings", "tables", "models", "lab")
+        names = ("settings", "tables", "models", "library", "lab")
 
         async def hints() -> dict[str, tuple[int, ...]]:
             await asyncio.sleep(0.1)
