@@ -5,9 +5,9 @@ from __future__ import annotations
 NEWER = "These chats were written by a newer Draftlight."
 FOREIGN = "The file chats.db holds the data of another program."
 FOREIGN_HINT = "Draftlight leaves it as it is. Move it elsewhere and open Draftlight again to keep chats."
-DISK_FULL = "The disk is full. Make some room, and it goes on by itself."
+DISK_FULL = "The disk is full. Free some space; saving then resumes by itself."
 STORE_BUSY = "Another program is using the chat database."
-NOT_WRITABLE = "The chat database may not be written to. Check the rights of its folder."
+NOT_WRITABLE = "The chat database may not be written to. Check the permissions of its folder."
 
 
 def newer_hint(found: int, known: int) -> str:
@@ -30,7 +30,7 @@ MISSING = "Some of your chats are missing."
 NOT_RESTORED = "The backup could not be read."
 ELSEWHERE = "Your chats are open in another Draftlight."
 ELSEWHERE_HINT = (
-    "This window shows them and saves nothing. Close the other one and open this one again to go on."
+    "This window shows them and saves nothing. Close the other one and open this one again to continue."
 )
 DAMAGED_ELSEWHERE = "It was damaged when this window read it. Close this window and look in the other one."
 UNUSABLE = "The chat database cannot be opened."
@@ -42,7 +42,7 @@ YOU = "You"
 ANSWER = "Answer"
 NOT_JSON = "This file is not JSON."
 NOT_OURS = "This JSON file holds no chats of Draftlight."
-NOT_OURS_HINT = "Chats can be taken in from files that Draftlight exported, and from Markdown files."
+NOT_OURS_HINT = "Chats can be imported from files that Draftlight exported, and from Markdown files."
 NEWER_FILE = "This file was written by a newer Draftlight."
 DAMAGED_FILE = "The chats in this file are damaged."
 NOT_TEXT = "it is no UTF-8 text"
@@ -79,7 +79,7 @@ def in_file(path: str, message: str) -> str:
 
 
 NO_PRESETS = "This JSON file holds no presets of Draftlight."
-NO_PRESETS_HINT = "Presets can be taken in from files that Draftlight exported."
+NO_PRESETS_HINT = "Presets can be imported from files that Draftlight exported."
 DAMAGED_PRESETS = "The presets in this file cannot be read."
 PRESET_NAME_REFUSED = "A preset in this file has no usable name."
 

@@ -212,7 +212,7 @@ class NgramMod(Struct, frozen=True, forbid_unknown_fields=True):
             title="After poor drafts",
             description="What an answer does after poor drafts in a row. The shared table is never wiped.",
             extra={
-                "labels": {"pause": "Pause", "reset": "Start afresh"},
+                "labels": {"pause": "Pause", "reset": "Reset"},
                 "notes": {
                     "pause": "Goes on without drafts for a while.",
                     "reset": "Goes on with an empty table of its own, for the rest of this answer.",
@@ -284,7 +284,7 @@ class Frequency(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=64,
-            title="Start afresh after",
+            title="Reset after",
             description="So many drafts in a row, of which less than half came, empty the counts. 0: never.",
             extra={"unit": "drafts"},
         ),

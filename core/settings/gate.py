@@ -15,7 +15,7 @@ class Gate(Struct, frozen=True, forbid_unknown_fields=True):
     mode: Annotated[
         GateMode,
         Meta(
-            title="Draft when",
+            title="Draft gating",
             description="Whether drafting stops where it does not pay.",
             extra={
                 "labels": {"auto": "Adaptive", "always": "Always", "prompt": "The prompt repeats"},
@@ -32,7 +32,7 @@ class Gate(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0.0,
             le=1.0,
-            title="Least repetition",
+            title="Min repetition",
             description="Drafting waits, or stays off, if a smaller share of the prompt's"
             " three-token runs repeats.",
             extra={"step": 0.01},

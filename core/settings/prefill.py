@@ -75,7 +75,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             description="What decides which passages matter.",
             extra={
                 "labels": {
-                    "auto": "Best at hand",
+                    "auto": "Automatic",
                     "lexical": "Words",
                     "early-layers": "Early layers",
                     "fusion": "Words and layers",
@@ -97,7 +97,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             ge=1,
             le=128,
             title="Early layers",
-            description="How many of the model's layers judge passages. More judge better and slower.",
+            description="How many of the model's layers score passages. More score better and slower.",
             extra={"unit": "layers"},
         ),
     ] = 8
@@ -126,7 +126,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=32,
             le=8192,
-            title="Reading chunk",
+            title="Prefill chunk",
             description="Tokens read between two looks at the stop button.",
             extra={"unit": "tokens"},
         ),
@@ -146,7 +146,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=1_048_576,
-            title="Memory for earlier chats",
+            title="Prompt cache",
             description="What was read stays in memory up to this much, so that it need not be read again.",
             extra={"unit": "MiB"},
         ),
@@ -157,7 +157,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             title="Positions",
             description="Where the model takes passages to stand that it reads with gaps between them.",
             extra={
-                "labels": {"auto": "Best measured", "closed-up": "Closed up", "true": "True"},
+                "labels": {"auto": "Automatic", "closed-up": "Closed up", "true": "True"},
                 "notes": {
                     "auto": "Closed up: right answers were likelier so wherever it was measured.",
                     "closed-up": "As if nothing lay between them. Works with every model.",
@@ -173,7 +173,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             description="What becomes of skipped passages that a later question makes relevant.",
             extra={
                 "labels": {
-                    "auto": "Best for this model",
+                    "auto": "Automatic",
                     "insert": "Insert",
                     "quote": "Quote",
                     "off": "Leave out",

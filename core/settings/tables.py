@@ -33,7 +33,7 @@ class Tables(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0.1,
             le=1.0,
-            title="Make room at",
+            title="Evict at",
             description="Once this share of a table is used, the oldest quarter of its entries leaves.",
             extra={"step": 0.05},
         ),

@@ -23,7 +23,7 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             title="Colour scheme",
             description="Light or dark, or as the system has it.",
-            extra={"labels": {"system": "As the system", "light": "Light", "dark": "Dark"}},
+            extra={"labels": {"system": "Same as system", "light": "Light", "dark": "Dark"}},
         ),
     ] = "system"
     zoom_pct: Annotated[
@@ -49,7 +49,7 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             title="Motion",
             description="Reduced motion stops what moves or blinks without being touched.",
-            extra={"labels": {"system": "As the system", "reduced": "Reduced"}},
+            extra={"labels": {"system": "Same as system", "reduced": "Reduced"}},
         ),
     ] = "system"
 
@@ -102,7 +102,7 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
     read_on: Annotated[
         bool,
         Meta(
-            title="Read on while idle",
+            title="Read the rest while idle",
             description="What sparse prefill left out may be read quietly while nothing is asked, in"
             " chats that want that. It uses power. Rehearsing has a switch of its own, in Tables.",
             extra={
@@ -121,7 +121,7 @@ class Updates(Struct, frozen=True, forbid_unknown_fields=True):
     check: Annotated[
         bool,
         Meta(
-            title="Look for new versions",
+            title="Check for updates",
             description="Once a day, when Draftlight starts, one page of the project is asked which version"
             " is the newest. Nothing about you is sent. Off: nothing is ever asked.",
         ),

@@ -52,10 +52,10 @@ def export_filter(ending: str) -> str:
 NOT_SAVED_TITLE = "The chats cannot be saved."
 NOTHING_SAVED = "What you write now is kept until you close this window."
 DEFAULTS_NOT_SAVED = "The defaults hold until you close this window: they could not be saved."
-DISK_IS_SLOW = "The disk takes long to write."
+DISK_IS_SLOW = "The disk is slow to write."
 PREFERENCES_TITLE = "Your preferences could not be read."
 EDITING = "You are editing a message. Sending it asks again from there."
-EDITING_EARLIER = "You are editing an earlier message. Sending it goes on in a new chat."
+EDITING_EARLIER = "You are editing an earlier message. Sending it continues in a new chat."
 
 
 def not_saved_text(reason: str) -> str:
@@ -87,7 +87,7 @@ def missing_text(there: int, lost: int, restorable: int) -> str:
     if not restorable:
         return f"{had} No backup has the others."
     back = "one of them" if restorable == 1 else f"{restorable:,} of them"
-    return f"{had} The last backup has {back}. If they were meant to go, close this note."
+    return f"{had} The last backup has {back}. If they were meant to go, dismiss this notice."
 
 
 def deleted(titles: Sequence[str]) -> str:

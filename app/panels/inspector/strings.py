@@ -54,7 +54,7 @@ GROUP_TITLES = {
     "look": "Appearance",
     "writing": "Writing",
     "allowed": "For all chats",
-    "updates": "New versions",
+    "updates": "Updates",
 }
 
 # What a closed section says at the right: setting keys and how each is written.

@@ -27,8 +27,8 @@ def model_name(model: str) -> str:
 
 
 BLOCKED_DEAD = "Sending is paused until the worker is back. Your draft is kept."
-BLOCKED_STARTING = "The worker is starting. You can write already."
-BLOCKED_LOADING = "The model is loading. You can write already."
+BLOCKED_STARTING = "The worker is starting. You can start typing."
+BLOCKED_LOADING = "The model is loading. You can start typing."
 BLOCKED_NO_MODEL = "Sending is paused because no model is loaded. Your draft is kept."
 BLOCKED_BY_RACE = "A race is being recorded. This chat can be continued when that is done."
 
@@ -108,4 +108,4 @@ WRITING = "Writing"
 STOPPING = "Stopping"
 CLOSING = "Closing"
 STUCK = "Not responding"
-RESTART_TO_GO_ON = "Restart it to go on"
+RESTART_TO_GO_ON = "Restart it to continue"

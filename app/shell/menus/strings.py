@@ -72,4 +72,4 @@ def model(name: str, fit: str) -> str:
 
 SHORTCUTS = "Keyboard shortcuts"
 ABOUT = "About Draftlight"
-UPDATE = "A newer version…"
+UPDATE = "Update available…"

@@ -7,10 +7,10 @@ CLAIM = "Chat with models that run on this machine. Nothing you write leaves it.
 LICENCES = "What Draftlight is made of"
 NO_LICENCE = "licence not stated"
 CLOSE = "Close"
-LOOK_FOR_UPDATE = "Look for a new version"
-LOOKING = "Looking…"
+LOOK_FOR_UPDATE = "Check for updates"
+LOOKING = "Checking…"
 NO_ADDRESS = "Not in this build: it names no page to ask. Nothing is ever asked."
-NEWEST = "This is the newest version."
+NEWEST = "You have the latest version."
 
 
 def version(number: str) -> str:
@@ -22,11 +22,11 @@ def package(name: str, number: str, licence: str) -> str:
 
 
 def newer(number: str, address: str) -> str:
-    return f"Version {number} is there: {address}"
+    return f"Version {number} is available: {address}"
 
 
 def not_found_out(reason: str) -> str:
-    return f"It could not be found out: {reason}"
+    return f"The check failed: {reason}"
 
 
 def get_version(number: str) -> str:

@@ -58,7 +58,7 @@ PLAIN = "Plain"
 EMPTY = "Not measured yet"
 SHOW_THEM = "Show them"
 
-DIFFERENCE_TITLE = "Where the texts part"
+DIFFERENCE_TITLE = "Where the texts diverge"
 PLAIN_TEXT = "Plain"
 DRAFTED_TEXT = "Drafted"
 PREVIOUS = "Previous"

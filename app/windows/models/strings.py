@@ -14,7 +14,7 @@ SEARCH = "Search or paste a model name"
 CLEAR_SEARCH = "Clear search"
 ADD = "Add from disk…"
 ADD_TITLE = "Choose a model folder"
-LISTING = "Looking at what is there…"
+LISTING = "Listing models…"
 NO_WORKER = "The worker is not running, so nothing can be asked. Restart it in the chat window."
 
 COLUMNS = ("Model", "Tokenizer", "Memory fit", "Draft model")
@@ -23,10 +23,10 @@ DOWNLOADING = "Downloading"
 ON_THE_HUB = "On the hub"
 ASKING = "Asking the hub…"
 ASK_HUB = "Search hub"
-GET = "Get"
+GET = "Download"
 HERE = "Installed"
 GATED = "its owner asks you to accept terms first"
-NOT_ASKED = "Only the name goes out when you search"
+NOT_ASKED = "Only the name is sent when you search"
 
 FIT_WORDS = {"fits": "Fits", "tight": "Tight", "too-large": "Too large"}
 FIT_ICONS = {"fits": "check", "tight": "info", "too-large": "x"}
@@ -37,8 +37,8 @@ LOADING = "Loading"
 STARTER = "starter model"
 HUB_CACHE = "in the hub’s cache"
 UNUSABLE = "Cannot be used"
-UNKNOWN_FIT = "Not known before it was loaded once"
-NO_DRAFTS = "None here"
+UNKNOWN_FIT = "Known after the first load"
+NO_DRAFTS = "None installed"
 NONE_YET = "None yet"
 
 PAUSE = "Pause"
@@ -55,7 +55,7 @@ WORKING = "Working space"
 CONTEXT = "Context"
 CONTEXT_TIP = "Memory is worked out for a context of this many tokens."
 DRAFTS_TITLE = "Draft models it can use"
-DRAFTS_NONE = "No other model is here."
+DRAFTS_NONE = "No other model is installed."
 DRAFTS_NOTE = "Used by the drafter “Draft model”, and for choosing passages of long prompts."
 DRAFTS_LOAD_FIRST = "Load this model to choose one."
 SAME_TOKENIZER = "Same tokenizer, also scores long prompts"
@@ -69,10 +69,10 @@ AT_START = "Load at start"
 IS_AT_START = "Loads at start"
 SHOW_FOLDER = "Show the folder"
 REMOVE = "Remove"
-FORGET = "Take off the list"
-ERASE = "Erase"
+FORGET = "Remove from list"
+ERASE = "Delete"
 KEEP = "Cancel"
-WAIT_FOR_ANSWER = "An answer is being given. It can be loaded when that is done."
+WAIT_FOR_ANSWER = "An answer is being written. It can be loaded when that is done."
 NOTHING_CHOSEN = "Choose a model to see what it needs."
 MODEL_LIST = "Models"
 DETAIL = "The chosen model"
@@ -160,7 +160,7 @@ def not_found(text: str) -> str:
 
 
 def ask_for(text: str) -> str:
-    return f"Look for “{text}” on the hub"
+    return f"Search the hub for “{text}”"
 
 
 def downloads(count: int) -> str:
@@ -181,12 +181,12 @@ def on_disk(precision: str, size_bytes: int, tokens_per_s: float) -> str:
 
 
 def ask_erase(name: str, size_bytes: int) -> str:
-    return f"Erase {name}? {size(size_bytes)} become free."
+    return f"Delete {name}? {size(size_bytes)} will be freed."
 
 
 def ask_erase_shared(name: str, size_bytes: int) -> str:
-    return f"Erase {name} from the cache that other programs share? {size(size_bytes)} become free."
+    return f"Delete {name} from the cache that other programs share? {size(size_bytes)} will be freed."
 
 
 def ask_forget(name: str) -> str:
-    return f"Take {name} off the list? Its folder stays where it is."
+    return f"Remove {name} from the list? Its folder stays where it is."

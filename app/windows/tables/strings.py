@@ -52,7 +52,7 @@ DRAFTERS = {"auto": "Auto", "cacheback": "Cacheback"}
 
 LEARNING = "Learning and saving"
 LEARN = "Learn from chats"
-LEARN_HELP = "What every chat does unless its own settings, under Memory, say otherwise."
+LEARN_HELP = "What every chat does unless its own settings, under Learning, say otherwise."
 PRIVACY = (
     "A table files single tokens under a hash of the tokens before them. It holds no text and no names"
     " of chats, but whoever has the file and the beginning of something you wrote can read on from there."
@@ -81,7 +81,7 @@ REHEARSAL_PROGRESS = "Progress of the rehearsal"
 CANCEL = "Cancel"
 RESET_YES = "Reset"
 LOAD_YES = "Load saved"
-LOAD_PREVIOUS = "Load the one before"
+LOAD_PREVIOUS = "Load the previous save"
 EXPORT_TITLE = "Export table"
 IMPORT_TITLE = "Import table"
 FILE_FILTER = "Draftlight tables (*.safetensors)"
@@ -102,9 +102,9 @@ NOTHING_CHOSEN = "Choose a table first."
 OTHER_FAMILY = "Only tables of the loaded model are in memory."
 NOTHING_SAVED = "Nothing was saved yet."
 CLOSE_NOTICE = "Dismiss"
-SAVE_HELP = "Save what was learned since the last save. It is also saved by itself."
-LOAD_HELP = "Read the saved tables of the loaded model again, or go back to the save before."
-IMPORT_HELP = "Take a table from a file. The one it replaces becomes the save before."
+SAVE_HELP = "Save what was learned since the last save. Saving also happens by itself."
+LOAD_HELP = "Read the saved tables of the loaded model again, or go back to the previous save."
+IMPORT_HELP = "Import a table from a file. The one it replaces becomes the previous save."
 EXPORT_HELP = "Write a copy of the selected table to a file."
 RESET_HELP = "Erase all that was learned for the selected tokenizer family."
 
@@ -187,7 +187,7 @@ def reset_question(family: str) -> str:
 
 def reset_detail(count: int) -> str:
     return (
-        f"{entries(count)} will be removed, from memory and from disk, the save before and files set aside"
+        f"{entries(count)} will be removed, from memory and from disk, the previous save and files set aside"
         " included. No backup is kept."
     )
 
@@ -202,7 +202,7 @@ def load_detail(unsaved_entries: int, previous: bool) -> str:
         if unsaved_entries
         else "Nothing is lost: everything is saved."
     )
-    return f"{lost} You can also go back to the save before." if previous else lost
+    return f"{lost} You can also go back to the previous save." if previous else lost
 
 
 def working(action: TableAction, *, waits: bool) -> str:

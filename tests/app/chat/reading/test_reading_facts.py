@@ -63,7 +63,7 @@ def test_durations(seconds: float, words: str) -> None:
 
 def test_scoring() -> None:
     facts = facts_of(PrefillProgress("r", 0, 4000, 0, 2.0, "scoring", 1000), None, None, None)
-    assert facts.title == "Looking through 4,000 tokens"
+    assert facts.title == "Scoring 4,000 tokens"
     assert facts.fraction == 0.25
     assert [(phase.title, phase.state) for phase in facts.phases] == [
         ("Scoring", "active"),

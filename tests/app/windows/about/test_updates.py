@@ -144,7 +144,7 @@ def test_a_failure_is_said_with_its_reason(
     server.status, server.content = status, content
     window = about(server.address)
     window.look.click()
-    qtbot.waitUntil(lambda: window.answer.text().startswith("It could not be found out:"))
+    qtbot.waitUntil(lambda: window.answer.text().startswith("The check failed:"))
 
 
 def test_closing_in_mid_question_is_quiet(server: Server, qtbot: QtBot) -> None:
