@@ -19,7 +19,7 @@ _STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "model-chan
 _PARAMS = {"bad-grammar": "response_format", "empty-prompt": "messages"}
 # Absolute paths; of addresses (http://…) and of the API's own (/v1/…) nothing is cut.
 _PATH = re.compile(r"(?<![\w:/.])(?:~|[A-Za-z]:)?/(?!v1\b)(?:[^\s/“”\"',:;]+/)+([^\s/“”\"',:;]*)")
-_OURS = "Draftlight hit an error of its own while it answered."
+OURS = "Draftlight hit an error of its own while it answered."
 
 
 class ApiError(Exception):
@@ -78,7 +78,7 @@ def field_error(param: str, message: str, code: str = "invalid_value") -> ApiErr
 def of_failure(failed: Failed) -> ApiError:
     """What the worker refused, or what became of it."""
     if failed.kind == "internal":
-        return ApiError(500, _OURS, code="internal")
+        return ApiError(500, OURS, code="internal")
     message = without_paths(f"{failed.message} {failed.hint}".strip())
     code = failed.code.replace("-", "_")
     if failed.kind == "worker":

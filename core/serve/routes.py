@@ -16,7 +16,7 @@ from core.errors import DraftlightError
 from core.serve.answers.answer import Answers, ClientGoneError
 from core.serve.anthropic.messages import CountEndpoint, MessagesEndpoint
 from core.serve.cancelling import CancelEndpoint
-from core.serve.errors import ApiError, of_error
+from core.serve.errors import OURS, ApiError, of_error
 from core.serve.http.responses import refuse
 from core.serve.http.security import Guard
 from core.serve.metrics import Metrics
@@ -44,7 +44,7 @@ def application(answers: Answers, serving: Serving, metrics: Metrics | None = No
     ]
     if metrics is not None:
         routes.append(_route("/metrics", "GET", metrics))
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _our_error})
     app.router.redirect_slashes = False
     return Guard(app, serving.doors)
 
@@ -68,6 +68,12 @@ class _Endpoint:
 
 def _route(path: str, method: str, endpoint: Endpoint) -> Route:
     return Route(path, _Endpoint(endpoint), methods=[method])
+
+
+async def _our_error(request: Request, error: Exception) -> Response:
+    """A bug. Its traceback goes to stderr, and nothing of it to the client."""
+    told = ApiError(500, OURS, code="internal")
+    return Response(told.encoded(request.url.path), 500, media_type="application/json")
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

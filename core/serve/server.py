@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from uvicorn import Server
 
 _GRACE_S = 2
+# Clients keep a line for their next question; one that is closed just as it comes is an error to them.
+_IDLE_S = 60
 _HEAD_BYTES = 64 * 1024
 _LOOK_S = 0.01
 
@@ -93,6 +95,7 @@ class LocalServer:
             access_log=False,
             proxy_headers=False,
             server_header=False,
+            timeout_keep_alive=_IDLE_S,
             timeout_graceful_shutdown=_GRACE_S,
             h11_max_incomplete_event_size=_HEAD_BYTES,
         )

@@ -15,7 +15,7 @@ from core.serve.errors import ApiError, field_error
 from core.serve.http.security import too_large
 
 _T = TypeVar("_T")
-_BODY_S = 60.0
+BODY_S = 60.0
 _BAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
 # msgspec's words: “Expected `int`, got `str` - at `$.messages[0].role`”.
 _PLACE = re.compile(r" - at `\$\.?(?P<place>.*)`$")
@@ -28,7 +28,7 @@ async def read_body(receive: Receive, most_bytes: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(_BODY_S):
+        async with asyncio.timeout(BODY_S):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -42,7 +42,7 @@ async def read_body(receive: Receive, most_bytes: int) -> bytes:
                     return b"".join(pieces)
     except TimeoutError:
         raise ApiError(
-            408, f"The request did not arrive within {_BODY_S:.0f} s.", code="request_timeout"
+            408, f"The request did not arrive within {BODY_S:.0f} s.", code="request_timeout"
         ) from None
 
 

@@ -13,8 +13,8 @@ import asyncio
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_HEAD_S = 15.0
-_STUCK_S = 60.0
+HEAD_S = 15.0
+STUCK_S = 60.0
 # Of all kinds, answered or waiting or idle.
 MOST_CONNECTIONS = 120
 
@@ -39,18 +39,11 @@ class Connection(H11Protocol):
             if data.strip(b"\r\n"):
                 self.transport.abort()
             return
-        if self._head_timer is None:
-            self._await_head()
         before = self.cycle
+        if self._head_timer is None and (before is None or before.response_complete):
+            self._await_head()
         super().data_received(data)
         if self.cycle is not before:
-            self._stop(self._head_timer)
-            self._head_timer = None
-
-    def on_response_complete(self) -> None:
-        """Ready for the next."""
-        super().on_response_complete()
-        if self.timeout_keep_alive_task is not None:
             self._stop(self._head_timer)
             self._head_timer = None
 
@@ -64,7 +57,7 @@ class Connection(H11Protocol):
     def pause_writing(self) -> None:
         """The client does not read what it is sent."""
         super().pause_writing()
-        self._stuck_timer = self.loop.call_later(_STUCK_S, self.transport.abort)
+        self._stuck_timer = self.loop.call_later(STUCK_S, self.transport.abort)
 
     def resume_writing(self) -> None:
         """It does."""
@@ -79,7 +72,7 @@ class Connection(H11Protocol):
             super().send_400_response(msg)
 
     def _await_head(self) -> None:
-        self._head_timer = self.loop.call_later(_HEAD_S, self.transport.abort)
+        self._head_timer = self.loop.call_later(HEAD_S, self.transport.abort)
 
     @staticmethod
     def _stop(timer: asyncio.TimerHandle | None) -> None:

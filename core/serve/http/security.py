@@ -22,6 +22,8 @@ from core.serve.http.responses import refuse
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _WILDCARDS = ("0.0.0.0", "::")
 _PREFLIGHT_S = "600"
+_MOST_HEADERS = 100
+_MOST_HEAD_BYTES = 32 * 1024
 
 
 class Doors(Struct, frozen=True):
@@ -77,6 +79,7 @@ class Guard:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         try:
+            self._check_head(headers)
             self._check_host(headers)
             self._check_origin(origin)
             if scope["method"] == "OPTIONS" and origin is not None:
@@ -90,6 +93,16 @@ class Guard:
             await refuse(error, send, scope["path"])
             return
         await self._app(scope, receive, self._named(origin, send) if origin is not None else send)
+
+    def _check_head(self, headers: Headers) -> None:
+        """h11 bounds a head only while it is incomplete."""
+        size = sum(len(name) + len(value) for name, value in headers.raw)
+        if len(headers.raw) > _MOST_HEADERS or size > _MOST_HEAD_BYTES:
+            raise ApiError(
+                431,
+                f"A request has at most {_MOST_HEADERS} headers of {_MOST_HEAD_BYTES:,} bytes together.",
+                code="headers_too_large",
+            )
 
     def _check_host(self, headers: Headers) -> None:
         named = headers.getlist("host")
