@@ -16,6 +16,8 @@ NAMES: tuple[str, ...] = (
     "preferences",
     "protocol-lines",
     "rendered-texts",
+    "server-clients",
+    "server-requests",
     "tables",
     "window-kills",
     "worker-growth",

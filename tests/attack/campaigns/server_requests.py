@@ -1,0 +1,181 @@
+"""Sends the local server what nobody should: bad JSON, wrong types, huge bodies, heads that never end.
+
+A real server with a key, a real worker on the tiny model, and a chat beside it. Each case is one line of one
+client. Its answer must be a clear refusal (4xx) or a closed line within its time, say neither the key nor
+a folder of this machine, and have nothing generated; only what may happen to be a right request (damaged
+JSON, a half-closed line) may be answered. Every so often a right request must get the answer it got at first.
+The times that a client has for a head and a body are shortened, so that slow ones are seen to end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from core.serve.http import bodies, connection
+from core.serve.http.security import Doors
+from tests.attack.campaign import Campaign, Outcome, case_random
+from tests.attack.support.hostile_http import CHAT, KEY, Hostile, hostile, question
+from tests.attack.support.toy_home import toy_home
+from tests.core.serve.served import Served, serving
+
+_TIME_S = 1.5
+# From a client's last word to the end of its line: its time, and what a busy machine takes.
+_END_S = 20.0
+_HELD_AT_ONCE = 30
+_CHECK_EVERY = 100
+_MOST_BYTES = 2_000_000
+_DESCRIPTORS_AT_REST = 4
+
+
+def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
+    doors = Doors(key=KEY, most_bytes=_MOST_BYTES)
+    with _hurried(), toy_home() as folder, serving(folder / "toy", doors=doors) as served:
+        expected = _right_answer(served)
+        held: list[tuple[float, socket.socket]] = []
+        at_first = _descriptors()
+        for number, case in enumerate(cases):
+            found = hostile(case_random("server-requests", seed, case))
+            before = len(served.records)
+            fault = _end_held(held, _HELD_AT_ONCE) or _try(served, found, str(folder), held)
+            answered = float(len(served.records) > before)
+            if answered and not found.may_answer:
+                fault = fault or "something was generated"
+            last = number == len(cases) - 1
+            if not fault and (last or number % _CHECK_EVERY == _CHECK_EVERY - 1):
+                fault = _still_right(served, expected)
+            if not fault and last:
+                fault = _end_held(held, 0) or _nothing_left(served, at_first)
+            if fault:
+                fault = f"{found.kind}: {fault}"
+            served.answers.requests.clear()
+            yield Outcome(case, fault, {"requests": 1.0, "answered": answered, found.kind: 1.0}, _peaks())
+
+
+@contextlib.contextmanager
+def _hurried() -> Iterator[None]:
+    before = connection.HEAD_S, bodies.BODY_S
+    connection.HEAD_S = bodies.BODY_S = _TIME_S
+    try:
+        yield
+    finally:
+        connection.HEAD_S, bodies.BODY_S = before
+
+
+def _try(served: Served, found: Hostile, folder: str, held: list[tuple[float, socket.socket]]) -> str:
+    """Send it; what is wrong with what came of it."""
+    line = served.raw()
+    line.settimeout(_END_S)
+    try:
+        for part in found.parts:
+            line.sendall(part)
+        if found.then == "hold":
+            held.append((time.monotonic(), line))
+            return ""
+        if found.then == "drop":
+            line.close()
+            return ""
+        if found.then == "half":
+            line.shutdown(socket.SHUT_WR)
+        said = _all_of(line)
+    except ConnectionError:
+        said = b""  # closed while it still spoke
+    except TimeoutError:
+        return "neither answered nor closed in time"
+    finally:
+        if found.then != "hold":
+            line.close()
+    return _judge(said, found, folder)
+
+
+def _all_of(line: socket.socket) -> bytes:
+    """What is said, to the end of the line or of an answer that says how long it is."""
+    said = b""
+    while piece := line.recv(65536):
+        said += piece
+        head, end, body = said.partition(b"\r\n\r\n")
+        length = next((at for at in head.lower().split(b"\r\n") if at.startswith(b"content-length: ")), None)
+        if end and length is not None and len(body) >= int(length[16:]):
+            break
+        if said.endswith((b"data: [DONE]\n\n\r\n", b"\r\n0\r\n\r\n")):
+            break
+    return said
+
+
+def _judge(said: bytes, found: Hostile, folder: str) -> str:
+    if not said:
+        return ""
+    allowed = b"HTTP/1.1 4", *((b"HTTP/1.1 200",) if found.may_answer else ())
+    if not said.startswith(allowed):
+        return f"answered with {said[:60]!r}"
+    if KEY.encode() in said:
+        return "the key is told"
+    if folder.encode() in said or b"Traceback" in said or b"/home" in said:
+        return f"something of this machine is told: {said[:300]!r}"
+    return ""
+
+
+def _end_held(held: list[tuple[float, socket.socket]], most: int) -> str:
+    """Let go of the oldest, which must have been closed by the server in their time."""
+    while len(held) > most:
+        began_s, line = held.pop(0)
+        line.settimeout(max(0.1, began_s + _END_S - time.monotonic()))
+        try:
+            while line.recv(65536):
+                pass
+        except ConnectionError:
+            pass
+        except TimeoutError:
+            return "a line that says no more is still open"
+        finally:
+            line.close()
+    return ""
+
+
+def _right_answer(served: Served) -> str:
+    reply = served.ask("POST", CHAT, question(seed=1), {"authorization": f"Bearer {KEY}"})
+    if reply.status != 200:
+        return f"{reply.status} {reply.body[:200]!r}"
+    return str(reply.json["choices"][0]["message"]["content"])
+
+
+def _still_right(served: Served, expected: str) -> str:
+    answer = _right_answer(served)
+    return "" if answer == expected else f"a right request gets {answer!r} instead of {expected!r}"
+
+
+def _nothing_left(served: Served, at_first: int) -> str:
+    """After all of it no request, ticket or descriptor may be left."""
+    served.until(lambda: not served.answers.gate.open and not served.answers.queue.tickets)
+    until = time.monotonic() + 10
+    while (more := _descriptors() - at_first) > _DESCRIPTORS_AT_REST and time.monotonic() < until:
+        gc.collect()
+        time.sleep(0.1)
+    return f"{more} descriptors are left" if more > _DESCRIPTORS_AT_REST else ""
+
+
+def _descriptors() -> int:
+    folder = Path("/proc/self/fd")
+    return len(os.listdir(folder)) if folder.exists() else 0
+
+
+def _peaks() -> dict[str, float]:
+    try:
+        pages = Path("/proc/self/statm").read_text().split()[1]
+    except OSError:
+        return {}
+    return {"server_mb": int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6}
+
+
+CAMPAIGN = Campaign(
+    "server-requests",
+    "Each hostile request gets a 4xx or a closed line, nothing is generated; right requests are answered.",
+    150,
+    10_000,
+    _run,
+)
