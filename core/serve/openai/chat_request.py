@@ -6,6 +6,7 @@ the one value that is what is done anyway, or refused by name.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -96,6 +97,12 @@ class Prediction(Struct, forbid_unknown_fields=True):
     content: Content
 
 
+class TemplateWords(Struct, forbid_unknown_fields=True):
+    """What other local servers pass on to the chat template; Draftlight has a setting for this one."""
+
+    enable_thinking: bool | None = None
+
+
 class Sampled(Sampling, kw_only=True, forbid_unknown_fields=True):
     """What chat completions and completions share."""
 
@@ -141,6 +148,8 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
     response_format: ResponseFormat | None = None
     prediction: Prediction | None = None
     modalities: list[Literal["text"]] = field(default_factory=list)
+    reasoning_effort: Literal["none"] | None = None
+    chat_template_kwargs: TemplateWords = field(default_factory=TemplateWords)
 
     @property
     def most_tokens(self) -> tuple[str, int] | None:
@@ -168,6 +177,15 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
                 top_logprobs=self._top(),
             )
         )
+
+    def own_settings(self) -> Iterable[tuple[str, str, Any]]:
+        """The same, and whether the model thinks first."""
+        if self.chat_template_kwargs.enable_thinking is not None:
+            wanted = self.chat_template_kwargs.enable_thinking
+            yield "chat_template_kwargs.enable_thinking", "chat.thinking", wanted
+        if self.reasoning_effort is not None:
+            yield "reasoning_effort", "chat.thinking", False
+        yield from super().own_settings()
 
     def _top(self) -> int | None:
         if self.top_logprobs is None:

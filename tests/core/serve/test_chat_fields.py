@@ -88,6 +88,14 @@ def test_draftlights_own_fields(served: Served) -> None:
     assert generate_of(served, specprefill=False).settings.prefill.mode == "off"
 
 
+def test_thinking_is_switched_by_either_name(served: Served) -> None:
+    assert generate_of(served).settings.chat.thinking
+    assert not generate_of(served, reasoning_effort="none").settings.chat.thinking
+    for wanted in (True, False):
+        asked = generate_of(served, chat_template_kwargs={"enable_thinking": wanted})
+        assert asked.settings.chat.thinking is wanted
+
+
 def test_messages_become_draftlights(served: Served) -> None:
     called = {"name": "f", "arguments": '{"x":1}'}
     messages = [
@@ -144,6 +152,7 @@ def test_what_cannot_change_the_answer_is_left_aside(served: Served) -> None:
         ({"web_search_options": {}}, "web_search_options"),
         ({"reasoning_effort": "high"}, "reasoning_effort"),
         ({"verbosity": "low"}, "verbosity"),
+        ({"chat_template_kwargs": {"other": 1}}, "chat_template_kwargs.other"),
         ({"temprature": 1}, "temprature"),
         ({"temperature": 3}, "temperature"),
         ({"temperature": "hot"}, "temperature"),
