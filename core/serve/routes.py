@@ -23,6 +23,7 @@ from core.serve.metrics import Metrics
 from core.serve.openai.chat import ChatEndpoint
 from core.serve.openai.completions import CompletionsEndpoint
 from core.serve.openai.models import Health, Model, Models
+from core.serve.responses.responses import ResponsesEndpoint
 
 if TYPE_CHECKING:
     from core.serve.server import Serving
@@ -39,6 +40,7 @@ def application(answers: Answers, serving: Serving, metrics: Metrics | None = No
         _route("/v1/chat/completions", "POST", ChatEndpoint(answers, serving)),
         _route("/v1/completions", "POST", CompletionsEndpoint(answers, serving)),
         _route("/v1/requests/{id}/cancel", "POST", CancelEndpoint(answers)),
+        _route("/v1/responses", "POST", ResponsesEndpoint(answers, serving)),
         _route("/v1/messages", "POST", MessagesEndpoint(answers, serving)),
         _route("/v1/messages/count_tokens", "POST", CountEndpoint(answers, serving)),
     ]

@@ -1,0 +1,130 @@
+"""Items as a response's `input` has them, and the messages that Draftlight asks.
+
+What an answer said and what it called beside that are items of their own there, and one turn here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.events import Message, Role, ToolCall
+from core.serve.errors import field_error
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+}
+
+
+class InputText(Struct, tag_field="type", tag="input_text", forbid_unknown_fields=True):
+    """Text of a person or a program."""
+
+    text: str
+    prompt_cache_breakpoint: Any = None
+
+
+class OutputText(Struct, tag_field="type", tag="output_text", forbid_unknown_fields=True):
+    """Text of an earlier answer; what stood beside it is left aside."""
+
+    text: str
+    annotations: Any = None
+    logprobs: Any = None
+
+
+class Refusal(Struct, tag_field="type", tag="refusal", forbid_unknown_fields=True):
+    """An earlier answer that refused."""
+
+    refusal: str
+
+
+Part = InputText | OutputText | Refusal
+
+
+class MessageItem(Struct, tag_field="type", tag="message", forbid_unknown_fields=True):
+    """A message. Clients leave its `type` out."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[Part]
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
+
+
+class CallItem(Struct, tag_field="type", tag="function_call", forbid_unknown_fields=True):
+    """A call of an earlier answer."""
+
+    call_id: str
+    name: str
+    arguments: str
+    id: str | None = None
+    status: str | None = None
+    caller: Any = None
+
+
+class ResultItem(Struct, tag_field="type", tag="function_call_output", forbid_unknown_fields=True):
+    """What a call gave."""
+
+    call_id: str
+    output: str | list[InputText]
+    id: str | None = None
+    status: str | None = None
+    caller: Any = None
+
+
+class ReasoningItem(Struct, tag_field="type", tag="reasoning", forbid_unknown_fields=True):
+    """What was thought before an earlier answer; it is left aside."""
+
+    id: str | None = None
+    summary: Any = None
+    content: Any = None
+    encrypted_content: Any = None
+    status: str | None = None
+
+
+Item = MessageItem | CallItem | ResultItem | ReasoningItem
+
+
+def with_types(given: Any) -> Any:
+    """`input` as it came, with the type of those items that are messages and do not say so."""
+    if not isinstance(given, list):
+        return given
+    return [
+        {"type": "message", **item} if isinstance(item, dict) and "role" in item else item for item in given
+    ]
+
+
+def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[Message, ...]:
+    """Draftlight's. Raises `ApiError` 400 if there are none."""
+    items = [MessageItem("user", given)] if isinstance(given, str) else given
+    messages = [Message("system", instructions)] if instructions else []
+    asked = len(messages)
+    for item in items:
+        match item:
+            case MessageItem(role, content):
+                messages.append(Message(_ROLES[role], _text(content)))
+            case CallItem(call, name, arguments):
+                made = ToolCall(call, name, arguments)
+                if len(messages) > asked and messages[-1].role == "assistant":
+                    turn = messages.pop()
+                    messages.append(replace(turn, tool_calls=(*turn.tool_calls, made)))
+                else:
+                    messages.append(Message("assistant", "", tool_calls=(made,)))
+            case ResultItem(call, output):
+                messages.append(Message("tool", _text(output), tool_call_id=call))
+            case ReasoningItem():
+                pass
+    if len(messages) == asked:
+        raise field_error("input", "“input” is empty; it takes a text or at least one message.")
+    return tuple(messages)
+
+
+def _text(content: str | Sequence[Part]) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.refusal if isinstance(part, Refusal) else part.text for part in content)

@@ -1,0 +1,35 @@
+"""`POST /v1/responses`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.types import Receive, Scope, Send
+
+from core.serve.answering import answer_with, loaded_model, new_id
+from core.serve.answers.answer import Answers
+from core.serve.http.bodies import decode_fields, read_body
+from core.serve.openai.models import check_model
+from core.serve.responses.response_request import response_request
+from core.serve.responses.response_writer import ResponseWriter
+
+if TYPE_CHECKING:
+    from core.serve.server import Serving
+
+
+class ResponsesEndpoint:
+    """Answers `input`."""
+
+    def __init__(self, answers: Answers, serving: Serving) -> None:
+        self._answers = answers
+        self._serving = serving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        body = await read_body(receive, self._serving.doors.most_bytes)
+        asked = response_request(decode_fields(body))
+        model = await loaded_model(self._answers, receive)
+        name = check_model(self._answers, asked.model)
+        generate = asked.generate(new_id("resp", "_"), self._serving.base(), model)
+        writer = ResponseWriter(asked, generate, name, asked.tool_use.pieces(model))
+        await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send, writer.alive)
