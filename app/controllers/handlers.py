@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from app.controllers.chat.chat_settings import ChatSettings
+from app.controllers.chat.titles import TitleController
 from app.controllers.models import ModelsController
 from app.controllers.running_answer import RunningAnswer
 from app.controllers.server.sharing import WorkerSharing
@@ -29,6 +30,7 @@ from core.events import (
     TableDone,
     TableList,
     TableStatus,
+    TitleSuggested,
 )
 
 
@@ -46,6 +48,7 @@ class Handlers:
         models: ModelsController,
         settings: ChatSettings,
         sharing: WorkerSharing,
+        titles: TitleController,
     ) -> None:
         self._restart = restart
         self._answer = answer
@@ -54,6 +57,7 @@ class Handlers:
         self._models = models
         self._tables = tables
         self._settings = settings
+        self._titles = titles
         self.table: dict[type, Callable[[Any], None]] = {
             fx.Send: send,
             fx.RestartWorker: self._on_restart,
@@ -88,6 +92,7 @@ class Handlers:
             TableStatus: self._on_table_status,
             TableDone: tables.on_event,
             Rehearsing: tables.on_event,
+            TitleSuggested: titles.on_suggested,
             ModelList: models.on_event,
             ModelsFound: models.on_event,
             DownloadProgress: models.on_event,
@@ -113,11 +118,13 @@ class Handlers:
 
     def _on_restart(self, effect: fx.RestartWorker) -> None:
         self._worker.forget()
+        self._titles.forget()
         self._trouble.end(Until.READY)
         self._restart()
 
     def _on_worker_died(self, effect: fx.WorkerDied) -> None:
         self._worker.forget()
+        self._titles.forget()
         self._trouble.on_worker_died(effect, self._answer.take_lost())
 
     def _on_load_started(self, effect: fx.LoadStarted) -> None:

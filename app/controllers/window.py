@@ -19,6 +19,7 @@ from app.controllers.chat.chat import ChatController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.documents.library import LibraryController
+from app.controllers.chat.titles import TitleController
 from app.controllers.handlers import Handlers
 from app.controllers.models import ModelsController
 from app.controllers.race import RaceController
@@ -99,6 +100,9 @@ class WindowController(QObject):
         )
         self.server = ServerController(self.sharing, Key(self.home.folder), self._served_base, self)
         self._server_trouble: Trouble | None = None
+        self._titles = TitleController(
+            views, self.chats, page, self.home.preferences, lambda: self._link, self.handle, self
+        )
         answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
         self._handlers = Handlers(
             self._send_command,
@@ -110,6 +114,7 @@ class WindowController(QObject):
             self.models,
             self.chat.settings,
             self.sharing,
+            self._titles,
         )
         if self.home.library and not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
@@ -233,6 +238,7 @@ class WindowController(QObject):
         self.sharing.line_moved.connect(self._show_link)
         self.server.changed.connect(self._show_server)
         self._answering.answer_finished.connect(self.answer_finished)
+        self._answering.answer_finished.connect(lambda turn_id: self._titles.answer_finished())
         page.chat_shown.connect(self.racing.close)
         page.chat_shown.connect(self._show_link)
         page.chat_shown.connect(self.models.changed)

@@ -29,8 +29,9 @@ from core.drafting.tables.ngram_table import NgramTables
 from core.engine.asked import decoding_options
 from core.engine.generation import AnswerPlan, Generation, within_context
 from core.engine.model_session import ModelSession
+from core.engine.title import cleaned, title_request
 from core.errors import EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
-from core.events import Change, Event, Generate, ModelInfo, Rehearsing
+from core.events import Change, Event, Finished, Generate, Message, ModelInfo, Rehearsing, Token
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel, Progress, load
@@ -282,6 +283,25 @@ class Engine:
         change = Change("chat.thinking", "on", "off", "an answer by a grammar begins at once")
         return replace(prompt, changes=(*prompt.changes, change))
 
+    def title(self, messages: Sequence[Message], cancelled: Callable[[], bool] = never) -> str | None:
+        """A title for a chat that begins with `messages`, empty if the model has none; None if cancelled.
+
+        Nothing is kept of it, and nothing that is cached is touched. Raises as `generate` does.
+        """
+        request = title_request(messages, self.loaded.info.context_tokens)
+        if request is None:
+            return ""
+        words: list[str] = []
+        cut = False
+        for event in self.generate(request, cancelled):
+            if isinstance(event, Token):
+                words.append(event.text)
+            elif isinstance(event, Finished):
+                if event.reason == "cancelled":
+                    return None
+                cut = event.reason == "length"
+        return cleaned("".join(words), cut=cut)
+
     def generate_ids(
         self,
         prompt: Sequence[int],
@@ -356,7 +376,7 @@ class Engine:
                 most_tokens if beyond else None,
                 context_tokens - 1,
             )
-            if isolated:
+            if isolated and plan.proposer is not None:
                 here.drafts.forget()
             answer = Generation(
                 here.model,

@@ -16,6 +16,7 @@ Which of them follow each other:
     save_tables, load_tables, reset_table, export_table, import_table → table_done | failed
     rehearse    → rehearsing* | failed
     typing      → rehearsing, if it stops one
+    suggest_title → title_suggested
     list_models, look_up_models, download_model … → see `core.events.catalogue`
     (always)    → heartbeat, about once a second
     (tables)    → table_status after a model was loaded, after an answer that taught them, after a save
@@ -99,6 +100,7 @@ from core.events.tables import (
     TableTeacher,
     TableUse,
 )
+from core.events.title import SuggestTitle, TitleSuggested
 
 __all__ = [
     "PROTOCOL",
@@ -166,6 +168,7 @@ __all__ = [
     "Shutdown",
     "StandStill",
     "Stats",
+    "SuggestTitle",
     "TableAction",
     "TableDay",
     "TableDone",
@@ -176,6 +179,7 @@ __all__ = [
     "TableStatus",
     "TableTeacher",
     "TableUse",
+    "TitleSuggested",
     "Token",
     "TokenCount",
     "Tool",

@@ -17,9 +17,18 @@ from core.events.rehearsal import RehearsalCommand, RehearsalEvent
 from core.events.request import RequestCommand, RequestEvent
 from core.events.tables import TableCommand, TableEvent
 from core.events.text import well_formed_json, well_formed_record
+from core.events.title import TitleCommand, TitleEvent
 from core.settings import Settings, assign_all
 
-Command = LoadCommand | RequestCommand | TableCommand | RehearsalCommand | CatalogueCommand | ProcessCommand
+Command = (
+    LoadCommand
+    | RequestCommand
+    | TableCommand
+    | RehearsalCommand
+    | TitleCommand
+    | CatalogueCommand
+    | ProcessCommand
+)
 Event = (
     ProcessEvent
     | LoadEvent
@@ -28,6 +37,7 @@ Event = (
     | RequestEvent
     | TableEvent
     | RehearsalEvent
+    | TitleEvent
     | CatalogueEvent
 )
 _BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

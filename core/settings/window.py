@@ -81,6 +81,17 @@ class Writing(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = True
 
+    titles: Annotated[
+        bool,
+        Meta(
+            title="Generated titles",
+            description="While nothing is asked or written, the model gives a new chat a short title. Only"
+            " models of a billion parameters or more: the titles of smaller ones, like the starter’s, are"
+            " worse than the question’s first words. A title of yours stays.",
+            extra={"notes": {"True": "By models of a billion parameters or more."}},
+        ),
+    ] = True
+
 
 class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
     """What chats may do. Off here is off in every chat, whatever the chat says."""

@@ -44,8 +44,10 @@ from core.events import (
     SaveTables,
     Shutdown,
     StandStill,
+    SuggestTitle,
     TableAction,
     TableDone,
+    TitleSuggested,
     Token,
     TokenCount,
     Typing,
@@ -178,6 +180,8 @@ class _Worker:
                     self._engine.rehearse(wanted)
                 case Typing():
                     self._engine.typing()
+                case SuggestTitle():
+                    self._suggest_title(command)
                 case StandStill(wanted):
                     self._still = wanted
                 case _:
@@ -236,6 +240,20 @@ class _Worker:
             if isinstance(event, Token | PrefillProgress):
                 self._moved_at = self._clock()
             self._channel.send(event)
+
+    def _suggest_title(self, command: SuggestTitle) -> None:
+        """Done while idle: whatever comes meanwhile goes first. A chat does without a title that fails."""
+        title: str | None = None
+        try:
+            if not self._still:
+                title = self._engine.title(command.messages, self._has_more_to_do)
+        except Exception:
+            traceback.print_exc()
+            title = ""
+        self._channel.send(TitleSuggested(command.request, title or "", title is None))
+
+    def _has_more_to_do(self) -> bool:
+        return not self._queue.empty() or self._closing.is_set()
 
     def _list_tables(self, request: str) -> None:
         from core.tables.listing import table_list

@@ -55,6 +55,8 @@ from core.events import (
     ReadingMap,
     Shutdown,
     Stats,
+    SuggestTitle,
+    TitleSuggested,
     Token,
     TokenCount,
     decode_command,
@@ -195,6 +197,18 @@ def answer(command: Generate) -> None:
     send(Finished(request, reason, stats, effective))
 
 
+def suggest_title(command: SuggestTitle) -> None:
+    """`untitled` has none, `slowly` takes half a second, and what comes meanwhile goes first."""
+    question = command.messages[0].content
+    for _ in range(50 if "slowly" in question else 1):
+        time.sleep(0.01)
+        if not _commands.empty():
+            send(TitleSuggested(command.request, "", True))
+            return
+    title = "" if "untitled" in question else f"Title of {question.split()[-1]}"
+    send(TitleSuggested(command.request, title))
+
+
 def map_of(command: Generate) -> ReadingMap | None:
     """Passages of 32 tokens and 160 characters; every fifth is kept, and the question after them."""
     if command.settings.prefill.mode == "off":
@@ -258,6 +272,8 @@ def main() -> None:
             send(TokenCount(command.request, len(command.text.split())))
         elif isinstance(command, Generate):
             answer(command)
+        elif isinstance(command, SuggestTitle):
+            suggest_title(command)
 
 
 if __name__ == "__main__":

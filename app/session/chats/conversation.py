@@ -122,10 +122,10 @@ NOTHING_WRITTEN = Message("user", "")
 class Conversation(Struct, frozen=True):
     """A chat. `context_used_tokens` is what its last answer left in the model's context.
 
-    `name` is a title that a person gave. `overrides` are the settings it holds for itself.
-    `draft` is what is written and not sent. `deleted` is set while the deletion can be undone, `archived`
-    while it is kept out of the list. `preset` is the name of the one it took last, empty for none; the
-    settings that it gave are among the overrides.
+    `name` is the title it was given, by a person or by the model. `overrides` are the settings it holds for
+    itself. `draft` is what is written and not sent. `deleted` is set while the deletion can be undone,
+    `archived` while it is kept out of the list. `preset` is the name of the one it took last, empty for
+    none; the settings that it gave are among the overrides.
     """
 
     id: str

@@ -15,6 +15,7 @@ from core.events import (
 from core.events.catalogue import CatalogueCommand
 from core.events.rehearsal import RehearsalCommand
 from core.events.tables import TableCommand
+from core.events.title import TitleCommand
 from core.settings import Settings
 
 
@@ -69,7 +70,7 @@ class Load(Struct, frozen=True):
     model: str
 
 
-IdleCommand = TableCommand | RehearsalCommand | StandStill
+IdleCommand = TableCommand | RehearsalCommand | TitleCommand | StandStill
 
 
 class AskTables(Struct, frozen=True):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.controllers.chat.chat_settings import ChatSettings
+from app.controllers.chat.titles import TitleController
 from app.controllers.handlers import Handlers
 from app.controllers.models import ModelsController
 from app.controllers.running_answer import RunningAnswer
@@ -44,6 +45,7 @@ def handlers() -> Handlers:
         bare(ModelsController),
         bare(ChatSettings),
         bare(WorkerSharing),
+        bare(TitleController),
     )
 
 

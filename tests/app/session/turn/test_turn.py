@@ -49,6 +49,7 @@ from core.events import (
     TableDone,
     TableList,
     TableStatus,
+    TitleSuggested,
     TokenCount,
 )
 from core.events.heard import BadLine, WorkerExited, WorkerSilent
@@ -121,6 +122,7 @@ SAMPLES: dict[type, Any] = {
         TableList("t1", "tables", ()),
         TableDone("t2", "save", "f" * 64, "Fake", 12, 1, 0.1),
         Rehearsing("Fake 1M", "running"),
+        TitleSuggested("t", "Ferries in fog"),
         ModelList("m1", "models", ()),
         ModelsFound("m2", "toy", ()),
         DownloadProgress("owner/name", "running", 1, 2),

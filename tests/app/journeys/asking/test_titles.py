@@ -1,0 +1,150 @@
+"""Generated titles in the real window: given while idle, dropped for what is asked, never over a person's."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from app.controllers.chat import titles as controller
+from app.launch.scenario import ask
+from app.session.chats import titles
+from app.shell.window import MainWindow
+from app.store.preferences import PreferencesFile
+from core.worker.client import worker_command
+from tests.app.stage import last, play, ready, until
+from tests.core.toy import write_toy_model
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "QUIET_MS", 50)
+    monkeypatch.setattr(titles, "LEAST_PARAMETERS", 1)
+
+
+def title(window: MainWindow) -> str:
+    return window.controller.chats.open.title
+
+
+async def answered(window: MainWindow, question: str) -> None:
+    ask(window, question)
+    await until(lambda: window.controller.link.busy)
+    await ready(window)
+
+
+def test_a_chat_is_titled_after_its_answer_and_keeps_it(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        await answered(window, "write 3 about harbours")
+        assert title(window) == "write 3 about harbours"
+        figures = last(window).finished
+        await until(lambda: title(window) == "Title of harbours")
+        assert window.views.sidebar.list.row(window.controller.chats.open.id).title == "Title of harbours"
+        # It is no answer and in no figures.
+        assert len(window.controller.chats.open.turns) == 1
+        assert last(window).finished == figures
+        await answered(window, "write 3 about ropes")
+        await asyncio.sleep(0.3)
+        assert title(window) == "Title of harbours"
+
+    async def again(window: MainWindow) -> None:
+        assert title(window) == "Title of harbours"
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def test_a_persons_title_stays_also_one_given_meanwhile(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        listing, chats = window.controller.chat.listing, window.controller.chats
+        await answered(window, "write 3 slowly harbours")
+        await asyncio.sleep(0.2)  # it is under way for half a second
+        listing.rename(chats.open.id, "My ferries")
+        await asyncio.sleep(0.8)
+        assert title(window) == "My ferries"
+        window.controller.chat.start()
+        await answered(window, "write 3 untitled harbours")
+        await asyncio.sleep(0.3)
+        assert title(window) == "write 3 untitled harbours"
+
+    play(qapp, scene)
+
+
+def test_what_is_asked_or_typed_goes_first(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        suggested = window.controller._titles
+        await answered(window, "write 3 slowly harbours")
+        await until(lambda: bool(suggested._asked))
+        window.views.composer.set_text("And")
+        await until(lambda: not suggested._asked, 0.3)
+        await asyncio.sleep(0.3)
+        assert title(window) == "write 3 slowly harbours"  # nor is it asked for while something is written
+        window.views.composer.set_text("")
+        await answered(window, "write 3 more")
+        await until(lambda: bool(suggested._asked))
+        ask(window, "write 3 at once")
+        await until(lambda: not suggested._asked, 0.3)
+        await ready(window)
+        assert last(window).status == "finished"
+        await until(lambda: title(window) == "Title of harbours")
+
+    play(qapp, scene)
+
+
+def test_it_can_be_switched_off_and_small_models_are_not_asked(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        window.app_settings.set("writing.titles", False)
+        await answered(window, "write 3 about harbours")
+        await asyncio.sleep(0.3)
+        assert title(window) == "write 3 about harbours"
+        window.app_settings.set("writing.titles", True)
+        monkeypatch.setattr(titles, "LEAST_PARAMETERS", 10**9)
+        await answered(window, "write 3 about ropes")
+        await asyncio.sleep(0.3)
+        assert title(window) == "write 3 about harbours"
+
+    play(qapp, scene)
+
+
+def test_over_the_real_worker_the_next_answer_reuses_what_was_read(
+    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    write_toy_model(tmp_path / "toy")
+
+    async def scene(window: MainWindow) -> None:
+        from core.settings import assign
+
+        await ready(window, 60)
+        inspector, suggested = window.views.inspector, window.controller._titles
+        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 12))
+        ask(window, "hello")
+        await ready(window, 60)
+        first = last(window).finished
+        assert first
+        await until(lambda: bool(suggested._asked), 10)
+        await until(lambda: not suggested._asked, 10)
+        ask(window, "and on")
+        await until(lambda: window.controller.link.busy)
+        await ready(window, 60)
+        second = last(window).finished
+        assert second
+        assert second.stats.reused_tokens >= first.stats.prompt_tokens
+
+    play(qapp, scene, command=worker_command(), model=str(tmp_path / "toy"))
+
+
+def test_the_choice_is_remembered(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        assert window.controller.home.preferences.now.settings.writing.titles
+        window.app_settings.set("writing.titles", False)
+
+    play(qapp, scene, folder=tmp_path)
+    assert not PreferencesFile(tmp_path).now.settings.writing.titles

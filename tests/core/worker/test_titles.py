@@ -1,0 +1,80 @@
+"""Titles in a worker of its own: given while nothing is asked, dropped as soon as something is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.events import (
+    CountTokens,
+    Failed,
+    Finished,
+    LoadModel,
+    Message,
+    ModelLoaded,
+    StandStill,
+    SuggestTitle,
+    TitleSuggested,
+    Token,
+    TokenCount,
+    Typing,
+)
+from tests.core.worker.test_worker import ask, run, worker
+
+CHAT = (Message("user", "hello"), Message("assistant", "hello yourself"))
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+
+
+def test_one_is_given_and_nothing_of_it_is_told(toy_folder: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(SuggestTitle("early", CHAT))
+            assert await talk.until(TitleSuggested) == TitleSuggested("early", "")
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            await talk.client.send(SuggestTitle("t", CHAT))
+            given = await talk.until(TitleSuggested)
+            assert given.request == "t"
+            assert not given.interrupted
+            assert "\n" not in given.title
+            assert not talk.of(Token) + talk.of(Finished) + talk.of(Failed)
+
+    run(life)
+
+
+@pytest.mark.parametrize("what", ["question", "typing", "counting"])
+def test_whatever_is_asked_meanwhile_goes_first(toy_folder: Path, what: str) -> None:
+    command = {"question": ask("q"), "typing": Typing(), "counting": CountTokens("c", "four")}[what]
+
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            # Both lie there before the title is begun.
+            for number in range(2):
+                await talk.client.send(SuggestTitle(f"t{number}", CHAT))
+                await talk.client.send(command)
+            while (await talk.until(TitleSuggested)).request != "t1":
+                pass
+            if what != "typing":
+                await talk.until({"question": Finished, "counting": TokenCount}[what])
+            assert TitleSuggested("t0", "", True) in talk.of(TitleSuggested)
+            assert not talk.of(Failed)
+
+    run(life)
+
+
+def test_none_is_made_while_the_worker_is_to_stand_still(toy_folder: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.client.send(StandStill(True))
+            await talk.client.send(SuggestTitle("t", CHAT))
+            assert await talk.until(TitleSuggested) == TitleSuggested("t", "", True)
+
+    run(life)
