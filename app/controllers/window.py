@@ -18,8 +18,8 @@ from app.controllers.chat.asking import AskController
 from app.controllers.chat.chat import ChatController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
-from app.controllers.documents.library import LibraryController
 from app.controllers.chat.titles import TitleController
+from app.controllers.documents.library import LibraryController
 from app.controllers.handlers import Handlers
 from app.controllers.models import ModelsController
 from app.controllers.race import RaceController

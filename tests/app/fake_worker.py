@@ -198,9 +198,9 @@ def answer(command: Generate) -> None:
 
 
 def suggest_title(command: SuggestTitle) -> None:
-    """`untitled` has none, `slowly` takes half a second, and what comes meanwhile goes first."""
+    """`untitled` has none, `slowly` takes four seconds, and what comes meanwhile goes first."""
     question = command.messages[0].content
-    for _ in range(50 if "slowly" in question else 1):
+    for _ in range(400 if "slowly" in question else 1):
         time.sleep(0.01)
         if not _commands.empty():
             send(TitleSuggested(command.request, "", True))

@@ -61,9 +61,10 @@ def test_a_persons_title_stays_also_one_given_meanwhile(qapp: QApplication) -> N
         await ready(window)
         listing, chats = window.controller.chat.listing, window.controller.chats
         await answered(window, "write 3 slowly harbours")
-        await asyncio.sleep(0.2)  # it is under way for half a second
+        suggested = window.controller._titles
+        await until(lambda: bool(suggested._asked))  # it is under way for some seconds
         listing.rename(chats.open.id, "My ferries")
-        await asyncio.sleep(0.8)
+        await until(lambda: not suggested._asked)
         assert title(window) == "My ferries"
         window.controller.chat.start()
         await answered(window, "write 3 untitled harbours")
@@ -80,14 +81,14 @@ def test_what_is_asked_or_typed_goes_first(qapp: QApplication) -> None:
         await answered(window, "write 3 slowly harbours")
         await until(lambda: bool(suggested._asked))
         window.views.composer.set_text("And")
-        await until(lambda: not suggested._asked, 0.3)
+        await until(lambda: not suggested._asked)
         await asyncio.sleep(0.3)
         assert title(window) == "write 3 slowly harbours"  # nor is it asked for while something is written
         window.views.composer.set_text("")
         await answered(window, "write 3 more")
         await until(lambda: bool(suggested._asked))
         ask(window, "write 3 at once")
-        await until(lambda: not suggested._asked, 0.3)
+        await until(lambda: not suggested._asked)
         await ready(window)
         assert last(window).status == "finished"
         await until(lambda: title(window) == "Title of harbours")
