@@ -93,6 +93,9 @@ class Banner(QWidget):
         self.count_label.setText(which)
         for widget in (self.count_label, self.next_button):
             widget.setVisible(bool(which))
+        # Without a button there is no row, and no room above one.
+        any_button = bool(trouble.remedy or trouble.smaller_tokens or trouble.log or which)
+        set_margins(self._buttons, 0, 11 if any_button else 0, 0, 0)
         self.log_view.setPlainText("\n".join(trouble.log))
         lines = min(max(len(trouble.log), 2), _LOG_LINES)
         self.log_view.setFixedHeight(lines * self.log_view.fontMetrics().lineSpacing() + px(18))
@@ -134,8 +137,7 @@ class Banner(QWidget):
         self.log_view.setHorizontalScrollBar(ScrollBar(self._theme, Qt.Orientation.Horizontal))
 
     def _lay_out(self) -> None:
-        buttons = QHBoxLayout()
-        set_margins(buttons, 0, 11, 0, 0)
+        buttons = self._buttons = QHBoxLayout()
         set_spacing(buttons, 8)
         buttons.addWidget(self.remedy_button)
         buttons.addWidget(self.smaller_button)
@@ -145,7 +147,7 @@ class Banner(QWidget):
         buttons.addWidget(self.next_button)
         # A spacer is not hidden with the widget it belongs to.
         self._log_gap = QSpacerItem(0, 0, vData=QSizePolicy.Policy.Fixed)
-        words = QVBoxLayout()
+        words = self._words = QVBoxLayout()
         words.setContentsMargins(0, 0, 0, 0)
         set_spacing(words, 2)
         words.addWidget(self._title)
@@ -168,7 +170,9 @@ class Banner(QWidget):
 
     def _fit(self) -> None:
         """As high as the wrapped text needs at this width; a layout would learn that too late."""
-        self._row.invalidate()
+        # A layout inside another keeps its height for a width until it is told.
+        for layout in (self._buttons, self._words, self._row):
+            layout.invalidate()
         height = self._row.heightForWidth(self.width())
         if height != self.height():
             self.setFixedHeight(height)

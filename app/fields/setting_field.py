@@ -41,13 +41,14 @@ class SettingField(QWidget):
         self.setting = setting
         self.control = control_for(theme, setting)
         self.control.edited.connect(self._take)
-        self._held = self._note_of_value = self._source = ""
+        self._held = self._unused = self._note_of_value = self._source = ""
         indent = label_px + GAP_PX if labelled else 0
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
         set_spacing(row, GAP_PX)
+        self._label: TextLabel | None = None
         if labelled:
-            label = TextLabel(theme, setting.title, 12, 16, wrap=True, width_px=label_px)
+            label = self._label = TextLabel(theme, setting.title, 12, 16, wrap=True, width_px=label_px)
             label.setToolTip(setting.help)
             label.setBuddy(self.control.editor)
             row.addWidget(label, 0, Qt.AlignmentFlag.AlignVCenter)
@@ -88,14 +89,13 @@ class SettingField(QWidget):
         self._error.setText(message)
         self._error.setToolTip(hint)
         self._error.setVisible(True)
-        described = f"{self.setting.help} {message}"
-        self.control.editor.setAccessibleDescription(described)
+        self._describe()
 
     def clear_error(self) -> None:
         """Nothing is wrong."""
         self._error.setText("")
         self._error.setVisible(False)
-        self.control.editor.setAccessibleDescription(self.setting.help)
+        self._describe()
 
     @property
     def held(self) -> str:
@@ -107,8 +107,32 @@ class SettingField(QWidget):
         if reason == self._held:
             return
         self._held = reason
-        self.control.setEnabled(not reason)
+        self._enable()
         self._say_note()
+
+    @property
+    def unused(self) -> str:
+        """Why it does nothing as the other settings stand; empty if it does."""
+        return self._unused
+
+    def set_unused(self, reason: str) -> None:
+        """Its value is kept and does nothing while there is a `reason`, which its tooltip says."""
+        if reason == self._unused:
+            return
+        self._unused = reason
+        self._enable()
+        self.setToolTip(reason)
+        if self._label is not None:
+            self._label.setEnabled(not reason)
+            self._label.setToolTip(reason or self.setting.help)
+        self._describe()
+
+    def _enable(self) -> None:
+        self.control.setEnabled(not (self._held or self._unused))
+
+    def _describe(self) -> None:
+        parts = filter(None, (self.setting.help, self._unused, self._error.text()))
+        self.control.editor.setAccessibleDescription(" ".join(parts))
 
     def show_source(self, source: str) -> None:
         """Say in the note where the value comes from; empty says nothing."""

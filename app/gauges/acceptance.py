@@ -16,18 +16,17 @@ from app.theme.theme import Theme
 from core.events import PositionStat
 
 _WIDTH_PX = 226
-_BARE_WIDTH_PX = 131  # without bars
 _TEXT_PX = 130
 _BARS_BOX = QRectF(PADDING_PX + _TEXT_PX, TOP_PX + 3.5, 64, 30)
 
 
 class AcceptanceInstrument(Instrument):
-    """Narrower while there is nothing to draw bars of."""
+    """As wide without bars as with them: what stands beside it never moves."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         self._figure = Figure()
         self._positions: tuple[PositionStat, ...] = ()
-        super().__init__(theme, strings.DRAFTS_ACCEPTED, _BARE_WIDTH_PX, parent)
+        super().__init__(theme, strings.DRAFTS_ACCEPTED, _WIDTH_PX, parent)
 
     def show_drafts(
         self, tested: int, acceptance: float, mean_per_step: float, positions: Sequence[PositionStat]
@@ -38,7 +37,6 @@ class AcceptanceInstrument(Instrument):
         else:
             self._figure = Figure()
         self._positions = tuple(positions)
-        self.width_px = _WIDTH_PX if shares(self._positions) else _BARE_WIDTH_PX
         self.refresh()
 
     def reset(self) -> None:

@@ -6,34 +6,33 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
 from app.gauges import strings
-from app.gauges.figures import Figure, count, seconds
+from app.gauges.figures import Figure, count, percent_so_far, seconds
 from app.gauges.instrument import Instrument
 from app.theme.theme import Theme
 
 _WIDTH_PX = 104
-_READING_WIDTH_PX = 176
 
 
 class FirstTokenInstrument(Instrument):
-    """Wider while it shows reading progress."""
+    """While the prompt is read, the share of it; how many tokens that is, is said when it is pointed at."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         self._figure = Figure()
         self._read_share: float | None = None
+        self._read = ""
         super().__init__(theme, strings.FIRST_TOKEN, _WIDTH_PX, parent)
 
     def show_time(self, ttft_s: float) -> None:
         """Seconds to the first token; 0 or less means there was none."""
         self._read_share = None
-        self.width_px = _WIDTH_PX
         self._figure = Figure(seconds(ttft_s), strings.SECONDS) if ttft_s > 0 else Figure()
         self.refresh()
 
     def show_reading(self, done_tokens: int, total_tokens: int) -> None:
         """How much of the prompt is read."""
         self._read_share = done_tokens / total_tokens if total_tokens > 0 else 0.0
-        self.width_px = _READING_WIDTH_PX
-        self._figure = Figure(count(done_tokens), strings.OF_READ.format(total=count(total_tokens)))
+        self._figure = Figure(percent_so_far(self._read_share), strings.READ)
+        self._read = strings.READ_SO_FAR.format(done=count(done_tokens), total=count(total_tokens))
         self.refresh()
 
     def reset(self) -> None:
@@ -48,4 +47,6 @@ class FirstTokenInstrument(Instrument):
             self._paint_bar(painter, self._read_share, "accent")
 
     def _described(self) -> str:
-        return "" if self.is_stale else self._figure.text
+        if self.is_stale:
+            return ""
+        return self._figure.text if self._read_share is None else self._read

@@ -21,11 +21,10 @@ class IndexInstrument(Instrument):
         self._figure = Figure()
         self._share: float | None = None
         self._more = ""
-        super().__init__(theme, strings.INDEX, _WIDTH_PX, parent)
+        super().__init__(theme, strings.TABLE, _WIDTH_PX, parent)
 
     def show_occupancy(self, occupancy: Occupancy) -> None:
         """Entries used and the most it takes."""
-        self.set_title(strings.INDEX)
         self._more = ""
         if occupancy.capacity > 0:
             unit = strings.OF_ENTRIES.format(capacity=short_count(occupancy.capacity))
@@ -36,12 +35,11 @@ class IndexInstrument(Instrument):
         self.refresh()
 
     def show_table(self, use: TableUse, family: str) -> None:
-        """The shared table of the tokenizer `family`: warm if it held anything before this answer."""
-        self.set_title(strings.table(family, warm=use.used_before > 0))
+        """The shared table of the tokenizer `family`; the tooltip says whose it is and what it gave."""
         hits = strings.hits(percent(use.hits / use.lookups)) if use.hits else strings.ENTRIES
         self._figure = Figure(count(use.used), hits)
         self._share = use.used / use.slots
-        self._more = strings.table_use(short_count(use.slots), use.hits, use.lookups, use.used_before)
+        self._more = strings.table_use(family, short_count(use.slots), use.hits, use.lookups, use.used_before)
         self.refresh()
 
     def reset(self) -> None:

@@ -71,7 +71,9 @@ class Sparkline:
             pen.setDashPattern([2.0, 3.0])
             painter.setPen(pen)
             painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
-        if len(points) > 1:
+        # One sample, or a few at once, is no line, and the dot would look like a stain.
+        drawn = len(points) > 1 and points[-1].x() - points[0].x() >= 2 * _DOT_PX
+        if drawn:
             fill = QColor(ink)
             fill.setAlphaF(_FADE)
             floor = [QPointF(points[-1].x(), box.bottom()), QPointF(points[0].x(), box.bottom())]
@@ -83,7 +85,7 @@ class Sparkline:
             pen.setCapStyle(Qt.PenCapStyle.RoundCap)
             painter.setPen(pen)
             painter.drawPolyline(QPolygonF(points))
-        if len(points) > 1:  # a single sample is no line, and its dot would look like a stain
+        if drawn:
             painter.setPen(QPen(paper, 1.4))
             painter.setBrush(ink)
             painter.drawEllipse(points[-1], _DOT_PX, _DOT_PX)

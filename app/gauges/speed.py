@@ -1,6 +1,6 @@
 """SpeedInstrument: tokens a second now, and over the last 20 s.
 
-While a prompt is read it shows the reading speed under that title, with a line of its own.
+While a prompt is read it shows the reading speed, in its own unit and with a line of its own.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ class SpeedInstrument(Instrument):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         self._figure = Figure()
         self._line = Sparkline()
+        self._reading = False
         self._plain_tokens_per_s: float | None = None
         super().__init__(theme, strings.SPEED, _WIDTH_PX, parent)
 
     def show_writing(self, tokens_per_s: float, now_s: float) -> None:
         """A sample of the decode speed."""
-        self._show(strings.SPEED, tokens_per_s, now_s)
+        self._show(False, tokens_per_s, now_s)
 
     def show_reading(self, tokens_per_s: float | None, now_s: float) -> None:
         """A sample of the reading speed; None while it cannot be known."""
-        self._show(strings.READING_SPEED, tokens_per_s, now_s)
+        self._show(True, tokens_per_s, now_s)
 
     def show_final(self, tokens_per_s: float) -> None:
         """The answer's own figure. The line stays as it was."""
-        self._title = strings.SPEED
+        self._reading = False
         self._figure = Figure(speed(tokens_per_s), strings.TOKENS_PER_S) if tokens_per_s > 0 else Figure()
         self.refresh()
 
@@ -50,19 +51,20 @@ class SpeedInstrument(Instrument):
 
     def reset(self) -> None:
         """No figure, no line."""
-        self._title = strings.SPEED
+        self._reading = False
         self._figure = Figure()
         self._line.clear()
         self.refresh()
 
-    def _show(self, title: str, tokens_per_s: float | None, now_s: float) -> None:
-        if title != self._title:
-            self._title = title
+    def _show(self, reading: bool, tokens_per_s: float | None, now_s: float) -> None:
+        if reading != self._reading:
+            self._reading = reading
             self._line.clear()
-        if tokens_per_s is None:
+        if not tokens_per_s:
             self._figure = Figure()
         else:
-            self._figure = Figure(speed(tokens_per_s), strings.TOKENS_PER_S)
+            unit = strings.READ_PER_S if reading else strings.TOKENS_PER_S
+            self._figure = Figure(speed(tokens_per_s), unit)
             self._line.add(tokens_per_s, now_s)
         self.refresh()
 
@@ -71,13 +73,13 @@ class SpeedInstrument(Instrument):
         ink = self._theme.color("text3" if self.is_stale else "accent")
         dashes = self._theme.color("text3")
         dashes.setAlphaF(0.8)
-        plain = self._plain_tokens_per_s if self._title == strings.SPEED else None
+        plain = None if self._reading else self._plain_tokens_per_s
         self._line.paint(painter, _LINE_BOX, ink, self._theme.color("window"), plain, dashes)
 
     def _described(self) -> str:
         if self.is_stale or not self._figure.is_known:
             return ""
-        if self._plain_tokens_per_s and self._title == strings.SPEED:
+        if self._plain_tokens_per_s and not self._reading:
             plain = strings.PLAIN_SPEED.format(speed=speed(self._plain_tokens_per_s))
             return f"{self._figure.text}, {plain}"
         return self._figure.text

@@ -5,17 +5,18 @@ from __future__ import annotations
 import sys
 
 SPEED = "Speed"
-READING_SPEED = "Reading speed"
 FIRST_TOKEN = "First token"
 DRAFTS_ACCEPTED = "Drafts accepted"
-INDEX = "Index"
+TABLE = "Table"
 MEMORY = "GPU memory" if sys.platform == "darwin" else "Memory"
 STRIP = "Instruments"
 
 TOKENS_PER_S = "tok/s"
+READ_PER_S = "tok/s read"
 SECONDS = "s"
 PER_STEP = "{mean} per step"
-OF_READ = "of {total} read"
+READ = "read"
+READ_SO_FAR = "{done} of {total} tokens read"
 ENTRIES = "entries"
 OF_ENTRIES = "of {capacity} entries"
 OF_GB = "of {limit} GB"
@@ -27,14 +28,11 @@ NO_FIGURE = "no figure"
 STALE = "{figures} (before the worker stopped)"
 
 
-def table(family: str, *, warm: bool) -> str:
-    return f"Table · {family}, {'warm' if warm else 'cold'}" if family else "Table"
-
-
 def hits(share: str) -> str:
     return f"{ENTRIES} · {share} hits"
 
 
-def table_use(slots: str, hits: int, lookups: int, before: int) -> str:
-    found = f"room for {slots}, {hits:,} of {lookups:,} look-ups found a guess"
-    return f"{found}, {before:,} entries were there before" if before else f"{found}, empty before"
+def table_use(family: str, slots: str, hits: int, lookups: int, before: int) -> str:
+    of = f"{family}’s, room for {slots}" if family else f"room for {slots}"
+    was = f"warm: {before:,} entries were there before" if before else "cold: empty before"
+    return f"{of}, {hits:,} of {lookups:,} look-ups found a guess, {was}"

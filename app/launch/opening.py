@@ -134,9 +134,11 @@ async def _started(command: Sequence[str] | None) -> WorkerClient | None:
 
 def _theme(application: QApplication, scheme: Scheme) -> Theme:
     """The one of the whole application, which follows it."""
+    from app.launch.desktop_style import frame_tooltips
     from app.theme.theme import Theme
 
     theme = Theme(scheme)
+    frame_tooltips(application, theme)
     _dress(application, theme)
     theme.changed.connect(lambda: _dress(application, theme))
     theme.zoomed.connect(lambda: _dress(application, theme))

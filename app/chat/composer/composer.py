@@ -77,6 +77,7 @@ class Composer(QWidget):
         self._reason = ""
         self._dragging = False
         self._over_tokens = 0
+        self._placeholder = strings.ASK_FIRST
         set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAcceptDrops(True)
@@ -244,13 +245,18 @@ class Composer(QWidget):
         self._set_state("blocked", reason)
 
     def set_placeholder(self, text: str) -> None:
-        """Shown while nothing is typed."""
-        self.edit.set_placeholder(text)
+        """Shown while nothing is typed; while an answer is written, that the next message waits for it."""
+        self._placeholder = text
+        self._show_placeholder()
 
     # ---- inside
 
+    def _show_placeholder(self) -> None:
+        self.edit.set_placeholder(strings.ASK_QUEUED if self._state == "busy" else self._placeholder)
+
     def _set_state(self, state: ComposerState, reason: str) -> None:
         self._state, self._reason = state, reason
+        self._show_placeholder()
         self._show_state()
 
     def _show_state(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 ASK_FIRST = "Ask anything, or drop a file"
+ASK_QUEUED = "Your next message, sent after this answer"
 MESSAGE = "Message"
 ATTACH = "Attach documents"
 ATTACH_FILE = "Attach file"

@@ -17,7 +17,7 @@ from app.chat.first_page.handbook import handbook
 from app.chat.first_page.sample_line import SampleLine
 from app.chat.tokens import strings as tokens_strings
 from app.chat.tokens.token_tip import paint_class_name
-from app.controls.scroll_bar import ScrollBar
+from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text
 from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.text_style import note_style
@@ -54,7 +54,7 @@ class FirstPage(QScrollArea):
         self._page = _Page(theme)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        OverlayScrollBar(theme, self)  # texts do not move when it comes
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setWidget(self._page)
         for card in self._page.cards:

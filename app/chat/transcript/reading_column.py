@@ -122,7 +122,7 @@ class ReadingColumn(QWidget):
         self.is_placing = False
         if self.follow.following:
             self.go_to_end()
-        left = (width - column) // 2
+        left = (self._area.width() - column) // 2  # as what stands below it, which has no scroll bar
         for index, entry in enumerate(self._entries):
             item = self._pool.items.get(entry)
             if item is None or not item.is_ready:

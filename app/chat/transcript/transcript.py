@@ -73,6 +73,9 @@ class Transcript(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        # Its room is kept, so that texts do not move when there is something to scroll. One that lies over
+        # the texts would have all of them painted again for each line that is scrolled.
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName(strings.TRANSCRIPT_NAME)
         self._column = ReadingColumn(theme, self, self._entries, self._pool)

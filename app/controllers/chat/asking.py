@@ -143,6 +143,10 @@ class AskController(QObject):
         if chat.turns and not self.answers_here:
             self._editing.begin(turn_id or chat.turns[-1].id)
 
+    def cancel_edit(self) -> None:
+        """What is edited stays as it was."""
+        self._editing.cancel()
+
     def read_everything(self, turn_id: str) -> None:
         """Answer again, and read all of the prompt for it; at once if it is just being read."""
         settings = assign(self._views.inspector.settings, "prefill.mode", "off")

@@ -84,8 +84,18 @@ class ChatPage(QObject):
         last = chat.turns[-1].answer if chat.turns else None
         if last and last.finished:
             self._views.strip.show_stats(last.finished.stats)
-        skipped_tokens = skipped_places(last.finished.stats) if last and last.finished else 0
-        self._meter.show_used(chat.context_used_tokens, skipped_tokens)
+        self.show_context()
+
+    def show_context(self, without: str = "") -> None:
+        """What the open chat has in the context; `without` the turn whose question is just edited, and later
+        ones: what is in the composer takes their place."""
+        chat = self._chats.open
+        turns = chat.upto(without)[:-1] if without else chat.turns
+        last = turns[-1].answer.finished if turns else None
+        used_tokens = chat.context_used_tokens
+        if without:
+            used_tokens = last.stats.context_used_tokens if last else 0
+        self._meter.show_used(used_tokens, skipped_places(last.stats) if last else 0)
 
     def show_transcript(self) -> None:
         """All its turns."""

@@ -33,6 +33,7 @@ class Editing(QObject):
         self._page.set_drafting(False)
         self.turn_id = turn_id
         self._views.composer.set_message(chat.turn(turn_id).user)
+        self._page.show_context(turn_id)
         is_last = turn_id == chat.turns[-1].id
         self._views.editing_bar.show_text(strings.EDITING if is_last else strings.EDITING_EARLIER)
         self._views.composer.edit.setFocus()
@@ -40,6 +41,7 @@ class Editing(QObject):
     def cancel(self) -> None:
         """Bring the draft back."""
         if self.turn_id:
+            self._page.show_context()
             self._views.composer.set_message(self._chats.open.draft)
             self._end()
 

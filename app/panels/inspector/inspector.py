@@ -35,7 +35,7 @@ from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 from core.errors import SettingError
 from core.events import ModelDefault, ModelInfo
-from core.settings import FROM_MODEL, Setting, Settings, assign_all, read
+from core.settings import FROM_MODEL, Setting, Settings, assign_all, read, unused
 
 WIDTH_PX = 304
 _FOOTER_PX = 34
@@ -64,6 +64,7 @@ class Inspector(QWidget):
         self._refused: dict[str, Any] = {}
         self._held: Mapping[str, str] = {}
         self._unknown: Mapping[str, str] = {}  # what the model has no way to do, and why
+        self._unused: Mapping[str, str] = {}  # what does nothing as the others stand, and why
         self._fields: dict[str, SettingField] = {}  # those that were made
         self._columns: dict[str, FieldColumn] = {}  # by the settings that stand in them
         self._drafter_columns: dict[str, FieldColumn] = {}
@@ -228,6 +229,7 @@ class Inspector(QWidget):
         field = self._fields[setting.key] = SettingField(self._theme, setting, labelled)
         field.show_value(read(self._settings, setting.key))
         field.hold(self._why_held(setting.key))
+        field.set_unused(self._unused.get(setting.key, ""))
         field.edited.connect(self._take_edit)
         field.show_source(self._source_of(setting.key))
         return field
@@ -323,6 +325,10 @@ class Inspector(QWidget):
             self._fields[key].show_value(read(self._settings, key))
 
     def _show_summaries(self) -> None:
+        self._unused = unused(self._settings)
+        for key, field in self._fields.items():
+            field.set_unused(self._unused.get(key, ""))
+        self.keep_bar.set_unused(self._unused.get(KEEP_KEY, ""))
         self.keep_bar.show_keep(read(self._settings, KEEP_KEY))
         for group in self._groups:
             section = self._sections[group.name]

@@ -43,6 +43,12 @@ class KeepBar(QWidget):
         for share, button in self.buttons.items():
             button.set_kind("primary" if share == keep_pct else "plain")
 
+    def set_unused(self, reason: str) -> None:
+        """Nothing is chosen here while there is a `reason`."""
+        for button in self.buttons.values():
+            button.setEnabled(not reason)
+            button.setToolTip(reason)
+
     def show_estimate(self, new_tokens: int, skipped_tokens: int, dense_s: float | None) -> None:
         """What is written has `new_tokens`, of which so many are skipped; all take `dense_s`, if known."""
         words = strings.reads(new_tokens, skipped_tokens, dense_s) if new_tokens else ""

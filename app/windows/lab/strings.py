@@ -106,10 +106,13 @@ def when(at_s: float) -> str:
     return f"{moment.tm_mday} {time.strftime('%B, %H:%M', moment)}"
 
 
-def head(model: str, answers: int, took_s: float, ended: bool, at_s: float) -> str:
+def head(model: str, answers: int, took_s: float, ended: bool, at_s: float, *, runs: bool = False) -> str:
+    """`runs`: it is under way, so nobody asks yet whether it ended."""
     said = f"Sweep of {when(at_s)}. {model}"
     if answers:
         said += f", {answers:,} answers in {duration(took_s)}"
+    if runs:
+        return f"{said}, running"
     return said if ended else f"{said}, not ended"
 
 

@@ -12,7 +12,7 @@ from app.controls.buttons.button import Button
 from app.controls.popup import Popup
 from app.controls.text_label import TextLabel
 from app.session.lab.figures import places, turns
-from app.session.lab.lab import Lab
+from app.session.lab.lab import Lab, LabStage
 from app.theme.measures import (
     add_gap,
     set_fixed_height,
@@ -23,7 +23,7 @@ from app.theme.measures import (
     start_at,
 )
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on, width_of
+from app.theme.zoom import area_of, design_px, painter_on, width_of
 from app.windows.lab import strings
 from app.windows.lab.choices import LabChoices
 from app.windows.lab.difference_window import DifferenceWindow
@@ -48,7 +48,7 @@ class LabWindow(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._shown: SweepResults | None = None
+        self._shown: tuple[SweepResults | None, bool] = (None, False)
         self.setWindowTitle(strings.TITLE)
         self.setMinimumSize(MINIMUM_SIZE)
         start_at(self, START_SIZE)
@@ -73,14 +73,15 @@ class LabWindow(QWidget):
         self.parity.mark_opened.connect(self.open_difference)
         self.show_button.clicked.connect(lambda: self.open_difference(0))
         theme.changed.connect(self.update)
-        self._show_results(None)
+        self._show_results(None, False)
 
     def show_lab(self, lab: Lab) -> None:
         """The sweep and its results, as they stand."""
         self.choices.show_lab(lab)
-        if lab.results is not self._shown:
-            self._shown = lab.results
-            self._show_results(lab.results)
+        shown = (lab.results, lab.stage is not LabStage.IDLE)
+        if shown != self._shown:
+            self._shown = shown
+            self._show_results(*shown)
 
     def show_past(self, files: Sequence[tuple[str, str]], chosen: str) -> None:
         """Earlier sweeps, as pairs of file and words; empty stands for what is shown now."""
@@ -104,16 +105,16 @@ class LabWindow(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        left = self.choices.width()
+        left = design_px(self.choices.width())
         painter.fillRect(area_of(self), self._theme.color("window"))
         painter.fillRect(QRectF(left, HEADER_PX - 1, width_of(self) - left, 1), self._theme.color("hair"))
 
-    def _show_results(self, results: SweepResults | None) -> None:
+    def _show_results(self, results: SweepResults | None, runs: bool) -> None:
         if results is None:
             self.subtitle.setText(strings.SUBTITLE)
         else:
             said = strings.head(
-                results.model, results.answers, results.took_s, results.ended, results.began_s
+                results.model, results.answers, results.took_s, results.ended, results.began_s, runs=runs
             )
             self.subtitle.setText(said)
         for chart in (self.speed, self.parity, self.keeps):

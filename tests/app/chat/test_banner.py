@@ -112,3 +112,14 @@ def test_painted_in_the_colours_of_failure(banner: Banner) -> None:
         banner._theme.set_scheme(scheme)  # type: ignore[arg-type]
         image = banner.grab().toImage()
         assert image.pixelColor(30, image.height() - 8) == banner._theme.color("danger_tint")
+
+
+def test_without_any_button_there_is_no_room_for_one(banner: Banner) -> None:
+    banner.show_trouble(Trouble("The prompt is too long.", "Shorten it.", "restart"))
+    with_button = banner.height()
+    banner._row.activate()
+    banner.show_trouble(Trouble("The prompt is too long.", "Shorten it."))
+    banner._row.activate()
+    words_end = banner._text.geometry().bottom() + 1
+    assert banner.height() - words_end == 14  # the design's room below
+    assert with_button - banner.height() == 11 + 24 + 2  # a gap, the button, the line's spacing

@@ -72,3 +72,14 @@ def test_clearing_forgets(line: Sparkline) -> None:
     line.add(1.0, 0.0)
     line.clear()
     assert len(line) == 0
+
+
+def test_samples_that_came_at_once_are_no_stain(line: Sparkline, qapp: object) -> None:
+    image = QImage(110, 40, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    line.add(50.0, 0.0)
+    line.add(20.0, 0.1)
+    painter = QPainter(image)
+    line.paint(painter, BOX, QColor("blue"), QColor("white"))
+    painter.end()
+    assert {image.pixel(x, y) for x in range(110) for y in range(40)} == {QColor("white").rgb()}

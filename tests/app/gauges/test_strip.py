@@ -60,7 +60,7 @@ def test_live_figures_are_read_out_as_given(strip: InstrumentStrip) -> None:
         "Speed",
         "First token",
         "Drafts accepted",
-        "Index",
+        "Table",
         strings.MEMORY,
     ]
     assert _said(strip.speed) == "58.4 tok/s"
@@ -104,20 +104,19 @@ def test_an_answer_without_drafts_claims_no_acceptance(strip: InstrumentStrip) -
 def test_reading_stands_where_the_first_token_will(strip: InstrumentStrip) -> None:
     strip.show_gauges(_gauges(), now_s=0.0)
     strip.show_prefill(PrefillProgress("r2", 0, 5120, 0, time_s=0.1), now_s=10.0)
-    assert strip.speed.title == "Reading speed"
     assert _said(strip.speed) == strings.NO_FIGURE
     strip.show_prefill(PrefillProgress("r2", 1024, 5120, 0, time_s=4.1), now_s=10.5)
-    assert _said(strip.first_token) == "1,024 of 5,120 read"
-    assert _said(strip.speed) == "256 tok/s"
+    assert _said(strip.first_token) == "1,024 of 5,120 tokens read"
+    assert _said(strip.speed) == "256 tok/s read"
     assert _said(strip.acceptance) == strings.NO_FIGURE
     # What an earlier question read already is no part of it.
     strip.show_prefill(PrefillProgress("r3", 1026, 5146, 26, time_s=0.1), now_s=11.0)
-    assert _said(strip.first_token) == "1,000 of 5,120 read"
+    assert _said(strip.first_token) == "1,000 of 5,120 tokens read"
     # Of what is kept, the prompt's last token is read at the end.
     strip.show_prefill(PrefillProgress("r4", 326, 671, 26, None, "reading", 5120, 646), now_s=12.0)
-    assert _said(strip.first_token) == "300 of 646 read"
+    assert _said(strip.first_token) == "300 of 646 tokens read"
     strip.show_gauges(_gauges(), now_s=20.0)
-    assert strip.speed.title == "Speed"
+    assert _said(strip.speed) == "58.4 tok/s"
     assert _said(strip.first_token) == "0.41 s"
 
 
@@ -169,17 +168,14 @@ def test_memory_over_the_limit_is_vermilion(strip: InstrumentStrip, theme: Theme
 def test_a_shared_table_is_named_with_what_it_gave(strip: InstrumentStrip) -> None:
     strip.set_family("Qwen3")
     strip.show_gauges(_gauges(table=TableUse(412_306, 4_194_304, 410_000, 200, 68)))
-    assert strip.index.title == "Table · Qwen3, warm"
     assert _said(strip.index) == (
-        "412,306 entries · 34% hits, room for 4.19 M, 68 of 200 look-ups found a guess,"
-        " 410,000 entries were there before"
+        "412,306 entries · 34% hits, Qwen3’s, room for 4.19 M, 68 of 200 look-ups found a guess,"
+        " warm: 410,000 entries were there before"
     )
     cold = TableUse(50, 4096, 0, 0, 0)
     strip.show_stats(Stats(table=cold, occupancy=Occupancy(50, 4096)))
-    assert strip.index.title == "Table · Qwen3, cold"
-    assert _said(strip.index).startswith("50 entries, room for 4,096, 0 of 0 look-ups")
+    assert _said(strip.index).startswith("50 entries, Qwen3’s, room for 4,096, 0 of 0 look-ups")
     strip.show_gauges(_gauges())
-    assert strip.index.title == "Index"
     assert _said(strip.index) == "412,306 of 4.19 M entries"
 
 
@@ -193,6 +189,28 @@ def test_whole_instruments_drop_from_the_right(strip: InstrumentStrip) -> None:
     assert kept == [5, 4, 3, 2, 1, 0]
     strip.resize(1200, 60)
     assert not strip.memory.isHidden()
+
+
+def test_nothing_changes_its_name_or_place_while_figures_change(strip: InstrumentStrip) -> None:
+    strip.set_family("Qwen3")
+    table = TableUse(412_306, 4_194_304, 410_000, 200, 68)
+    stood = []
+    for show in (
+        strip.reset,
+        lambda: strip.show_prefill(PrefillProgress("r", 0, 128_020, 0), now_s=0.0),
+        lambda: strip.show_prefill(PrefillProgress("r", 128_000, 128_020, 0, time_s=9.0), now_s=9.0),
+        lambda: strip.show_gauges(_gauges(positions=(), tested=0)),
+        lambda: strip.show_gauges(_gauges(table=table)),
+        lambda: strip.show_stats(Stats(table=TableUse(50, 4096, 0, 0, 0))),
+    ):
+        show()
+        stood.append([(each.title, each.geometry()) for each in strip.instruments])
+    assert all(each == stood[0] for each in stood)
+
+
+def test_of_all_that_is_to_be_read_99_percent_are_not_all(strip: InstrumentStrip) -> None:
+    strip.show_prefill(PrefillProgress("r", 9_999, 10_000, 0), now_s=0.0)
+    assert strip.first_token._figure.text == "99% read"
 
 
 def test_instruments_stand_side_by_side(strip: InstrumentStrip) -> None:

@@ -157,3 +157,17 @@ def test_everything_has_a_name(transcript: Transcript) -> None:
     for child in transcript.findChildren(QWidget):
         if child.focusPolicy() & Qt.FocusPolicy.TabFocus and child.isVisible():
             assert child.accessibleName(), child
+
+
+def test_texts_do_not_move_when_there_is_something_to_scroll(transcript: Transcript) -> None:
+    stream(transcript, "A short answer.")
+    answer = transcript.answer("t")
+    assert answer is not None
+    before = answer.x(), answer.width()
+    assert transcript.verticalScrollBar().maximum() == 0
+    transcript.append_tokens("t", tokens_of((FERRY + "\n\n") * 6))
+    QApplication.processEvents()
+    assert transcript.verticalScrollBar().maximum() > 0
+    assert (answer.x(), answer.width()) == before
+    # In the middle of the window, as the composer is, which has no scroll bar.
+    assert abs(2 * answer.x() + answer.width() - transcript.width()) <= 1

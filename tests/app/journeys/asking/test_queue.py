@@ -123,3 +123,17 @@ def test_all_keys_on_one_sheet(qapp: QApplication) -> None:
         assert found.isHidden()
 
     play(qapp, scene)
+
+
+def test_the_field_says_that_what_is_sent_now_waits(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        edit = window.views.composer.edit
+        await ready(window)
+        before = edit._placeholder
+        await answering(window)
+        assert edit._placeholder == "Your next message, sent after this answer"
+        window.controller.asking.stop()
+        await ready(window)
+        assert edit._placeholder not in (before, "Your next message, sent after this answer")  # a follow-up
+
+    play(qapp, scene)

@@ -330,7 +330,7 @@ def test_tab_reaches_every_visible_control_in_reading_order(inspector: Inspector
     assert tops == sorted(tops)
     controls = inspector.findChildren(QAbstractButton) + inspector.findChildren(QTextEdit)
     controls += [c for kind in (Popup, Slider, Spin) for c in inspector.findChildren(kind)]
-    expected = {control for control in controls if control.isVisible()}
+    expected = {control for control in controls if control.isVisible() and control.isEnabled()}
     assert expected <= set(reached)
     assert all(widget.accessibleName() for widget in reached)
 
@@ -384,3 +384,29 @@ def test_tab_goes_as_it_is_read_whatever_was_opened_first(theme: Theme, qtbot: Q
     inspector.set_settings(SIMPLE)
     activate(inspector, qtbot)
     test_tab_reaches_every_visible_control_in_reading_order(inspector, qtbot)
+
+
+def test_what_does_nothing_cannot_be_set_and_says_why(inspector: Inspector) -> None:
+    inspector.set_settings(assign(Settings(), "sampling.temperature", 0.8))
+    fields = {
+        key: inspector.field(key) for key in ("prefill.keep_pct", "sampling.top_p", "prefill.chunk_tokens")
+    }
+    assert all(field.control.isEnabled() for field in fields.values())
+    inspector.field("prefill.mode").edited.emit("prefill.mode", "off")
+    keep = fields["prefill.keep_pct"]
+    assert not keep.control.isEnabled()
+    assert keep.toolTip() == "Not used while sparse prefill is off."
+    assert "Not used while sparse prefill is off." in keep.control.editor.accessibleDescription()
+    assert {button.isEnabled() for button in inspector.keep_bar.buttons.values()} == {False}
+    assert fields["prefill.chunk_tokens"].control.isEnabled()
+    inspector.field("sampling.temperature").edited.emit("sampling.temperature", 0.0)
+    assert not fields["sampling.top_p"].control.isEnabled()
+    inspector.field("prefill.mode").edited.emit("prefill.mode", "auto")
+    assert keep.control.isEnabled()
+    assert keep.toolTip() == ""
+    assert read(inspector.settings, "prefill.keep_pct") == read(Settings(), "prefill.keep_pct")
+
+
+def test_a_field_made_later_is_held_too(inspector: Inspector) -> None:
+    inspector.set_settings(assign(Settings(), "drafting.drafter", "off"))
+    assert not inspector.field("gate.mode").control.isEnabled()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.windows.lab.strings import duration, plan, progress
+from app.windows.lab.strings import duration, head, plan, progress
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,8 @@ def test_a_time_is_not_broken_between_figure_and_unit(length_s: float, words: st
     assert said == words.replace(" ", "\u00a0")
     assert said in plan(8, 2, length_s)
     assert said in progress(1, 8, length_s)
+
+
+def test_a_sweep_under_way_has_not_failed_to_end() -> None:
+    assert head("starter", 3, 5.0, False, 0.0, runs=True).endswith(", running")
+    assert head("starter", 3, 5.0, False, 0.0).endswith(", not ended")

@@ -1,0 +1,59 @@
+"""Which settings do nothing as the others stand, and why. What is chosen for them is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from core.settings.root import Settings
+
+_READS_EVERYTHING = "Not used while sparse prefill is off."
+_ALWAYS_SPARSE = "Not used while sparse prefill is always on."
+_OTHER_SCORER = "Not used by this scorer."
+_GREEDY = "Not used at temperature 0, which always takes the likeliest token."
+_NO_DRAFTER = "Not used while the drafter is off."
+_OTHER_GATE = "Not used unless drafting is adaptive."
+_ALWAYS_DRAFTS = "Not used while drafting is always on."
+
+_SPARSE = (
+    "keep_pct",
+    "threshold_tokens",
+    "patience_s",
+    "scorer",
+    "score_layers",
+    "lookahead_tokens",
+    "passage_tokens",
+    "positions",
+    "read_on",
+    "finish_reading",
+)
+_FILTERS = ("top_p", "min_p", "top_k")
+_SCORED_BY = {"score_layers": ("early-layers", "fusion"), "lookahead_tokens": ("draft-model",)}
+
+
+def unused(settings: Settings) -> dict[str, str]:
+    """By the setting's key: one sentence. Parameters of drafters that are not chosen are not named."""
+    # Of several reasons the first is the one to be lifted first.
+    reasons: dict[str, str] = {}
+    for key, why in _all(settings):
+        reasons.setdefault(key, why)
+    return reasons
+
+
+def _all(settings: Settings) -> Iterator[tuple[str, str]]:
+    prefill = settings.prefill
+    if prefill.mode == "off":
+        yield from ((f"prefill.{name}", _READS_EVERYTHING) for name in _SPARSE)
+    elif prefill.mode == "on":
+        yield from ((f"prefill.{name}", _ALWAYS_SPARSE) for name in ("threshold_tokens", "patience_s"))
+    for name, scorers in _SCORED_BY.items():
+        if prefill.scorer not in scorers:
+            yield f"prefill.{name}", _OTHER_SCORER
+    if settings.sampling.temperature == 0:
+        yield from ((f"sampling.{name}", _GREEDY) for name in _FILTERS)
+    if settings.drafting.drafter == "off":
+        yield from ((key, _NO_DRAFTER) for key in ("gate.mode", "gate.repetition", "gate.rest_tokens"))
+        yield "decoding.exactness", _NO_DRAFTER
+    if settings.gate.mode == "always":
+        yield from ((key, _ALWAYS_DRAFTS) for key in ("gate.repetition", "gate.rest_tokens"))
+    if settings.gate.mode == "prompt":
+        yield "gate.rest_tokens", _OTHER_GATE
