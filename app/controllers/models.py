@@ -33,9 +33,11 @@ from core.events import (
     Stats,
 )
 from core.events.catalogue import CatalogueEvent
-from core.settings import assign, read
+from core.settings import Settings, assign, assign_all, read
 
 DRAFT_KEY = "draft_model.model"
+DRAFTER_KEY = "drafting.drafter"
+DRAFT_MODEL_DRAFTER = "draft-model"
 _SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
 
 
@@ -141,6 +143,21 @@ class ModelsController(QObject):
         inspector = self._inspector
         settings = assign(inspector.settings, DRAFT_KEY, reference)
         inspector.change_settings(settings)
+
+    @property
+    def drafting(self) -> str:
+        """The reference of the model that drafts in the open chat; empty if none does."""
+        chosen = read(self._inspector.settings, DRAFTER_KEY)
+        return self.draft if chosen == DRAFT_MODEL_DRAFTER else ""
+
+    def draft_with(self, reference: str) -> None:
+        """Let this model draft in the open chat; empty: none, the drafter is what chats start with."""
+        settings, drafter = self._inspector.settings, DRAFT_MODEL_DRAFTER
+        if not reference:
+            usual = read(self._inspector.defaults, DRAFTER_KEY)
+            drafter = Settings().drafting.drafter if usual == DRAFT_MODEL_DRAFTER else usual
+        values = [(DRAFT_KEY, reference), (DRAFTER_KEY, drafter)]
+        self._inspector.change_settings(assign_all(settings, values))
 
     def make_default(self, reference: str) -> None:
         """Load this one whenever Draftlight starts."""

@@ -23,7 +23,8 @@ def fill_model_menu(menu: QMenu, models: ModelsController, context_tokens: int) 
         action.setToolTip(entry.problem)
         group.addAction(action)
         action.triggered.connect(lambda checked=False, one=entry: _load(models, one))
-    drafting = _draft_menu(menu, models)
+    menu.setToolTipsVisible(True)
+    drafting = _draft_menu(menu, models, context_tokens)
     if drafting is not None:
         menu.addSeparator()
         menu.addMenu(drafting)
@@ -35,7 +36,7 @@ def _load(models: ModelsController, entry: ModelEntry) -> None:
         models.load(entry.reference)
 
 
-def _draft_menu(parent: QWidget, models: ModelsController) -> QMenu | None:
+def _draft_menu(parent: QWidget, models: ModelsController, context_tokens: int) -> QMenu | None:
     """Those of the family that are smaller; None if there are none."""
     loaded = models.state.loaded
     if loaded is None or not loaded.family:
@@ -49,16 +50,22 @@ def _draft_menu(parent: QWidget, models: ModelsController) -> QMenu | None:
         return None
     menu = QMenu(strings.DRAFT_MODEL, parent)
     group = QActionGroup(menu)
-    for reference, name in (("", strings.NO_DRAFT_MODEL), *((each.reference, each.name) for each in family)):
-        action = menu.addAction(name)
+    limit_bytes = models.state.limit_bytes
+    beside = loaded.need.total_at(min(context_tokens, loaded.context_tokens or context_tokens))
+    labels = [(each.reference, _label(each, context_tokens, limit_bytes, beside)) for each in family]
+    for reference, label in (("", strings.NO_DRAFT_MODEL), *labels):
+        action = menu.addAction(label)
         action.setCheckable(True)
-        action.setChecked(models.draft == reference)
+        action.setChecked(models.drafting == reference)
         group.addAction(action)
-        action.triggered.connect(lambda checked=False, one=reference: models.choose_draft(one))
+        action.triggered.connect(lambda checked=False, one=reference: models.draft_with(one))
     return menu
 
 
-def _label(entry: ModelEntry, context_tokens: int, limit_bytes: int) -> str:
-    fit = fit_facts(entry, min(context_tokens, entry.context_tokens or context_tokens), limit_bytes)
+def _label(entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: int = 0) -> str:
+    """`beside` are the bytes of the model that it would draft for."""
+    fit = fit_facts(entry, min(context_tokens, entry.context_tokens or context_tokens), limit_bytes, beside)
     words = models_strings.FIT_WORDS[fit.fit].lower() if fit else ""
+    if entry.problem and (fit is None or fit.fit != "too-large"):
+        words = strings.CANNOT_LOAD
     return strings.model(entry.name, words)

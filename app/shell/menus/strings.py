@@ -62,6 +62,7 @@ LIBRARY = "Library"
 ALL_MODELS = "All models…"
 NO_MODELS = "No other model is installed"
 DRAFT_MODEL = "Draft model"
+CANNOT_LOAD = "cannot be loaded"
 NO_DRAFT_MODEL = "None"
 
 

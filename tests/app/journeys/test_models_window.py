@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QApplication, QMenu
 
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
@@ -108,6 +109,76 @@ def test_another_model_is_loaded_and_answers(qapp: QApplication, home: Path) -> 
         assert last(window).finished
         models.choose(str(home / "small"))
         assert "tok/s on your last answer" in models.detail.summary.text()
+
+    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+
+
+async def header_menu(window: MainWindow) -> QMenu:
+    """The menu under the chat's title, by its button."""
+    await click(window.views.header.model_button)
+
+    def shown() -> list[QMenu]:
+        return [menu for menu in window.findChildren(QMenu) if menu.isVisible()]
+
+    await until(lambda: bool(shown()), 30, "no menu")
+    return shown()[0]
+
+
+def labels(menu: QMenu) -> dict[str, QAction]:
+    return {action.text(): action for action in menu.actions() if not action.isSeparator()}
+
+
+def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(qapp: QApplication, home: Path) -> None:
+    (home / "other" / "config.json").write_text("{}")
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        inspector = window.views.inspector
+        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 8))
+        ask(window, "hello")
+        await ready(window, 30)
+        window.views.composer.set_text("and then")
+        turns = window.controller.chats.open.turns
+
+        menu = await header_menu(window)
+        rows = labels(menu)
+        assert rows["large   ·   fits"].isChecked()
+        assert rows["small   ·   fits"].isEnabled()
+        broken = rows["other   ·   cannot be loaded"]
+        assert not broken.isEnabled()
+        assert "names no model_type" in broken.toolTip()
+        assert menu.toolTipsVisible()
+        drafting = rows["Draft model"].menu()
+        assert isinstance(drafting, QMenu)
+        drafts = labels(drafting)
+        assert set(drafts) == {"None", "small   ·   fits"}
+        assert drafts["None"].isChecked()
+        drafts["small   ·   fits"].trigger()
+        assert read(inspector.settings, "draft_model.model") == str(home / "small")
+        assert read(inspector.settings, "drafting.drafter") == "draft-model"
+        menu.close()
+        again = labels(await header_menu(window))["Draft model"].menu()
+        assert isinstance(again, QMenu)
+        assert labels(again)["small   ·   fits"].isChecked()
+        labels(again)["None"].trigger()
+        assert read(inspector.settings, "drafting.drafter") == "auto"
+        for shown in window.findChildren(QMenu):
+            shown.close()
+
+        menu = await header_menu(window)
+        labels(menu)["small   ·   fits"].trigger()
+        menu.close()
+        await until(lambda: "small" in window.views.header.subtitle, 30)
+        await ready(window, 30)
+        chat = window.controller.chats.open
+        assert chat.turns == turns
+        assert window.views.composer.text == "and then"
+        window.views.composer._submit()
+        await until(lambda: len(window.controller.chats.open.turns) == 2)
+        await ready(window, 30)
+        finished = last(window).finished
+        assert finished
+        assert finished.effective.model == "small"
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 
