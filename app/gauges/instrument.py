@@ -104,7 +104,7 @@ class Instrument(QLabel):
         top = TOP_PX + _TITLE_LINE_PX + (line_px - metrics.height()) / 2
         baseline = QPointF(PADDING_PX, top + metrics.ascent())
         painter.setFont(font)
-        painter.setPen(self._theme.color("text3" if self._stale or not figure.is_known else "text"))
+        painter.setPen(self._theme.color("text2" if self._stale or not figure.is_known else "text"))
         painter.drawText(baseline, figure.value)
         if figure.unit:
             x = PADDING_PX + metrics.horizontalAdvance(figure.value) + _UNIT_GAP_PX

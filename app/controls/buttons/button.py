@@ -101,6 +101,8 @@ class Button(QAbstractButton):
             return color(name), None, color("on_accent")
         fill = color("fill2") if pressed else color("fill1") if hovered else None
         if self._kind == "link":
+            # On the darker grey its own blue would not be read well.
+            fill = color("accent_tint") if pressed else fill
             return fill, None, color("accent" if self.isEnabled() else "text3")
         frame = color("accent_mid" if self._ring.shown else "control_border")
         if not self.isEnabled():

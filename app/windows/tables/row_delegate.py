@@ -87,7 +87,7 @@ class RowDelegate(QStyledItemDelegate):
             draw_box(painter, pill, 8, fill)
         if state & QStyle.StateFlag.State_HasFocus and state & QStyle.StateFlag.State_KeyboardFocusChange:
             half = RING_PX / 2
-            painter.setPen(QPen(color("accent_mid"), RING_PX))
+            painter.setPen(QPen(color("focus"), RING_PX))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.drawRoundedRect(pill.adjusted(half, half, -half, -half), 8 - half, 8 - half)

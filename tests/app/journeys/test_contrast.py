@@ -1,0 +1,108 @@
+"""Every word and every focus ring can be seen, light and dark, at rest, pointed at and pressed (WCAG AA)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+
+import pytest
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from core.events import Attachment, Message
+from tests.app import contrast
+from tests.app.stage import play, ready, until
+
+TEXT = "\n\n".join(f"Rule {n}: the pilot waits for the tide, and the tide for nobody." for n in range(120))
+SIDE_WINDOWS = ("settings", "tables", "models", "lab", "shortcuts", "deleted", "library")
+_STATES: tuple[Callable[[QWidget, bool], None], ...] = (
+    lambda window, on: None,
+    contrast.pointed_at,
+    contrast.pressed,
+)
+
+
+def test_the_measure_is_wcags() -> None:
+    white, grey = QColor("#ffffff"), QColor("#767676")
+    assert contrast.ratio(white, QColor("#000000")) == pytest.approx(21)
+    assert contrast.ratio(white, grey) == pytest.approx(4.54, abs=0.01)
+
+
+async def failing(main: MainWindow, window: QWidget) -> list[str]:
+    """All that cannot be seen well enough in `window`, in both schemes."""
+    theme = main._theme
+    found: set[str] = set()
+    measured = 0
+    for scheme in ("light", "dark"):
+        main.app_settings.set("look.scheme", scheme)
+        # What the application's palette gives is given by whoever starts it.
+        QApplication.setPalette(theme.qpalette())
+        await asyncio.sleep(0.02)
+        for state in _STATES:
+            state(window, True)
+            noted = contrast.inks(window) + contrast.rings(window, theme)
+            measured += len(noted)
+            found |= {f"{scheme}: {ink}" for ink in noted if ink.fails}
+            state(window, False)
+    assert measured > 3
+    return sorted(found)
+
+
+def scenes(qapp: QApplication, *plays: Callable[[MainWindow], Awaitable[list[str]]]) -> None:
+    faults: list[str] = []
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        window.resize(1440, 900)
+        for each in plays:
+            faults.extend(await each(window))
+
+    before = QApplication.palette()
+    try:
+        play(qapp, scene)
+    finally:
+        QApplication.setPalette(before)
+    assert faults == [], "\n".join(faults)
+
+
+async def first_page(window: MainWindow) -> list[str]:
+    return await failing(window, window)
+
+
+async def chat(window: MainWindow) -> list[str]:
+    """A sparse answer, every section open, then the document beside it."""
+    window.controller.asking.submit(Message("user", "skim write 120", (Attachment("rules.md", TEXT),)))
+    await ready(window)
+    for group in ("model", "prefill", "sampling", "drafting", "gate", "tables", "chat", "decoding"):
+        window.views.inspector.section(group).set_open(True)
+    faults = await failing(window, window)
+    window.commands.show_document()
+    return faults + await failing(window, window)
+
+
+async def died(window: MainWindow) -> list[str]:
+    window.controller.asking.submit(Message("user", "write 100000 slowly"))
+    await until(lambda: len(window.controller.chats.open.turns[-1].answer.tokens) > 3)
+    pid = window.worker.pid
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: window.controller.link.phase is Phase.DEAD)
+    return await failing(window, window)
+
+
+def test_the_chat_window(qapp: QApplication) -> None:
+    scenes(qapp, first_page, chat, died)
+
+
+@pytest.mark.parametrize("name", SIDE_WINDOWS)
+def test_the_windows_beside_it(qapp: QApplication, name: str) -> None:
+    async def shown(window: MainWindow) -> list[str]:
+        if name not in window.windows._makers:
+            pytest.fail(f"There is no window {name}; there are {sorted(window.windows._makers)}.")
+        return await failing(window, window.windows.show(name))
+
+    scenes(qapp, shown)
