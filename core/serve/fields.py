@@ -59,6 +59,8 @@ def settings_with(base: Settings, values: Iterable[tuple[str, str, Any]]) -> Set
             settings = assign(settings, key, value)
         except SettingError as error:
             raise field_error(name, f"“{name}”: {error}") from None
+    if settings.tables.learn and not base.tables.learn:
+        raise refused("settings.tables.learn", "whoever runs the server decides whether it learns")
     return settings
 
 

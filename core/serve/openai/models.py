@@ -7,7 +7,9 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from core.errors import NoModelError
 from core.events import ModelInfo
+from core.serve.answering import loaded_model
 from core.serve.answers.answer import Answers
 from core.serve.errors import ApiError
 from core.serve.http.responses import send_json
@@ -34,9 +36,12 @@ class Models:
         self._since = int(time.time())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """List it."""
-        model = self._answers.gate.model
-        await send_json(send, {"object": "list", "data": [shape(model, self._since)] if model else []})
+        """List it; one that is being loaded is waited for."""
+        try:
+            listed = [shape(await loaded_model(self._answers, receive), self._since)]
+        except NoModelError:
+            listed = []
+        await send_json(send, {"object": "list", "data": listed})
 
 
 class Model:

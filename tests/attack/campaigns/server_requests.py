@@ -20,7 +20,7 @@ from pathlib import Path
 from core.serve.http import bodies, connection
 from core.serve.http.security import Doors
 from tests.attack.campaign import Campaign, Outcome, case_random
-from tests.attack.support.hostile_http import CHAT, KEY, Hostile, hostile, question
+from tests.attack.support.hostile_http import AGENT, CHAT, KEY, Hostile, hostile, question
 from tests.attack.support.toy_home import toy_home
 from tests.core.serve.served import Served, serving
 
@@ -31,21 +31,27 @@ _HELD_AT_ONCE = 30
 _CHECK_EVERY = 100
 _MOST_BYTES = 2_000_000
 _DESCRIPTORS_AT_REST = 4
+_RIGHT = {"authorization": f"Bearer {KEY}", "user-agent": "right"}
+
+# When it was held, and what.
+_Held = tuple[float, socket.socket]
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
     doors = Doors(key=KEY, most_bytes=_MOST_BYTES)
     with _hurried(), toy_home() as folder, serving(folder / "toy", doors=doors) as served:
         expected = _right_answer(served)
-        held: list[tuple[float, socket.socket]] = []
+        held: list[_Held] = []
         at_first = _descriptors()
+        may_be_answered = {_agent(None)}
         for number, case in enumerate(cases):
             found = hostile(case_random("server-requests", seed, case))
-            before = len(served.records)
-            fault = _end_held(held, _HELD_AT_ONCE) or _try(served, found, str(folder), held)
-            answered = float(len(served.records) > before)
-            if answered and not found.may_answer:
-                fault = fault or "something was generated"
+            if found.may_answer:
+                may_be_answered.add(_agent(case))
+            fault = _end_held(held, _HELD_AT_ONCE) or _try(served, found, case, str(folder), held)
+            asked = {record.client for record in served.records}
+            if wrong := asked - may_be_answered:
+                fault = fault or f"something was generated for {', '.join(sorted(wrong))}"
             last = number == len(cases) - 1
             if not fault and (last or number % _CHECK_EVERY == _CHECK_EVERY - 1):
                 fault = _still_right(served, expected)
@@ -54,7 +60,12 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
             if fault:
                 fault = f"{found.kind}: {fault}"
             served.answers.requests.clear()
-            yield Outcome(case, fault, {"requests": 1.0, "answered": answered, found.kind: 1.0}, _peaks())
+            yield Outcome(
+                case,
+                fault,
+                {"requests": 1.0, "answered": float(_agent(case) in asked), found.kind: 1.0},
+                _peaks(),
+            )
 
 
 @contextlib.contextmanager
@@ -67,13 +78,18 @@ def _hurried() -> Iterator[None]:
         connection.HEAD_S, bodies.BODY_S = before
 
 
-def _try(served: Served, found: Hostile, folder: str, held: list[tuple[float, socket.socket]]) -> str:
+def _agent(case: int | None) -> str:
+    """What a case calls itself; None is whoever asks rightly."""
+    return "right" if case is None else f"case-{case}"
+
+
+def _try(served: Served, found: Hostile, case: int, folder: str, held: list[_Held]) -> str:
     """Send it; what is wrong with what came of it."""
     line = served.raw()
     line.settimeout(_END_S)
     try:
         for part in found.parts:
-            line.sendall(part)
+            line.sendall(part.replace(AGENT.encode(), _agent(case).encode()))
         if found.then == "hold":
             held.append((time.monotonic(), line))
             return ""
@@ -120,7 +136,7 @@ def _judge(said: bytes, found: Hostile, folder: str) -> str:
     return ""
 
 
-def _end_held(held: list[tuple[float, socket.socket]], most: int) -> str:
+def _end_held(held: list[_Held], most: int) -> str:
     """Let go of the oldest, which must have been closed by the server in their time."""
     while len(held) > most:
         began_s, line = held.pop(0)
@@ -138,7 +154,7 @@ def _end_held(held: list[tuple[float, socket.socket]], most: int) -> str:
 
 
 def _right_answer(served: Served) -> str:
-    reply = served.ask("POST", CHAT, question(seed=1), {"authorization": f"Bearer {KEY}"})
+    reply = served.ask("POST", CHAT, question(seed=1), _RIGHT)
     if reply.status != 200:
         return f"{reply.status} {reply.body[:200]!r}"
     return str(reply.json["choices"][0]["message"]["content"])

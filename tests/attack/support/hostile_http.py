@@ -11,6 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 CHAT = "/v1/chat/completions"
+# Stands for what a case calls itself, so that it is known whose a request is that comes late.
+AGENT = "the-agent-of-this-case"
 KEY = "dl-a-key-that-is-told-to-nobody"
 _PATHS = (CHAT, "/v1/completions", "/v1/responses", "/v1/messages", "/v1/models", "/health", "/metrics")
 _TYPES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/jsonx")
@@ -61,7 +63,12 @@ def head(
     more: str = "",
 ) -> bytes:
     """A request's head, right unless it is told otherwise."""
-    lines = [f"{method} {path} HTTP/1.1", f"host: {host}", f"authorization: Bearer {key}"]
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        f"host: {host}",
+        f"authorization: Bearer {key}",
+        f"user-agent: {AGENT}",
+    ]
     lines += [f"content-type: {kind}"] if kind else []
     lines += [f"content-length: {length}"] if length is not None else []
     return ("\r\n".join(lines) + f"\r\n{more}\r\n").encode("utf-8", "surrogateescape")

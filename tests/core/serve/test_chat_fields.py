@@ -200,6 +200,7 @@ def test_what_cannot_change_the_answer_is_left_aside(served: Served) -> None:
         ({"specprefill_keep_pct": 0}, "specprefill_keep_pct"),
         ({"settings": {"no.such": 1}}, "settings.no.such"),
         ({"settings": {"ngram_simple.k": -4}}, "settings.ngram_simple.k"),
+        ({"settings": {"tables.learn": True}}, "settings.tables.learn"),
         ({"settings": {"draft_model.model": "/etc"}}, "settings.draft_model.model"),
         ({"settings": {"draft_model.model": "../x"}}, "settings.draft_model.model"),
         ({"settings": {"draft_model.model": "~/x"}}, "settings.draft_model.model"),

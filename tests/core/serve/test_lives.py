@@ -136,6 +136,7 @@ def test_a_worker_that_dies_is_told_and_the_next_request_works(toy_folder: Path)
 def test_whoever_asks_while_the_model_is_loaded_waits(toy_folder: Path) -> None:
     with serving(toy_folder, ready=False) as served:
         assert served.ask("GET", "/health").status == 503
+        assert served.ask("GET", "/v1/models").json["data"][0]["id"] == "toy"
         assert served.chat(stream=True).chunks
 
 
