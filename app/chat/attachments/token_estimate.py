@@ -22,7 +22,7 @@ def estimated_tokens(text: str) -> int:
             + text[middle : middle + _SAMPLE_CHARACTERS]
             + text[-_SAMPLE_CHARACTERS:]
         )
-    dense = sum(1 for letter in sample if letter >= _DENSE_FROM)
+    dense = 0 if sample.isascii() else sum(1 for letter in sample if letter >= _DENSE_FROM)
     tokens = dense + (len(sample) - dense) / _CHARACTERS_PER_TOKEN
     return round(tokens * len(text) / len(sample)) if sample else 0
 

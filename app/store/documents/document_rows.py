@@ -24,8 +24,12 @@ from app.store.checksum import ChecksumError, Value, check, checksum
 
 _FACTS = "id, name, digest, characters, added, used, counts, removed"
 _MOST_HITS = 100
-# Around a match, in FTS5's words and in characters.
-_SNIPPET_WORDS, _AROUND_CHARACTERS = 32, 60
+# So much of a text is looked through for where a word stands in it, and shown around it.
+_LOOKED_THROUGH, _BEFORE, _SHOWN = 2_000_000, 60, 240
+_NEAR = (
+    f"substr(documents.text, max(1, instr(lower(substr(documents.text, 1, {_LOOKED_THROUGH})), lower(?))"
+    f" - {_BEFORE}), {_SHOWN})"
+)
 _counts = msgspec.json.Decoder(dict[str, int])
 
 
@@ -151,29 +155,28 @@ class DocumentRows:
         if not wanted:
             return
         match = " ".join('"{}"*'.format(word.replace('"', '""')) for word in wanted)
-        for document, passage in self._connection.execute(
-            f"SELECT documents.id, snippet(document_words, 1, '', '', '…', {_SNIPPET_WORDS})"
-            " FROM document_words JOIN documents ON documents.row = document_words.rowid"
+        # FTS5's own snippets take the square of a word's places: minutes for a common one in a long book.
+        for document, near in self._connection.execute(
+            f"SELECT documents.id, {_NEAR} FROM document_words"
+            " JOIN documents ON documents.row = document_words.rowid"
             " WHERE document_words MATCH ? AND documents.removed IS NULL"
             f" ORDER BY document_words.rank LIMIT {_MOST_HITS}",
-            (match,),
+            (wanted[0], match),
         ):
-            yield DocumentHit(document, *passage_of(str(passage), words))
+            passage, marks = passage_of(near, words)
+            yield DocumentHit(document, passage if marks else "", marks)
 
     def _by_pieces(self, words: list[str]) -> Iterator[DocumentHit]:
         """Words anywhere inside, as in scripts that put no spaces between them."""
         where = " AND ".join(["(name LIKE ? ESCAPE '\\' OR text LIKE ? ESCAPE '\\')"] * len(words))
         found = self._connection.execute(
-            "SELECT id, substr(text, max(1, instr(lower(text), lower(?)) - ?), ?) FROM documents"
+            f"SELECT id, {_NEAR} FROM documents"
             f" WHERE removed IS NULL AND {where} ORDER BY used DESC LIMIT {_MOST_HITS}",
-            [
-                words[0],
-                _AROUND_CHARACTERS,
-                4 * _AROUND_CHARACTERS,
-                *(like(w) for w in words for _ in range(2)),
-            ],
+            [words[0], *(like(word) for word in words for _ in range(2))],
         )
-        return (DocumentHit(document, *passage_of(str(near), words)) for document, near in found)
+        for document, near in found:
+            passage, marks = passage_of(near, words)
+            yield DocumentHit(document, passage if marks else "", marks)
 
     def _check(self, found: int | None, *values: Value) -> None:
         try:

@@ -12,7 +12,7 @@ from app.theme.measures import set_font, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.windows.library import strings
 
-SHOWN_CHARACTERS = 100_000
+SHOWN_CHARACTERS = 20_000
 
 
 class DocumentPreview(QWidget):

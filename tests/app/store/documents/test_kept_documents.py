@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -133,6 +134,19 @@ def test_what_was_kept_without_full_text_is_found_with_it(tmp_path: Path) -> Non
     store.close()
     assert [hit.id for hit in hits] == ["d"]
     assert hits[0].marks
+
+
+def test_a_common_word_in_a_long_book_is_found_at_once(tmp_path: Path) -> None:
+    """What SQLite shows of a match takes the square of a word's places: the window stood for minutes."""
+    store = ChatStore(tmp_path / "chats.db")
+    text, now = "The tide turns at noon, and the pilots wait. " * 60_000, datetime.now(UTC)
+    with store.transaction():
+        store.document_rows.add(KeptDocument("d", "Book", "x", len(text), now, now), text)
+    begun_s = time.process_time()
+    hits = [*store.find_documents("pilots"), *store.find_documents("ilots")]
+    assert time.process_time() - begun_s < 3.0
+    assert [hit.passage[slice(*hit.marks[0])] for hit in hits] == ["pilots", "ilots"]
+    store.close()
 
 
 def test_a_home_of_0_1_0_takes_documents(tmp_path: Path) -> None:
