@@ -48,7 +48,7 @@ class TitleController(QObject):
         self._take = take
         self._numbers = count(1)
         self._asked: dict[str, str] = {}  # the chat of each request under way
-        self._untitled: set[str] = set()  # chats for which the model has no title
+        self._done: set[str] = set()  # chats that got one, or for which the model has none
         self._timer = QTimer(self, singleShot=True, interval=QUIET_MS)
         self._timer.timeout.connect(self._ask)
         views.composer.draft_changed.connect(self._typed)
@@ -62,8 +62,8 @@ class TitleController(QObject):
         chat_id = self._asked.pop(event.request, "")
         if not chat_id or event.interrupted:
             return
+        self._done.add(chat_id)  # a person who takes it away wants the question's words
         if not event.title:
-            self._untitled.add(chat_id)
             return
         try:
             chat = self._chats.get(chat_id)
@@ -86,7 +86,7 @@ class TitleController(QObject):
         quiet = link.phase is Phase.READY and not (self._composer.text or self._composer.attachments)
         if not (quiet and self._wanted and may_give_titles(link.info) and not self._asked):
             return
-        if wants_title(chat) and chat.id not in self._untitled:
+        if wants_title(chat) and chat.id not in self._done:
             request = f"title-{next(self._numbers)}"
             self._asked[request] = chat.id
             self._take(AskTables(SuggestTitle(request, messages_for_title(chat))))

@@ -48,6 +48,12 @@ def test_a_chat_is_titled_after_its_answer_and_keeps_it(qapp: QApplication, tmp_
         await answered(window, "write 3 about ropes")
         await asyncio.sleep(0.3)
         assert title(window) == "Title of harbours"
+        # Taken away by a person: it does not come back.
+        window.controller.chat.listing.rename(window.controller.chats.open.id, "")
+        await answered(window, "write 3 about buoys")
+        await asyncio.sleep(0.3)
+        assert title(window) == "write 3 about harbours"
+        window.controller.chat.listing.rename(window.controller.chats.open.id, "Title of harbours")
 
     async def again(window: MainWindow) -> None:
         assert title(window) == "Title of harbours"
