@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
 
@@ -12,7 +13,9 @@ from app.shell.window import MainWindow
 from app.store.library import Library
 from app.windows.library.window import LibraryWindow
 from core.events import Attachment, CountTokens, Message
-from tests.app.stage import click, play, press, ready, until
+from core.settings import Settings, assign
+from core.worker.client import worker_command
+from tests.app.stage import click, last, play, press, ready, until
 from tests.core.documents.made import paragraph, pdf_of, write_docx
 
 CTRL, SHIFT, NONE = (
@@ -258,11 +261,42 @@ def test_many_chips_scroll_and_the_keyboard_reaches_the_last(qapp: QApplication)
             composer.attach(Attachment(f"Rule {number}", f"Rule {number} holds."))
         await until(lambda: composer._shelf.height() < composer._chips.height())
         assert composer.height() < 330
-        last = composer._chips.chips[-1]
-        last.setFocus()
-        place = last.mapTo(composer._shelf.viewport(), last.rect().center())
+        end = composer._chips.chips[-1]
+        end.setFocus()
+        place = end.mapTo(composer._shelf.viewport(), end.rect().center())
         assert composer._shelf.viewport().rect().contains(place)
         composer.clear()
         assert composer._shelf.isHidden()
 
     play(qapp, scene)
+
+
+def test_a_second_chat_about_a_kept_document_says_what_is_cached(qapp: QApplication) -> None:
+    """With the real model: the footer says how much of the prompt was there already."""
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 240)
+        inspector, library = window.views.inspector, window.controller.library
+        chosen = assign(assign(Settings(), "sampling.max_tokens", 4), "prefill.mode", "off")
+        inspector.set_settings(chosen)
+        library.keep(Attachment("Tides.md", "The tide turns at noon and the pilots wait for it. " * 12))
+        (kept,) = library.documents.listed()
+        cached = []
+        for question in ("When does the tide turn?", "Who waits?"):
+            window.controller.chat.start()
+            inspector.set_settings(chosen)
+            library.attach(kept.id)
+            message = replace(window.views.composer.message(), content=question)
+            window.controller.asking.submit(message)
+            await ready(window, 240)
+            finished = last(window).finished
+            assert finished
+            cached.append(finished.stats)
+        assert cached[0].reused_tokens == 0
+        # All but the question and the template around it.
+        assert cached[1].read_tokens < 24
+        answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
+        assert answer
+        assert f"{cached[1].reused_tokens:,} cached" in answer.footer.stats.text
+
+    play(qapp, scene, command=worker_command())
