@@ -42,8 +42,8 @@ test: setup ## Run all tests but the slow sweeps
 test-slow: setup ## Run the slow sweeps with the real model too
 	@$(BIN)/python -m pytest -q -m "(slow or not slow) and not e2e"
 
-e2e: setup ## Try it as a new user would, on a virtual display (needs Xvfb and xdotool; 3 minutes)
-	@$(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
+e2e: setup ## Try it as people do, on a virtual display; saves pictures (needs Xvfb and xdotool; 6 minutes; OUT=dir)
+	@DRAFTLIGHT_E2E_PICTURES=$(OUT)/e2e $(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
 
 attack: setup ## Attack it: kills, damaged files, hostile documents and more (an hour at most; OUT=dir)
 	@$(BIN)/python -m tests.attack --out $(OUT)/attack

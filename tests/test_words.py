@@ -52,8 +52,8 @@ OUTDATED_TITLES = OUTDATED_LABELS | {"Reading": "Sparse prefill", "Memory": "Lea
 # What begins with a capital wherever it stands: names, and what is quoted from the window by its label.
 NAMES = frozenset(
     # names
-    {"Draftlight", "Mac", "Markdown", "Apache", "Office", "Word", "Debian", "Ubuntu", "Qt", "Inter", "Finder"}
-    | {"JetBrains", "Mono", "Return", "Right", "Ctrl", "Shift"}
+    {"Draftlight", "Mac", "Markdown", "Apache", "Office", "Word", "Debian", "Ubuntu", "Qt", "Inter"}
+    | {"Finder", "JetBrains", "Mono", "Anthropic", "Prometheus", "Return", "Right", "Ctrl", "Shift"}
     # windows, sections and values of settings, by their labels
     | {"Race", "Tables", "Lab", "Settings", "Document", "Auto", "Cacheback", "Reset", "Learning", "Exactness"}
 )

@@ -169,7 +169,7 @@ def answer(command: Generate) -> None:
             if position == mute:
                 _muted.set()
                 time.sleep(600)
-        send(gauges(request, position))
+        send(gauges(request, position, 0.3 if command.continuation else 0.1))
         if "slowly" in question:
             time.sleep(0.02)
     stats = Stats(
@@ -251,9 +251,9 @@ def effective_of(command: Generate) -> Effective:
     return Effective("Fake 1M", "float32", command.settings.drafting.drafter, command.settings)
 
 
-def gauges(request: str, position: int) -> Gauges:
+def gauges(request: str, position: int, ttft_s: float) -> Gauges:
     return Gauges(
-        request, 50.0, 0.1, position, 0, 0, 0.0, 1.0, (), Occupancy(), 500_000_000, 10 + position, 8192
+        request, 50.0, ttft_s, position, 0, 0, 0.0, 1.0, (), Occupancy(), 500_000_000, 10 + position, 8192
     )
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.reading import reading_map
@@ -144,7 +145,15 @@ class AnswerController(QObject):
         """Live figures."""
         self._note_context(gauges.context_used_tokens)
         if self._is_shown():
-            self._views.strip.show_gauges(gauges)
+            self._views.strip.show_gauges(self._of_whole_answer(gauges))
+
+    def _of_whole_answer(self, gauges: Gauges) -> Gauges:
+        """What is written on has had its first token before: the figures under it say so, too."""
+        running = self._running
+        if running is None or running.after is None:
+            return gauges
+        first = self._chats.get(running.chat_id).turn(running.turn_id).answer.tokens[0]
+        return replace(gauges, ttft_s=first.time_s)
 
     # ---- its tokens
 

@@ -6,6 +6,8 @@ Where to click is asked of the widgets; that something was clicked they learn fr
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import sys
 import tempfile
 import time
@@ -13,10 +15,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QPoint
-from PySide6.QtWidgets import QScrollArea, QWidget
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QMenu, QScrollArea, QWidget
 
 from app.shell.window import MainWindow
 from core.system.paths import cache_dir
+
+# Nothing here is waited for by the clock. This long only something that never comes is waited for.
+PATIENCE_S = 240.0
+PICTURES = "DRAFTLIGHT_E2E_PICTURES"
+_STARTED_S = time.monotonic()
 
 
 class Hands:
@@ -24,6 +32,17 @@ class Hands:
 
     def __init__(self, window: MainWindow) -> None:
         self.window = window
+        self._pictures = os.environ.get(PICTURES)
+        self._taken = 0
+
+    def step(self, words: str) -> None:
+        """Say what was done, and keep a picture of the screen, if there is a folder for it."""
+        print(f"{time.monotonic() - _STARTED_S:6.1f} s  {words}", flush=True)
+        if self._pictures:
+            self._taken += 1
+            name = re.sub(r"[^a-z0-9]+", "-", words.partition(":")[0].lower()).strip("-")[:60]
+            picture = QGuiApplication.primaryScreen().grabWindow(0)
+            assert picture.save(str(Path(self._pictures) / f"{self._taken:02d}-{name}.png"))
 
     async def click(self, widget: QWidget, at: QPoint | None = None) -> None:
         """The left button, in the middle of `widget` or at a point of it."""
@@ -40,6 +59,12 @@ class Hands:
         """Keys as xdotool names them, one after the other."""
         await self._do("key", "--delay", "40", *keys)
 
+    async def choose(self, menu: QMenu, words: str) -> None:
+        """The row of an open menu that begins so."""
+        action = next(each for each in menu.actions() if each.text().startswith(words))
+        assert action.isEnabled(), f"{words} cannot be chosen"
+        await self.click(menu, menu.actionGeometry(action).center())
+
     async def copy_elsewhere(self, text: str) -> asyncio.subprocess.Process:
         """Another program puts `text` on the clipboard and lives until it is ended."""
         with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:
@@ -52,12 +77,13 @@ class Hands:
         Path(file.name).unlink()
         return process
 
-    async def until(self, condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
+    async def until(self, condition: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S) -> None:
         """Wait; the window lives on meanwhile."""
         end_s = time.monotonic() + timeout_s
         while not condition():
             if time.monotonic() > end_s:
-                self.window.grab().save(str(cache_dir().parent / "failed.png"))
+                folder = self._pictures or cache_dir().parent
+                QGuiApplication.primaryScreen().grabWindow(0).save(str(Path(folder) / "failed.png"))
                 trouble = self.window.views.banner.trouble
                 raise AssertionError(f"{what}: not within {timeout_s:.0f} s. {trouble or ''}")
             await asyncio.sleep(0.02)

@@ -1,17 +1,19 @@
 """What a new user does, as a program of its own on an X display: `first` visit, and `again`.
 
 Runs what `draftlight` runs: the real worker, the starter model, chats kept in the folder given.
-Prints one line a step, with the seconds since the start.
+Prints one line a step, with the seconds since the start, and keeps a picture of it.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 from PySide6.QtCore import QPoint
 
+from app.chat.answer.message_chip import MessageChip
+from app.chat.first_page.example_card import ExampleCard
+from app.chat.first_page.strings import EXAMPLE_DOCUMENT
 from app.controls.popup import Popup
 from app.controls.slider import Slider
 from app.controls.spin import Spin
@@ -21,7 +23,7 @@ from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from tests.app.e2e.hands import Hands
 
-_STARTED_S = time.monotonic()
+GREETING = "Hello there"
 FIRST_WORDS = "When does the night ferry leave?"
 SECOND_WORDS = "Which berth has the harbour tug?"
 THIRD_WORDS = "Tell me everything about the pilots, at length."
@@ -42,18 +44,12 @@ def document() -> str:
     return "\n\n".join(rules)
 
 
-def step(words: str) -> None:
-    print(f"{time.monotonic() - _STARTED_S:6.1f} s  {words}", flush=True)
-
-
 def last(window: MainWindow) -> Answer:
     return window.controller.chats.open.turns[-1].answer
 
 
-async def ready(hands: Hands, timeout_s: float = 120.0) -> None:
-    await hands.until(
-        lambda: hands.window.controller.link.phase is Phase.READY, "the model is ready", timeout_s
-    )
+async def ready(hands: Hands) -> None:
+    await hands.until(lambda: hands.window.controller.link.phase is Phase.READY, "the model is ready")
 
 
 async def ask(hands: Hands, words: str) -> None:
@@ -71,7 +67,7 @@ async def answered(hands: Hands) -> Answer:
     """The last answer when it is over, which the transcript shows as it is on record."""
     window = hands.window
     turn = window.controller.chats.open.turns[-1]
-    await hands.until(lambda: last(window).over, f"“{turn.user.content}” is answered", 150.0)
+    await hands.until(lambda: last(window).over, f"“{turn.user.content}” is answered")
     assert window.views.transcript.answer_text(turn.id) == last(window).text
     assert last(window).tokens, window.views.banner.trouble
     return last(window)
@@ -110,7 +106,16 @@ async def first(window: MainWindow) -> int:
     inspector, composer = views.inspector, views.composer
     await ready(hands)
     assert views.pages.currentWidget() is views.first_page
-    step("the model is ready, the first page is shown")
+    hands.step("the model is ready, the first page is shown")
+
+    await open_section(hands, "sampling")
+    await set_number(hands, "sampling.max_tokens", 16)
+    await ask(hands, GREETING)
+    answer = await answered(hands)
+    hands.step(f"the first question is answered: {answer.text!r}")
+    await ready(hands)
+    await hands.press("ctrl+n")
+    await hands.until(lambda: not controller.chats.open.turns, "a new chat is open")
 
     other = await hands.copy_elsewhere(document())
     await hands.click(composer.edit)
@@ -119,7 +124,7 @@ async def first(window: MainWindow) -> int:
     other.terminate()
     await other.wait()
     await hands.until(lambda: composer.pill.used_tokens > 10_000, "its tokens are counted")
-    step(f"a document of {composer.pill.used_tokens:,} tokens is pasted")
+    hands.step(f"a document of {composer.pill.used_tokens:,} tokens is pasted")
     notice = composer.notice
     assert not notice.isVisible()  # of a text that is too long the passages that fit are read
     await open_section(hands, "prefill")
@@ -127,15 +132,15 @@ async def first(window: MainWindow) -> int:
     await hands.until(lambda: notice.isVisible() and len(notice.buttons) == 2, "it says that it is too long")
     assert "more than fit" in notice.text
     assert not composer.send_button.isEnabled()
+    hands.step("with sparse prefill off it does not fit")
     await hands.click(notice.buttons[0])
     await hands.until(lambda: not notice.isVisible(), "it was shortened to what fits")
     await hands.until(lambda: 5_000 < composer.pill.used_tokens < 8_192, "it is counted again")
-    step(f"shortened to {composer.pill.used_tokens:,} tokens")
+    hands.step(f"shortened to {composer.pill.used_tokens:,} tokens")
 
     assert composer.edit.hasFocus()
     assert composer.send_button.isEnabled() is bool(composer.attachments)
     await choose(hands, "prefill.mode", "on")
-    await open_section(hands, "sampling")
     await set_number(hands, "sampling.max_tokens", 24)
     await ask(hands, FIRST_WORDS)
     answer = await answered(hands)
@@ -144,7 +149,7 @@ async def first(window: MainWindow) -> int:
     assert answer.finished.effective.reading == "sparse", answer.finished.effective.changes
     read = answer.finished.stats
     assert 0 < read.read_tokens < read.prompt_tokens / 2
-    step(f"first answer, {read.read_tokens:,} of {read.prompt_tokens:,} tokens read: {answer.text!r}")
+    hands.step(f"first answer, {read.read_tokens:,} of {read.prompt_tokens:,} tokens read: {answer.text!r}")
 
     await choose(hands, "drafting.drafter", "ngram-simple")
     slider = inspector.field("prefill.keep_pct").control.editor
@@ -159,16 +164,16 @@ async def first(window: MainWindow) -> int:
     assert answer.finished
     assert answer.finished.effective.drafter == "ngram-simple"
     assert answer.finished.effective.settings.prefill.keep_pct == kept_pct != 20
-    step(f"second answer, with another drafter and keep at {kept_pct:g} %: {answer.text!r}")
+    hands.step(f"second answer, with another drafter and keep at {kept_pct:g} %: {answer.text!r}")
 
     await set_number(hands, "sampling.max_tokens", 400)
     await ask(hands, THIRD_WORDS)
-    await hands.until(lambda: len(last(window).tokens) > 6, "the third answer has begun", 150.0)
+    await hands.until(lambda: len(last(window).tokens) > 6, "the third answer has begun")
     await hands.press("Escape")
     answer = await answered(hands)
     assert answer.status == "stopped"
     assert 6 < len(answer.tokens) < 400
-    step(f"third answer, stopped after {len(answer.tokens)} tokens")
+    hands.step(f"third answer, stopped after {len(answer.tokens)} tokens")
 
     await set_number(hands, "sampling.max_tokens", 16)
     await hands.click(composer.edit)
@@ -186,7 +191,7 @@ async def first(window: MainWindow) -> int:
         OTHER_WORDS,
     ]
     assert views.header.title == FIRST_WORDS
-    step(f"edited and asked again: {answer.text!r}")
+    hands.step(f"edited and asked again: {answer.text!r}")
     await hands.press("ctrl+r")
     await hands.until(lambda: len(controller.chats.open.turns[-1].versions) == 3, "it is regenerated")
     regenerated = await answered(hands)
@@ -200,12 +205,12 @@ async def first(window: MainWindow) -> int:
     await hands.until(lambda: last(window).status == "stopped", "the stopped one is still there")
     await hands.press("Right", "Right")
     await hands.until(lambda: last(window) == regenerated, "the newest is shown again")
-    step("three versions, none lost")
+    hands.step("three versions, none lost")
     await hands.click(composer.edit)
     await hands.type("not sent yet")
     await hands.press("ctrl+q")
     await window.closed()
-    step("quit")
+    hands.step("quit")
     return 0
 
 
@@ -223,20 +228,46 @@ async def again(window: MainWindow) -> int:
     # This chat's own settings came with it.
     assert views.inspector.settings.drafting.drafter == "ngram-simple"
     assert views.inspector.settings.sampling.max_tokens == 16
-    step("opened again, with everything that was there")
+    hands.step("opened again, with everything that was there")
     await ready(hands)
     await hands.click(views.composer.edit)
     await hands.press("ctrl+a", "BackSpace", "ctrl+n")
     await hands.until(lambda: not controller.chats.open.turns, "a new chat is open")
     assert views.inspector.settings.drafting.drafter == "auto"
-    await open_section(hands, "sampling")
-    await set_number(hands, "sampling.max_tokens", 8)
-    await ask(hands, "Hello there")
-    answer = await answered(hands)
-    step(f"a new chat is answered: {answer.text!r}")
+    await document_card(hands)
     await hands.press("ctrl+w")
     await window.closed()
     return 0
+
+
+async def document_card(hands: Hands) -> None:
+    """From the first page to the passages that were read of a document."""
+    window, views = hands.window, hands.window.views
+    assert views.pages.currentWidget() is views.first_page
+    card = next(
+        each for each in views.first_page.findChildren(ExampleCard) if each.text() == EXAMPLE_DOCUMENT
+    )
+    await hands.click(card)
+    await hands.until(lambda: len(views.composer.attachments) == 1, "the document comes along")
+    assert views.composer.edit.hasFocus()
+    assert views.composer.text
+    hands.step("the document card")
+    await open_section(hands, "sampling")
+    await set_number(hands, "sampling.max_tokens", 16)
+    await hands.click(views.composer.edit)
+    await hands.press("Return")
+    await hands.until(lambda: bool(window.controller.chats.open.turns), "it is asked")
+    # How it is shown while it is read lasts as long as that takes; what was read is on record.
+    await hands.until(lambda: last(window).reading is not None or last(window).over, "passages are chosen")
+    hands.step("the reading map")
+    answer = await answered(hands)
+    assert answer.finished
+    assert answer.reading is not None, answer.finished.effective
+    chip = next(each for each in views.transcript.findChildren(MessageChip) if each.isVisible())
+    await hands.click(chip)
+    await hands.until(lambda: views.side.tab == "document", "the Document tab is shown")
+    await hands.until(lambda: "passages kept" in views.document.note_label.text(), "with what was kept")
+    hands.step(f"in the Document tab, {views.document.note_label.text()}: {answer.text!r}")
 
 
 if __name__ == "__main__":

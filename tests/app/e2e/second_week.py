@@ -1,12 +1,14 @@
 """What somebody does who knows Draftlight, as a program of its own on an X display: `first`, and `again`.
 
-Stopping and continuing, messages that wait, presets, versions side by side, a worker that is killed, quitting
-in mid-answer, a small window. As `new_user`: the real worker, the starter model, real keys and a real mouse.
+Presets, stopping and continuing, messages that wait, versions side by side, another model, a small window, a
+worker that is killed, quitting in mid-answer. As `new_user`: the real worker, the starter model, real keys
+and a real mouse.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -18,11 +20,49 @@ from app.launch.opening import open_window
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from app.windows.compare.window import CompareWindow
+from core.models.library.places import download_folder
+from core.models.starter import ensure_starter
 from tests.app.e2e.hands import Hands
-from tests.app.e2e.new_user import answered, ask, last, ready, step
+from tests.app.e2e.new_user import answered, ask, last, open_section, ready, set_number
 
 LONG = "Tell a long story about a harbour and its ferries."
 NEXT = "Name one colour."
+# Longer than anything here waits for, and soon over.
+LONG_TOKENS, SHORT_TOKENS = 400, 24
+ANOTHER = "walks/Another-Model"
+
+
+def install_another_model() -> None:
+    """As if it had been downloaded: the starter model once more, under another name."""
+    folder = download_folder(ANOTHER)
+    if not folder.exists():
+        shutil.copytree(ensure_starter(), folder, copy_function=os.link)
+
+
+async def switch_model(hands: Hands) -> None:
+    """In the header's menu; the chat stays, and the next answer is the other model's."""
+    window, controller = hands.window, hands.window.controller
+    turns = controller.chats.open.turns
+
+    def menu() -> QMenu | None:
+        found = [each for each in window.findChildren(QMenu) if each.isVisible()]
+        return found[0] if found else None
+
+    await hands.click(window.views.header.model_button)
+    await hands.until(lambda: menu() is not None, "the model menu")
+    opened = menu()
+    assert opened
+    hands.step("the model menu")
+    await hands.choose(opened, "Another-Model")
+    await hands.until(lambda: controller.link.phase is not Phase.READY, "another model is loaded")
+    await ready(hands)
+    assert controller.chats.open.turns == turns
+    await ask(hands, NEXT)
+    answer = await answered(hands)
+    assert answer.finished
+    assert "Another-Model" in answer.finished.effective.model
+    await ready(hands)
+    hands.step(f"another model answers: {answer.text!r}")
 
 
 async def writing(hands: Hands, tokens: int) -> None:
@@ -37,7 +77,9 @@ async def continued(hands: Hands, before: int) -> None:
     assert shown
     await hands.until(lambda: shown.footer.more_button.isVisible(), "it can be continued")
     await hands.click(shown.footer.more_button)
-    await writing(hands, before + 4)
+    await hands.until(
+        lambda: len(last(hands.window).tokens) > before + 4, f"more is written than {before} tokens"
+    )
 
 
 async def first(window: MainWindow) -> int:
@@ -50,7 +92,11 @@ async def first(window: MainWindow) -> int:
     await hands.press(*["Down"] * rows, "Return")
     await hands.until(lambda: bar.popup.value == "Free chat", "the preset is taken")
     assert views.inspector.settings.sampling.temperature == 0.7
-    step("a preset")
+    hands.step("a preset is taken")
+    await open_section(hands, "sampling")
+    await set_number(hands, "sampling.max_tokens", LONG_TOKENS)
+    assert bar.popup.currentText() == "Free chat (modified)"
+    hands.step("and changed in this chat")
 
     await ask(hands, LONG)
     await writing(hands, 8)
@@ -60,25 +106,29 @@ async def first(window: MainWindow) -> int:
     await ready(hands)
     await continued(hands, len(stopped.tokens))
     assert last(window).tokens[: len(stopped.tokens)] == stopped.tokens
-    step("stopped and continued")
-
     assert views.composer.edit.hasFocus()
+    hands.step("stopped and continued")
+
+    # It holds for what is sent from now on.
+    await set_number(hands, "sampling.max_tokens", SHORT_TOKENS)
+    await hands.click(views.composer.edit)
     await hands.type(NEXT)
     await hands.press("Return")
     await hands.until(lambda: views.queue_bar.isVisible(), "the next message waits")
+    hands.step("a message waits")
     await hands.press("Escape")
     await hands.until(lambda: len(controller.chats.open.turns) == 2, "it is sent")
     assert views.queue_bar.isHidden()
-    await hands.until(lambda: last(window).over, "it is answered", 150.0)
+    await hands.until(lambda: last(window).over, "it is answered")
     await ready(hands)
-    step("a message that waited")
+    hands.step("and was sent when the answer was stopped")
 
     for count in (2, 3):
         await hands.press("ctrl+r")
         await hands.until(lambda: not last(window).over, "it is regenerated")
         versions = controller.chats.open.turns[-1].versions
         assert len(versions) == count
-        await hands.until(lambda: last(window).over, "it is answered", 150.0)
+        await hands.until(lambda: last(window).over, "it is answered")
         await ready(hands)
     texts = {version.answer.text for version in controller.chats.open.turns[-1].versions}
     assert len(texts) > 1, "three draws at temperature 0.7 with new seeds, and all the same"
@@ -89,24 +139,25 @@ async def first(window: MainWindow) -> int:
     compare = window.windows.find("compare")
     assert isinstance(compare, CompareWindow)
     assert compare.texts[1].toPlainText() == last(window).text
+    hands.step("regenerated twice and compared")
     compare.close()
-    step("regenerated twice and compared")
 
-    await hands.click(views.header.model_button)
-    await hands.until(lambda: bool(window.findChildren(QMenu)), "the model menu")
-    await hands.press("Escape")
+    await switch_model(hands)
     window.resize(1024, 700)
     await hands.until(lambda: window.columns.arrangement.inspector_px == 0, "no room for the panel")
     await hands.click(views.header.inspector_button)
     await hands.until(lambda: window.columns.arrangement.inspector_over, "the panel lies over the chat")
     await hands.press("Escape")
     await hands.until(lambda: window.columns.arrangement.inspector_px == 0, "Escape closes it")
+    hands.step("a small window")
     await hands.click(views.header.inspector_button)
     await hands.until(lambda: window.columns.arrangement.inspector_over, "and again")
+    hands.step("the panel over the chat in a small window")
+    await open_section(hands, "sampling")
+    await set_number(hands, "sampling.max_tokens", LONG_TOKENS)
     await hands.click(window.columns, QPoint(200, 400))
     await hands.until(lambda: window.columns.arrangement.inspector_px == 0, "so does a click beside it")
     assert views.composer.edit.hasFocus()
-    step("a small window")
 
     await ask(hands, LONG)
     await writing(hands, 8)
@@ -115,11 +166,12 @@ async def first(window: MainWindow) -> int:
     os.kill(pid, signal.SIGKILL)
     await hands.until(lambda: controller.link.phase is Phase.DEAD, "the worker is gone")
     cut_off = last(window)
+    hands.step("the worker is killed")
     await hands.click(views.banner.remedy_button)
     await ready(hands)
     await continued(hands, len(cut_off.tokens))
     assert last(window).tokens[: len(cut_off.tokens)] == cut_off.tokens
-    step("the worker killed, the answer continued")
+    hands.step("restarted, and the answer continued")
     await hands.press("ctrl+q")
     await window.closed()
     return 0
@@ -131,18 +183,21 @@ async def again(window: MainWindow) -> int:
     assert cut_off.status == "cut_off"
     assert cut_off.note == "Draftlight was closed before this answer was finished."
     assert len(window.controller.chats.open.turns[1].versions) == 3
-    assert views.inspector.presets.popup.value == "Free chat"
+    assert views.inspector.presets.popup.currentText() == "Free chat (modified)"
+    hands.step("opened again after quitting in mid-answer")
     await ready(hands)
+    assert window.controller.models.state.info
     await continued(hands, len(cut_off.tokens))
     assert last(window).tokens[: len(cut_off.tokens)] == cut_off.tokens
     await hands.press("Escape")
     await answered(hands)
-    step("quit in mid-answer, started, continued")
+    hands.step("and continued")
     await hands.press("ctrl+q")
     await window.closed()
     return 0
 
 
 if __name__ == "__main__":
+    install_another_model()
     scenario = {"first": first, "again": again}[sys.argv[1]]
     sys.exit(open_window("starter", scenario, scheme="light", folder=Path(sys.argv[2])))

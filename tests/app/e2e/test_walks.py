@@ -6,15 +6,19 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.app.e2e.hands import PICTURES
+
+# On two quiet cores each visit takes one to two minutes. This is for machines with other things to do.
+_LONGEST_S = 1800
 _MISSING = [name for name in ("Xvfb", "xdotool") if shutil.which(name) is None]
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.timeout(2 * _LONGEST_S + 60),
     pytest.mark.skipif(sys.platform != "linux", reason="needs an X display"),
     pytest.mark.skipif(bool(_MISSING), reason=f"not installed: {', '.join(_MISSING)}"),
 ]
@@ -40,6 +44,7 @@ def visit(which: str, display: str, home: Path, who: str = "new_user") -> str:
     """One run of the program; what it printed."""
     environment = {
         **os.environ,
+        PICTURES: str(_pictures(home, f"{who}-{which}")),
         "DISPLAY": display,
         "QT_QPA_PLATFORM": "xcb",
         "QT_SCALE_FACTOR": "1",
@@ -47,7 +52,7 @@ def visit(which: str, display: str, home: Path, who: str = "new_user") -> str:
     }
     environment.pop("WAYLAND_DISPLAY", None)
     command = [sys.executable, "-m", f"tests.app.e2e.{who}", which, str(home / "data")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_LONGEST_S)
     print(done.stdout)
     if done.returncode and "xcb" in done.stderr and "plugin" in done.stderr:
         pytest.skip(f"Qt's xcb plugin lacks a library here: {done.stderr.strip().splitlines()[-1]}")
@@ -56,15 +61,21 @@ def visit(which: str, display: str, home: Path, who: str = "new_user") -> str:
     return done.stdout
 
 
+def _pictures(home: Path, name: str) -> Path:
+    """A folder for those of one visit; in the one that `PICTURES` names, if it names one."""
+    folder = Path(os.environ.get(PICTURES, home / "pictures")).absolute() / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
 def test_a_new_user(display: str, tmp_path: Path) -> None:
-    started_s = time.monotonic()
     home = tmp_path / "home"
     assert "edited and asked again" in visit("first", display, home)
-    assert "opened again" in visit("again", display, home)
-    assert time.monotonic() - started_s < 280
+    assert "in the Document tab" in visit("again", display, home)
 
 
 def test_the_second_week(display: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert "the answer continued" in visit("first", display, home, "second_week")
-    assert "started, continued" in visit("again", display, home, "second_week")
+    assert "and continued" in visit("again", display, home, "second_week")

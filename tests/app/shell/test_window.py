@@ -575,3 +575,28 @@ def test_a_first_window_is_no_larger_than_the_screen(qapp: QApplication) -> None
     assert window.width() <= max(MINIMUM_SIZE.width(), screen.width())
     window.controller.home.close()
     window.deleteLater()
+
+
+def test_at_1024_a_panel_leaves_send_free_and_goes_by_escape_and_by_a_click(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views, columns = window.views, window.columns
+        await ready(window)
+        window.resize(1024, 700)
+        await until(lambda: columns.arrangement.inspector_px == 0)
+        button = views.composer.send_button
+        corner = button.mapTo(window, button.rect().bottomRight())
+        assert window.childAt(corner - QPoint(8, 8)) is button
+        for leave in ("escape", "click"):
+            await click(views.header.inspector_button)
+            assert columns.arrangement.inspector_over
+            assert not views.composer.edit.hasFocus()
+            if leave == "escape":
+                await press(window, Qt.Key.Key_Escape)
+            else:
+                beside = window.childAt(columns.mapTo(window, QPoint(200, 400)))
+                await click(beside)
+            assert columns.arrangement.inspector_px == 0
+            assert views.composer.edit.hasFocus()
+            assert window.childAt(corner - QPoint(8, 8)) is button
+
+    play(qapp, scene)

@@ -58,6 +58,8 @@ def test_what_cannot_fit_is_cut_or_taken_along(qapp: QApplication) -> None:
         used = window.controller.chats.open.context_used_tokens
         assert used > 0
         over = used + 9_003 - 8_191
+        assert not composer.send_button.isEnabled()
+        assert window.views.banner.isHidden()
         assert notice.text == f"This is {over:,} tokens more than fit: the model takes 8,192."
         await click(notice.buttons[0])
         assert window.controller.chats.open.turns == ()
@@ -65,6 +67,10 @@ def test_what_cannot_fit_is_cut_or_taken_along(qapp: QApplication) -> None:
         await until(lambda: notice.text.startswith("This is 812 tokens"))
         await click(notice.buttons[0])
         await until(notice.isHidden)
+        # The button that was pressed is gone, and with it the keyboard would be.
+        assert composer.edit.hasFocus()
+        assert composer.send_button.isEnabled()
+        assert window.views.banner.isHidden()
         assert composer.attachments[0].name == "big.txt (beginning)"
         await until(lambda: 7_000 < composer.pill.used_tokens < 8_191)
 

@@ -96,6 +96,27 @@ def test_a_stopped_regeneration_loses_neither_answer(qapp: QApplication) -> None
     play(qapp, scene)
 
 
+def test_an_edit_that_is_stopped_loses_neither_question(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 9")
+        await ready(window)
+        window.controller.asking.edit()
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 4)
+        window.controller.asking.stop()
+        await ready(window)
+
+    async def again(window: MainWindow) -> None:
+        (turn,) = window.controller.chats.open.turns
+        assert [version.user.content for version in turn.versions] == ["write 9", "write 100000 slowly"]
+        assert [version.answer.status for version in turn.versions] == ["finished", "stopped"]
+        assert all(version.answer.tokens for version in turn.versions)
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
 def test_a_seed_chosen_by_hand_stays(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)

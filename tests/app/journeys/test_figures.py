@@ -1,0 +1,113 @@
+"""All figures of one answer agree with each other, wherever they stand: real worker, tiny model."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.launch.scenario import ask
+from app.session.chats.reading import documents
+from app.shell.window import MainWindow
+from core.events import Attachment, Message
+from core.settings import assign
+from core.worker.client import worker_command
+from tests.app.stage import last, play, ready, until
+
+TEXT = "\n".join(f"Rule {number}. The pilot of berth {number % 9} waits." for number in range(120))
+
+
+def said(widget: QWidget) -> str:
+    """What a figure says to assistive technology, which is what it shows."""
+    return QAccessible.queryAccessibleInterface(widget).text(QAccessible.Text.Description)
+
+
+def line(window: MainWindow) -> str:
+    """The figures under the last answer."""
+    answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
+    assert answer
+    return answer.footer.stats.accessibleName()
+
+
+def agree(window: MainWindow) -> None:
+    answer, strip, text = last(window), window.views.strip, line(window)
+    assert answer.finished
+    stats = answer.finished.stats
+    assert stats.tokens == len(answer.tokens) == stats.accepted + stats.bonus + stats.normal
+    assert f"{stats.tokens:,} tokens" in text
+    assert said(strip.speed) in text
+    assert f"TTFT {said(strip.first_token)}" in text
+    share = re.search(r"\((\d+%)\)", text)
+    assert said(strip.acceptance).startswith(share.group(1) if share else "")
+    assert window.views.composer.pill.used_tokens == stats.context_used_tokens
+    origins = [token.origin for token in answer.tokens]
+    counted = (stats.accepted, stats.bonus, stats.normal)
+    assert tuple(map(origins.count, ("accepted", "bonus", "normal"))) == counted
+
+
+def test_a_whole_answer_and_one_that_was_stopped(qapp: QApplication, toy_folder: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60.0)
+        inspector = window.views.inspector
+        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 60))
+        ask(window, "tide tide tide tide tide tide")
+        await ready(window, 60.0)
+        agree(window)
+        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 4000))
+        ask(window, "pilot pilot pilot pilot")
+        await until(lambda: len(last(window).tokens) > 20 or last(window).over, 60.0)
+        window.controller.asking.stop()
+        await ready(window, 60.0)
+        agree(window)
+        window.controller.asking.regenerate()
+        await until(lambda: len(last(window).tokens) > 5 or last(window).over, 60.0)
+        window.controller.asking.stop()
+        await ready(window, 60.0)
+        agree(window)
+
+    play(qapp, scene, command=worker_command(), model=str(toy_folder))
+
+
+def test_what_is_written_on_keeps_the_time_to_its_first_token(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 6)
+        window.controller.asking.stop()
+        await ready(window)
+        before = len(last(window).tokens)
+        window.controller.asking.go_on(window.controller.chats.open.turns[-1].id)
+        await until(lambda: len(last(window).tokens) > before + 6)
+        assert "TTFT 0.10 s" in line(window)
+        assert said(window.views.strip.first_token) == "0.10 s"
+        window.controller.asking.stop()
+        await ready(window)
+        assert said(window.views.strip.first_token) == "0.10 s"
+
+    play(qapp, scene)
+
+
+def test_card_and_document_count_the_same_passages(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        message = Message("user", "skim slowly write 4", (Attachment("rules.txt", TEXT),))
+        window.controller.asking.submit(message)
+        turn_id = window.controller.chats.open.turns[-1].id
+
+        def notes() -> list[str]:
+            answer = window.views.transcript.answer(turn_id)
+            facts = answer.card.facts if answer and answer.card else None
+            return [phase.note for phase in facts.phases] if facts else []
+
+        await until(lambda: last(window).reading is not None and "passages" in "".join(notes()[1:2]))
+        scored, chosen = (int(re.sub(r"\D.*", "", note)) for note in notes()[:2])
+        (document,) = documents(window.controller.chats.open)
+        assert document.reading
+        note = window.views.document.note_label.text()
+        assert note.endswith(f"{chosen:,} of {scored:,} passages kept")
+        await ready(window)
+        assert window.views.document.note_label.text() == note
+
+    play(qapp, scene)
