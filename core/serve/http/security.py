@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 
 from msgspec import Struct
 from starlette.datastructures import Headers, MutableHeaders
@@ -22,6 +23,8 @@ from core.serve.http.responses import refuse
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _WILDCARDS = ("0.0.0.0", "::")
 _PREFLIGHT_S = "600"
+_HEADERS = "authorization, content-type, x-api-key"
+_HEADER_LIST = re.compile(r"[\w-]+(, ?[\w-]+)*", re.ASCII)
 _MOST_HEADERS = 100
 _MOST_HEAD_BYTES = 32 * 1024
 
@@ -83,7 +86,7 @@ class Guard:
             self._check_host(headers)
             self._check_origin(origin)
             if scope["method"] == "OPTIONS" and origin is not None:
-                await self._preflight(origin, send)
+                await self._preflight(origin, headers, send)
                 return
             self._check_key(headers)
             if scope["method"] == "POST":
@@ -153,12 +156,16 @@ class Guard:
         if not told.isdigit() or int(told[:20]) > self._doors.most_bytes:
             raise too_large(self._doors.most_bytes)
 
-    async def _preflight(self, origin: str, send: Send) -> None:
+    async def _preflight(self, origin: str, asked: Headers, send: Send) -> None:
+        """Whoever is listed may send what headers it likes: none of them lets anybody in but the key's."""
         headers = MutableHeaders({"content-length": "0"})
         _allow(headers, origin)
         headers["access-control-allow-methods"] = "GET, POST"
-        headers["access-control-allow-headers"] = "authorization, content-type, x-api-key"
+        wanted = asked.get("access-control-request-headers", "")
+        headers["access-control-allow-headers"] = wanted if _HEADER_LIST.fullmatch(wanted) else _HEADERS
         headers["access-control-max-age"] = _PREFLIGHT_S
+        if "access-control-request-private-network" in asked:
+            headers["access-control-allow-private-network"] = "true"
         await send({"type": "http.response.start", "status": 204, "headers": headers.raw})
         await send({"type": "http.response.body", "body": b""})
 
@@ -178,4 +185,5 @@ def too_large(most_bytes: int) -> ApiError:
 
 def _allow(headers: MutableHeaders, origin: str) -> None:
     headers["access-control-allow-origin"] = origin
+    headers["access-control-expose-headers"] = "x-request-id, retry-after"
     headers.add_vary_header("Origin")

@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from core.events import Finished, Token
+from core.events import Finished, Stats, Token
 from core.serve.errors import ApiError
 from core.serve.http.responses import event
 from core.serve.openai.chat_request import ChatRequest
 from core.serve.openai.figures import effective, origins, timings, usage
 from core.serve.openai.logprobs import Logprobs
+from core.serve.thoughts import Thoughts
 from core.serve.tools.pieces import CallArguments, CallBegun, Piece, Pieces, Said
 
 DONE = b"data: [DONE]\n\n"
@@ -33,6 +34,8 @@ class ChatWriter:
         }
         self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
         self._logprobs = Logprobs()
+        self._thoughts = Thoughts()
+        self._thought_tokens = 0
 
     def opening(self) -> bytes:
         """The first chunk: who speaks."""
@@ -40,7 +43,7 @@ class ChatWriter:
 
     def written(self, tokens: Sequence[Token]) -> bytes:
         """Chunks of what is new; nothing where nothing is."""
-        deltas = self._deltas(self._pieces.add("".join(token.text for token in tokens)))
+        deltas = self._deltas(tokens)
         logprobs = self._logprobs.of(tokens)
         told = self._asked.draftlight.tokens
         if not deltas and (logprobs or told):
@@ -56,12 +59,12 @@ class ChatWriter:
     def finished(self, finished: Finished) -> bytes:
         """The last chunks, and the end."""
         stats = finished.stats
-        out = b"".join(self._chunk(delta) for delta in self._deltas(self._pieces.end()))
+        out = b"".join(self._chunk(delta) for delta in self._last_deltas())
         figures: dict[str, Any] = {"timings": timings(stats), "draftlight": self._effective(finished)}
         reason = self._reason(finished)
         if not self._asked.includes_usage:
             return out + self._chunk({}, reason, more=figures) + DONE
-        last: dict[str, Any] = {**self._head, "choices": [], "usage": usage(stats), **figures}
+        last: dict[str, Any] = {**self._head, "choices": [], "usage": self._figures(stats), **figures}
         return out + self._chunk({}, reason) + event(last) + DONE
 
     def failed(self, error: ApiError) -> bytes:
@@ -70,11 +73,7 @@ class ChatWriter:
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """All of it in one piece."""
-        text = "".join(token.text for token in tokens)
-        said, calls = gathered([*self._pieces.add(text), *self._pieces.end()])
-        message: dict[str, Any] = {"role": "assistant", "content": said, "refusal": None}
-        if calls:
-            message |= {"content": said or None, "tool_calls": calls}
+        message = _gathered([*self._deltas(tokens), *self._last_deltas()])
         own = self._effective(finished)
         if self._asked.draftlight.tokens:
             own["tokens"] = origins(tokens)
@@ -88,7 +87,7 @@ class ChatWriter:
                     "finish_reason": self._reason(finished),
                 }
             ],
-            "usage": usage(finished.stats),
+            "usage": self._figures(finished.stats),
             "timings": timings(finished.stats),
             "draftlight": own,
         }
@@ -105,9 +104,20 @@ class ChatWriter:
             return "tool_calls"
         return REASONS[finished.reason]
 
-    @staticmethod
-    def _deltas(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
-        return [_delta(piece) for piece in pieces]
+    def _figures(self, stats: Stats) -> dict[str, Any]:
+        return usage(stats, self._thought_tokens)
+
+    def _deltas(self, tokens: Sequence[Token]) -> list[dict[str, Any]]:
+        thought, text = "", ""
+        for token in tokens:
+            more_thought, more = self._thoughts.add(token.text)
+            self._thought_tokens += self._thoughts.is_open or bool(more_thought)
+            thought, text = thought + more_thought, text + more
+        return [*_thought(thought), *map(_delta, self._pieces.add(text))]
+
+    def _last_deltas(self) -> list[dict[str, Any]]:
+        thought, text = self._thoughts.end()
+        return [*_thought(thought), *map(_delta, self._pieces.add(text)), *map(_delta, self._pieces.end())]
 
     def _chunk(
         self,
@@ -131,16 +141,25 @@ def _delta(piece: Piece) -> dict[str, Any]:
             return {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
 
 
-def gathered(pieces: Iterable[Piece]) -> tuple[str, list[dict[str, Any]]]:
-    """All that was said, and all that was called, as a whole answer has them."""
-    said, calls = "", []
-    for piece in pieces:
-        match piece:
-            case Said(text):
-                said += text
-            case CallBegun(_, call, name):
-                function = {"name": name, "arguments": ""}
-                calls.append({"id": call, "type": "function", "function": function})
-            case CallArguments(index, text):
-                calls[index]["function"]["arguments"] += text  # type: ignore[index]
-    return said, calls
+def _thought(text: str) -> list[dict[str, Any]]:
+    """Under the name that local servers share; OpenAI tells none."""
+    return [{"reasoning_content": text}] if text else []
+
+
+def _gathered(deltas: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The message that a stream's deltas come to."""
+    said, thought, calls = "", "", []
+    for delta in deltas:
+        said += delta.get("content", "")
+        thought += delta.get("reasoning_content", "")
+        for call in delta.get("tool_calls", ()):
+            if "id" in call:
+                calls.append({name: call[name] for name in ("id", "type", "function")})
+            else:
+                calls[call["index"]]["function"]["arguments"] += call["function"]["arguments"]
+    message: dict[str, Any] = {"role": "assistant", "content": said, "refusal": None}
+    if thought:
+        message["reasoning_content"] = thought
+    if calls:
+        message |= {"content": said or None, "tool_calls": calls}
+    return message

@@ -9,7 +9,7 @@ from core.events import Finished, Stats, Token
 from core.serve.errors import without_paths
 
 
-def usage(stats: Stats) -> dict[str, Any]:
+def usage(stats: Stats, thought_tokens: int = 0) -> dict[str, Any]:
     """OpenAI's. Rejected tokens of a prediction are no completion tokens here: nobody pays for them."""
     return {
         "prompt_tokens": stats.prompt_tokens,
@@ -17,7 +17,7 @@ def usage(stats: Stats) -> dict[str, Any]:
         "total_tokens": stats.prompt_tokens + stats.tokens,
         "prompt_tokens_details": {"cached_tokens": stats.reused_tokens, "audio_tokens": 0},
         "completion_tokens_details": {
-            "reasoning_tokens": 0,
+            "reasoning_tokens": thought_tokens,
             "audio_tokens": 0,
             "accepted_prediction_tokens": stats.prediction_accepted,
             "rejected_prediction_tokens": stats.prediction_rejected,

@@ -61,6 +61,9 @@ def test_an_origin_that_is_not_listed_is_refused(locked: Served, origin: str) ->
 def test_a_listed_origin_gets_what_a_browser_needs(locked: Served) -> None:
     before = locked.ask("OPTIONS", CHAT, headers={"origin": ORIGIN, "access-control-request-method": "POST"})
     assert before.status == 204
+    wanted = {"access-control-request-headers": "authorization,x-stainless-os", "origin": ORIGIN}
+    named = locked.ask("OPTIONS", CHAT, headers=wanted).headers["access-control-allow-headers"]
+    assert named == "authorization,x-stainless-os"
     assert before.headers["access-control-allow-origin"] == ORIGIN
     assert "authorization" in before.headers["access-control-allow-headers"]
     reply = asked(locked, origin=ORIGIN)
