@@ -18,7 +18,7 @@ from app.chat.answer.answer_body import AnswerBody
 from app.chat.answer.answer_footer import AnswerFooter
 from app.chat.answer.entry import Reply
 from app.chat.reading.reading_card import ReadingCard
-from app.chat.reading.reading_facts import everything_words, fits, is_worth_showing, measured_rate
+from app.chat.reading.reading_facts import everything_s, everything_words, fits, is_worth_showing
 from app.chat.tokens import token_strip
 from app.chat.tokens.token_facts import TokenFacts, facts_of
 from app.richtext.canvas.accessible_text import announce
@@ -168,7 +168,8 @@ class AnswerView(QWidget):
         self.footer.show_version(self._reply.place, self._reply.versions)
         if finished and finished.effective.reading == "sparse" and fits(finished.stats):
             stats = finished.stats
-            self.footer.offer_everything(everything_words(stats.prompt_tokens, measured_rate(stats)))
+            takes_s = everything_s(self._reply.reading, stats)
+            self.footer.offer_everything(everything_words(stats.prompt_tokens, takes_s))
         self.footer.show()
         self.footer.strip.set_thoughts(self.body.thoughts)
         self._reveal()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from msgspec.structs import replace
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -17,6 +18,7 @@ from app.chat.reading import strings
 from app.chat.reading.map_paint import cell_color
 from app.chat.reading.reading_facts import (
     ReadingFacts,
+    everything_s,
     everything_words,
     facts_of,
     read_now,
@@ -66,6 +68,9 @@ class ReadingCard(QWidget):
         self._rate: float | None = None
         self._scoring_since_s: float | None = None
         self._scored_s: float | None = None
+        self._heard_s = self._between_s = 0.0  # when the newest report came, and how long after the last one
+        self._clock = QTimer(self, interval=1000)
+        self._clock.timeout.connect(self._refresh)
         self.strip = ReadingMapStrip(theme, self)
         self.everything_button = Button(theme, strings.READ_EVERYTHING, parent=self)
         self.cancel_button = Button(theme, strings.CANCEL, parent=self)
@@ -97,8 +102,11 @@ class ReadingCard(QWidget):
         """Newer figures."""
         if progress.phase == "scoring" and self._scoring_since_s is None:
             self._scoring_since_s = self._now()
-        self._progress = progress
+        now_s = self._now()
+        self._between_s = now_s - self._heard_s if self._progress is not None else 0.0
+        self._progress, self._heard_s = progress, now_s
         self._rate = reading_rate(progress) or self._rate
+        self._clock.start()
         if progress.phase == "scoring":
             self.strip.show_scoring(progress.scored_tokens / max(1, progress.total_tokens))
         else:
@@ -149,7 +157,8 @@ class ReadingCard(QWidget):
     def _refresh(self) -> None:
         if self._progress is None:
             return
-        self._facts = facts_of(self._progress, self._reading, self._scored_s, self._rate)
+        progress = replace(self._progress, seconds_left=self._left_s())
+        self._facts = facts_of(progress, self._reading, self._scored_s, self._rate)
         for part in self._sparse_parts:
             part.setVisible(self.is_sparse)
         if self._reading and not self._reading.all_fits:
@@ -160,6 +169,14 @@ class ReadingCard(QWidget):
         self.everything_button.setAccessibleDescription(self._estimate())
         self._arrange()
         self.update()
+
+    def _left_s(self) -> float | None:
+        """By the newest report, and less each second after it; no more than the next report will take off."""
+        left_s = self._progress.seconds_left if self._progress else None
+        if left_s is None:
+            return None
+        passed_s = min(self._now() - self._heard_s, self._between_s)
+        return max(0.0, left_s - max(0.0, passed_s))
 
     def _arrange(self) -> None:
         width = width_of(self) - 2 * _PAD_X_PX
@@ -231,6 +248,4 @@ class ReadingCard(QWidget):
         if self._reading and not self._reading.all_fits:
             return strings.MORE_THAN_FITS
         tokens = self._reading.prompt_tokens if self._reading else self._progress.total_tokens
-        # What the worker expected of all of it, from the first moment; this reading's own speed after that.
-        expected = self._reading.dense_s if self._reading else None
-        return everything_words(tokens, self._rate or (tokens / expected if expected else None))
+        return everything_words(tokens, everything_s(self._reading))

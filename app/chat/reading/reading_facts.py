@@ -88,18 +88,25 @@ def reading_rate(progress: PrefillProgress) -> float | None:
     return unread / progress.seconds_left
 
 
-def everything_words(tokens: int, rate: float | None) -> str:
-    """What reading all of the prompt means, with its time if a reading speed is known."""
+def everything_words(tokens: int, takes_s: float | None) -> str:
+    """What reading all of the prompt means, with its time if that is known."""
     # A stored answer's figures may be anything.
-    if not rate or not 0 <= tokens / rate < _LONGEST_S:
+    if not takes_s or not 0 <= takes_s < _LONGEST_S:
         return strings.EVERYTHING.format(tokens=tokens)
-    return strings.EVERYTHING_IN.format(tokens=tokens, time=duration(tokens / rate))
+    return strings.EVERYTHING_IN.format(tokens=tokens, time=duration(takes_s))
 
 
-def measured_rate(stats: Stats) -> float | None:
-    """Tokens a second that the model itself read for an answer."""
+def everything_s(reading: ReadingMap | None, stats: Stats | None = None) -> float | None:
+    """How long reading all would take: what the worker expects by this machine's pace, wherever it is said.
+
+    Where it expected nothing yet, what it read for the answer (`stats`) tells, once that is known.
+    """
+    if reading is not None and reading.dense_s is not None:
+        return reading.dense_s
+    if stats is None or not stats.read_tokens:
+        return None
     seconds = stats.prefill_s - stats.score_s
-    return stats.read_tokens / seconds if seconds > 0 and stats.read_tokens else None
+    return stats.prompt_tokens * seconds / stats.read_tokens if seconds > 0 else None
 
 
 def facts_of(

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from app.chat.reading import strings
 from app.chat.reading.reading_facts import (
     duration,
+    everything_s,
     everything_words,
     facts_of,
     is_worth_showing,
-    measured_rate,
     read_now,
     reading_rate,
     time_left,
@@ -109,11 +109,15 @@ def test_title_and_bar_count_the_same() -> None:
 
 
 def test_the_time_of_reading_everything() -> None:
-    assert everything_words(28_020, 250.0) == "All 28,020 tokens, about 1 min 52 s"
+    assert everything_words(28_020, 112.08) == "All 28,020 tokens, about 1 min 52 s"
     assert everything_words(28_020, None) == "All 28,020 tokens"
     stats = Stats(prompt_tokens=4000, read_tokens=800, prefill_s=6.0, score_s=2.0)
-    assert measured_rate(stats) == 200.0
-    assert measured_rate(Stats()) is None
+    assert everything_s(None, stats) == 20.0
+    assert everything_s(None, Stats()) is None
+    assert everything_s(None) is None
+    # What the worker expected is said before, meanwhile and after, whatever was read.
+    expected = ReadingMap("r", "lexical", 4000, 800, PASSAGES, 51.0)
+    assert everything_s(expected) == everything_s(expected, stats) == 51.0
 
 
 def test_there_is_no_rate_before_there_is_a_time() -> None:
