@@ -68,11 +68,15 @@ def replayed(spec: DrafterSpec, answer: Sequence[int], prediction: Sequence[int]
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, spec in DRAFTERS.items() if spec.drafts and not spec.needs_proposer]
+    ("name", "lines", "cost"),
+    [
+        ("auto", LINES, "cpu"),
+        ("auto", LINES, "apple"),
+        *((n, 100, "cpu") for n, spec in DRAFTERS.items() if spec.drafts and not spec.needs_proposer),
+    ],
 )
-@pytest.mark.parametrize("cost", ["cpu", "apple"])
-def test_a_right_prediction_of_a_file_makes_wide_blocks(name: str, cost: str) -> None:
-    answer, spec = ids(FILE), DRAFTERS[name]
+def test_a_right_prediction_of_a_file_makes_wide_blocks(name: str, lines: int, cost: str) -> None:
+    answer, spec = ids(code(1, lines)), DRAFTERS[name]
     without = replayed(spec, answer, (), cost)
     right = replayed(spec, answer, answer, cost)
     assert without.tokens == right.tokens == len(answer)
