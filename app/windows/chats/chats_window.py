@@ -12,7 +12,7 @@ from app.controls.buttons.button import Button, Kind
 from app.controls.text_label import TextLabel
 from app.theme.measures import set_font, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on
+from app.theme.zoom import area_of, painter_on, px
 
 _SIZE = QSize(460, 420)
 _PAD_PX = 16
@@ -73,7 +73,7 @@ class ChatsWindow(QWidget):
         self.list.clear()
         for chat_id, words in rows:
             item = QListWidgetItem(words, self.list)
-            item.setSizeHint(QSize(0, _ROW_PX))
+            item.setSizeHint(QSize(0, px(_ROW_PX)))
             item.setData(Qt.ItemDataRole.UserRole, chat_id)
             item.setSelected(chat_id == chosen)
         if rows and not self.chosen:

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QPoint
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QAccessible, QGuiApplication
 from PySide6.QtWidgets import QMenu, QScrollArea, QWidget
 
 from app.shell.window import MainWindow
 from core.system.paths import cache_dir
 
-# Nothing here is waited for by the clock. This long only something that never comes is waited for.
+# Nothing here is waited for by the clock: this long nothing may have come from the worker at all.
 PATIENCE_S = 240.0
 PICTURES = "DRAFTLIGHT_E2E_PICTURES"
 _STARTED_S = time.monotonic()
@@ -78,15 +78,25 @@ class Hands:
         return process
 
     async def until(self, condition: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S) -> None:
-        """Wait; the window lives on meanwhile."""
-        end_s = time.monotonic() + timeout_s
+        """Wait, as long as the worker gets on; the window lives on meanwhile."""
+        heard, end_s = self._heard(), time.monotonic() + timeout_s
         while not condition():
+            if self._heard() != heard:
+                heard, end_s = self._heard(), time.monotonic() + timeout_s
             if time.monotonic() > end_s:
                 folder = self._pictures or cache_dir().parent
                 QGuiApplication.primaryScreen().grabWindow(0).save(str(Path(folder) / "failed.png"))
                 trouble = self.window.views.banner.trouble
-                raise AssertionError(f"{what}: not within {timeout_s:.0f} s. {trouble or ''}")
+                raise AssertionError(f"{what}: not yet; nothing came for {timeout_s:.0f} s. {trouble or ''}")
             await asyncio.sleep(0.02)
+
+    def _heard(self) -> tuple[object, ...]:
+        """What changes while the worker gets on: its phase, what is read, what is written."""
+        controller, reading = self.window.controller, self.window.views.strip.first_token
+        turns = controller.chats.open.turns
+        face = QAccessible.queryAccessibleInterface(reading)
+        written = len(turns[-1].answer.tokens) if turns else 0
+        return controller.link.phase, face.text(QAccessible.Text.Description), written
 
     def _scroll_to(self, widget: QWidget) -> None:
         """As the wheel would, if a panel shows another part of itself."""
