@@ -39,6 +39,11 @@ class AttachmentReading:
         self.result: Attachment | RequestError | None = None
         self.document = DocumentReading(path, limits)
 
+    @property
+    def pid(self) -> int | None:
+        """The process that reads; None before it runs."""
+        return self.document.pid
+
     def stop(self) -> None:
         """Nobody wants it any more."""
         self.document.stop()

@@ -19,6 +19,8 @@ from core.errors import RequestError
 from core.events import Attachment
 
 _LOG = logging.getLogger("draftlight.window")
+# Of a folder that gives nothing, so many reasons.
+_TOLD = 3
 
 
 class FolderReading:
@@ -34,6 +36,11 @@ class FolderReading:
         self._limits = limits
         self._stopped = False
         self._document: DocumentReading | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process that reads one of the files, if one does."""
+        return self._document.pid if self._document else None
 
     def stop(self) -> None:
         """Nobody wants it any more."""
@@ -79,7 +86,8 @@ class FolderReading:
         if found:
             self.result = tuple(found)
         else:
-            raise RequestError(strings.nothing_in_folder(self.name), strings.skipped_text(skipped[:3]))
+            hint = strings.skipped_text(skipped[:_TOLD]) or strings.EMPTY_FOLDER
+            raise RequestError(strings.nothing_in_folder(self.name), hint)
 
     def _text(self, file: Path) -> str:
         text = quick_text(file)

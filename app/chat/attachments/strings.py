@@ -57,6 +57,9 @@ def folder_text_full(most_characters: int) -> str:
     return f"more than {most_characters:,} characters in all"
 
 
+EMPTY_FOLDER = "It is empty; choose another one, or files."
+
+
 def nothing_in_folder(name: str) -> str:
     return f"There is nothing to read in the folder “{name}”."
 

@@ -249,6 +249,7 @@ def test_a_folder_can_be_given_up_and_an_empty_one_is_refused(
         await until(lambda: window.views.banner.trouble is not None)
         assert window.views.banner.trouble
         assert window.views.banner.trouble.title == "There is nothing to read in the folder “empty”."
+        assert window.views.banner.trouble.text == "It is empty; choose another one, or files."
 
     play(qapp, scene)
 
@@ -265,6 +266,13 @@ def test_many_chips_scroll_and_the_keyboard_reaches_the_last(qapp: QApplication)
         end.setFocus()
         place = end.mapTo(composer._shelf.viewport(), end.rect().center())
         assert composer._shelf.viewport().rect().contains(place)
+        # Whatever the window and the texts, there is room to write.
+        window.resize(1024, 700)
+        window.app_settings.set("look.zoom_pct", 150)
+        await until(lambda: composer._shelf.geometry().bottom() < composer.edit.geometry().top())
+        assert composer.edit.geometry().bottom() < composer.send_button.geometry().top()
+        assert composer.rect().contains(composer.send_button.geometry())
+        window.app_settings.set("look.zoom_pct", 100)
         composer.clear()
         assert composer._shelf.isHidden()
 

@@ -260,7 +260,7 @@ class _Bench:
         pid, peak_bytes = None, 0
         while self._intake.reader.busy and time.monotonic() < started + _WHOLE_S + _SLACK_S:
             reading = self._intake.reader._current
-            pid = (reading.document.pid if reading else None) or pid
+            pid = (reading.pid if reading else None) or pid
             if pid:
                 peak_bytes = max(peak_bytes, _held_bytes(pid))
                 if ending:
