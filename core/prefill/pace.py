@@ -33,6 +33,8 @@ _LEAST_TOKENS = 64
 _PROBED_TOKENS = 256
 _PROBED_CHUNKS = 3
 _IDS = 200
+# Of fewer chunks it is not believed that looking back costs more than the rest before so many tokens.
+_FEW, _EARLY_TOKENS = 4, 4096
 
 
 class Pace(Struct, frozen=True):
@@ -44,6 +46,7 @@ class Pace(Struct, frozen=True):
     yy: float = 0.0
     xt: float = 0.0
     yt: float = 0.0
+    chunks: float = 0.0  # how many, old ones counting less
 
     def read(self, tokens: int, context_tokens: int, seconds: float) -> Pace:
         """With one chunk more: `tokens` behind `context_tokens` took so long."""
@@ -57,6 +60,7 @@ class Pace(Struct, frozen=True):
             yy=_FORGET * self.yy + y * y,
             xt=_FORGET * self.xt + x * seconds,
             yt=_FORGET * self.yt + y * seconds,
+            chunks=_FORGET * self.chunks + 1,
         )
 
     def seconds(self, tokens: int, context_tokens: int = 0) -> float | None:
@@ -69,6 +73,11 @@ class Pace(Struct, frozen=True):
         if even > 1e-6 * self.xx * self.yy:
             a = (self.xt * self.yy - self.yt * self.xy) / even
             b = (self.yt * self.xx - self.xt * self.xy) / even
+            if b > 0 and self.chunks < _FEW and b * _EARLY_TOKENS > a:
+                # The second of two chunks was slow because it looks back on more, or because another program
+                # was at work: carried on to a long prompt, the one says ten times what the other does.
+                z, zz = x + y / _EARLY_TOKENS, 2 * self.xy / _EARLY_TOKENS + self.yy / _EARLY_TOKENS**2
+                return (self.xt + self.yt / _EARLY_TOKENS) / (self.xx + zz) * z
             if a >= 0 and b >= 0:
                 return a * x + b * y
             if a < 0:

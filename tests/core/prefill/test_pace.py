@@ -52,6 +52,21 @@ def test_chunks_of_one_kind_are_enough() -> None:
     assert pace.seconds(1024) == pytest.approx(2.0)
 
 
+def test_a_second_chunk_that_was_slow_is_no_law_yet() -> None:
+    """As another program made it: the prompt's other 13 chunks do not take an hour and three quarters."""
+    pace = Pace("k").read(512, 0, 52.0)
+    first = pace.seconds(7367, 512)
+    pace = pace.read(512, 512, 102.0)
+    second = pace.seconds(6855, 1024)
+    assert first is not None
+    assert second is not None
+    assert second < 3 * first
+    # What goes on being so is believed.
+    for number in range(2, 8):
+        pace = pace.read(512, 512 * number, 2.7e-4 * 512 * (512 * number + 256))
+    assert pace.seconds(512, 8 * 512) == pytest.approx(2.7e-4 * 512 * (8 * 512 + 256), rel=0.1)
+
+
 def test_a_machine_that_became_slower_is_noticed() -> None:
     pace = fed(0.001, 0.0)
     for number in range(40):
