@@ -23,10 +23,13 @@ _MODEL_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _MOST_SEED = 2**31
 
 
-class TellTokens(Struct, forbid_unknown_fields=True):
-    """`"draftlight": {"tokens": true}`: each chunk tells where its tokens came from."""
+class OwnObject(Struct, forbid_unknown_fields=True):
+    """`"draftlight": {…}`. `tokens`: each chunk tells where its tokens came from. `forced`: what a grammar
+    forces is drafted; without it the same answer takes longer, for whoever measures.
+    """
 
     tokens: bool = False
+    forced: bool = True
 
 
 class OwnFields(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -36,7 +39,7 @@ class OwnFields(Struct, kw_only=True, forbid_unknown_fields=True):
     specprefill: bool | None = None
     specprefill_keep_pct: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    draftlight: TellTokens = field(default_factory=TellTokens)
+    draftlight: OwnObject = field(default_factory=OwnObject)
 
     def own_settings(self) -> Iterable[tuple[str, str, Any]]:
         """(the field, the setting's key, its value) of all that was said."""

@@ -99,33 +99,34 @@ class BenchServer:
                 self._process.kill()
                 self._process.wait()
 
-    def ask(self, messages: Sequence[dict[str, str]], max_tokens: int, **fields: Any) -> Served:
-        """One streamed chat completion at temperature 0. Raises `WorkerError` where it fails."""
+    def chat(self, messages: Sequence[dict[str, str]], max_tokens: int, **fields: Any) -> Served:
+        """A chat completion. Raises `WorkerError` where it fails."""
+        return self._ask("/v1/chat/completions", max_tokens, messages=messages, **fields)
+
+    def complete(self, prompt: str, max_tokens: int, **fields: Any) -> Served:
+        """What follows `prompt`, without a chat template. Raises `WorkerError` where it fails."""
+        return self._ask("/v1/completions", max_tokens, prompt=prompt, **fields)
+
+    def _ask(self, path: str, max_tokens: int, **fields: Any) -> Served:
+        """Streamed, at temperature 0."""
         body = {
-            "model": "default_model" if self.name == "mlx-lm" else "",
-            "messages": messages,
             "max_tokens": max_tokens,
             "temperature": 0.0,
             "stream": True,
             "stream_options": {"include_usage": True},
             **fields,
         }
-        if not body["model"]:
-            del body["model"]
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=_ANSWER_S)
         started = time.perf_counter()
         try:
-            connection.request(
-                "POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"}
-            )
+            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
             response = connection.getresponse()
             if response.status != 200:
                 raise WorkerError(f"{self.name} refused a request: {response.read()[:500]!r}", "See above.")
             return _heard(response, started)
         except OSError as error:
-            raise WorkerError(
-                f"{self.name} ended in mid-answer: {error}. {self._said()}", "See above."
-            ) from error
+            said = f"{self.name}'s server ended in mid-answer: {error}. {self._said()}"
+            raise WorkerError(said, "See above.") from error
         finally:
             connection.close()
 
@@ -151,7 +152,7 @@ def _heard(response: http.client.HTTPResponse, started: float) -> Served:
         if "error" in chunk:
             raise WorkerError(f"An answer failed: {chunk['error']}", "See above.")
         for choice in chunk.get("choices", ()):
-            if said := choice["delta"].get("content"):
+            if said := choice["delta"].get("content") if "delta" in choice else choice["text"]:
                 text += said
                 first_s = first_s or now_s
                 last_s = now_s

@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
         with BenchServer.draftlight(folder, scratch) as own, BenchServer.mlx_lm(folder, scratch) as plain:
             servers = {_OWN: own, _PLAIN: plain}
             for server in servers.values():
-                server.ask([{"role": "user", "content": "Hello"}], _WARM_UP_TOKENS)
+                server.chat([{"role": "user", "content": "Hello"}], _WARM_UP_TOKENS)
             pieces = [
                 BenchPiece((pair, workload, way), partial(_measured, servers, pair, workload, way, ask))
                 for pair in range(options.pairs)
@@ -115,25 +115,25 @@ def _workloads(max_tokens: int) -> dict[str, dict[str, Ask]]:
     """For each workload the ways it is asked, by whom."""
 
     def edit(server: str, **fields: Any) -> Ask:
-        return lambda servers, pair: servers[server].ask(workloads.edit(), max_tokens, **fields)
+        return lambda servers, pair: servers[server].complete(workloads.edit(), max_tokens, **fields)
 
     def records(server: str, **fields: Any) -> Ask:
-        return lambda servers, pair: servers[server].ask(workloads.records(), max_tokens, **fields)
+        return lambda servers, pair: servers[server].chat(workloads.records(), max_tokens, **fields)
 
     def turns(server: str, *, second: bool) -> Ask:
         def ask(servers: Mapping[str, BenchServer], pair: int) -> Served:
             """The second turn of the first conversation, after one of another; or the first turn alone."""
             if not second:
-                return servers[server].ask(workloads.conversation(0, pair), _TURN_TOKENS)
+                return servers[server].chat(workloads.conversation(0, pair), _TURN_TOKENS)
             first = workloads.conversation(1, pair)
-            served = servers[server].ask(first, _TURN_TOKENS)
-            servers[server].ask(workloads.conversation(2, pair), _TURN_TOKENS)
+            served = servers[server].chat(first, _TURN_TOKENS)
+            servers[server].chat(workloads.conversation(2, pair), _TURN_TOKENS)
             said = {"role": "assistant", "content": served.text}
-            return servers[server].ask([*first, said, workloads.second_question()], _TURN_TOKENS)
+            return servers[server].chat([*first, said, workloads.second_question()], _TURN_TOKENS)
 
         return ask
 
-    prediction = {"type": "content", "content": workloads.edited_file()}
+    prediction = {"type": "content", "content": workloads.predicted_rest()}
     by_schema = {"response_format": workloads.response_format()}
     plainly = {"drafter": "off"}
     return {
@@ -154,7 +154,7 @@ def _workloads(max_tokens: int) -> dict[str, dict[str, Ask]]:
             for server in (_OWN, _PLAIN)
             for name, second in (("cold", False), ("second turn", True))
         },
-        "overhead": {_OWN: lambda servers, pair: servers[_OWN].ask(_long_answer(pair), 128, **plainly)},
+        "overhead": {_OWN: lambda servers, pair: servers[_OWN].chat(_long_answer(pair), 128, **plainly)},
     }
 
 

@@ -8,9 +8,28 @@ from __future__ import annotations
 import json
 from typing import Any
 
-_GOODS = ("apples", "bread", "candles", "dates", "eggs", "flour", "grapes", "honey", "ink", "jam")
+_GOODS = (
+    *("apples", "bread", "candles", "dates", "eggs", "flour", "grapes", "honey", "ink", "jam"),
+    *("knives", "lamps", "milk", "nuts", "onions", "pears", "quinces", "rice", "salt"),
+)
+_METHODS = (
+    """    def sell_{name}(self, count):
+        if count > self.{name}:
+            raise ValueError("There are not enough {name}.")
+        self.{name} -= count
+        return count * self.price_of("{name}")""",
+    """    def order_{name}(self, count, supplier):
+        \"\"\"Have some {name} sent.\"\"\"
+        self.{name} += count
+        self.orders.append(("{name}", count, supplier))
+        return len(self.orders)""",
+    """    def show_{name}(self):
+        shelf = self.shelves["{name}"]
+        print("The {name} are on shelf", shelf)""",
+)
 _KINDS = ("fresh", "dried", "small", "large", "plain", "sweet")
 _FILE_LINES = 300
+_BEGUN_LINES = 10
 _RECORDS = 20
 _PARAGRAPHS = 40
 
@@ -41,23 +60,33 @@ RECORD_SCHEMA: dict[str, Any] = {
 
 
 def source_file() -> str:
-    """A Python file of 300 lines: what a shop has of each of its goods."""
-    lines = ['"""What the shop has."""', "", "STOCK = 0"]
-    for number in range(_FILE_LINES - len(lines)):
-        name = f"{_KINDS[number * 7 % len(_KINDS)]}_{_GOODS[number * 3 % len(_GOODS)]}"
-        lines.append(f"{name}_{number} = {number * 37 % 90 + 10}")
-    return "\n".join(lines)
+    """A Python file of 300 lines: what a shop does with each of its goods."""
+    lines = ['"""The shop."""', "", "", "class Shop:"]
+    for name in _GOODS:
+        for method in _METHODS:
+            lines += method.format(name=name).splitlines()
+            lines.append("")
+    return "\n".join(lines[:_FILE_LINES])
 
 
-def edit() -> Messages:
-    """The file, to be given back with one name changed."""
-    file = f"```python\n{source_file()}\n```"
-    return [{"role": "user", "content": f"{file}\n\nGive this file back whole, with STOCK renamed to GOODS."}]
+def edit() -> str:
+    """The file, then the edited one as far as its first method, to be gone on with.
+
+    Editors that have a model complete files ask so; small models that no instruction can make give a file
+    back do so here.
+    """
+    begun = "\n".join(edited_file().splitlines()[:_BEGUN_LINES])
+    return f"# shop.py\n{source_file()}\n\n# shop.py, with Shop renamed to Store\n{begun}\n"
+
+
+def predicted_rest() -> str:
+    """What an editor that renames a symbol predicts."""
+    return "\n".join(edited_file().splitlines()[_BEGUN_LINES:])
 
 
 def edited_file() -> str:
-    """What an editor that renames a symbol predicts."""
-    return source_file().replace("STOCK", "GOODS")
+    """The file with its class renamed."""
+    return source_file().replace("Shop", "Store")
 
 
 def records() -> Messages:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from core.events import Generate, Grammar, ModelInfo, Tool
 from core.events.text import well_formed_record
@@ -111,6 +112,7 @@ class Sampled(Sampling, kw_only=True, forbid_unknown_fields=True):
     stream_options: StreamOptions | None = None
     max_tokens: int | None = None
     stop: str | list[str] | None = None
+    prediction: Prediction | None = None
     n: int = 1
 
     @property
@@ -122,6 +124,11 @@ class Sampled(Sampling, kw_only=True, forbid_unknown_fields=True):
     def most_tokens(self) -> tuple[str, int] | None:
         """The field that says how long the answer may be, and what it says."""
         return None if self.max_tokens is None else ("max_tokens", self.max_tokens)
+
+    @property
+    def predicted(self) -> str:
+        """What the answer will probably be; empty if nobody says."""
+        return text_of(self.prediction.content) if self.prediction else ""
 
     def stops_of(self) -> tuple[str, ...]:
         """Raises `ApiError` 400."""
@@ -146,7 +153,6 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
     tool_choice: Literal["auto", "none", "required"] | NamedChoice = "auto"
     parallel_tool_calls: bool = True
     response_format: ResponseFormat | None = None
-    prediction: Prediction | None = None
     modalities: list[Literal["text"]] = field(default_factory=list)
     reasoning_effort: Literal["none"] | None = None
     chat_template_kwargs: TemplateWords = field(default_factory=TemplateWords)
@@ -164,6 +170,9 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
         use, grammar = self.tool_use, self._grammar()
         if use.must and grammar is not None:
             raise refused("response_format", "an answer that must be a call has the call's form")
+        grammar = use.grammar or grammar
+        if grammar is not None and not self.draftlight.forced:
+            grammar = replace(grammar, drafts=False)
         return well_formed_record(
             Generate(
                 request,
@@ -171,8 +180,8 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
                 self.settings_of(base, model.context_tokens),
                 tools=use.told,
                 stops=(*self.stops_of(), *use.stops(model)),
-                prediction=text_of(self.prediction.content) if self.prediction else "",
-                grammar=use.grammar or grammar,
+                prediction=self.predicted,
+                grammar=grammar,
                 logit_bias=self.bias_of(),
                 top_logprobs=self._top(),
             )

@@ -52,6 +52,7 @@ class CompletionRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
                 self.settings_of(base, model.context_tokens),
                 raw=True,
                 stops=self.stops_of(),
+                prediction=self.predicted,
                 logit_bias=self.bias_of(),
                 top_logprobs=self.logprobs,
             )
