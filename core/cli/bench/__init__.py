@@ -7,20 +7,16 @@ import argparse
 from core.cli.bench import (
     decode,
     fit,
-    likelihood,
     neighbours,
     parity,
-    prefill,
-    quality,
     replay,
-    retrieval,
     serve,
-    sources,
     sweep,
     tables,
     ttft,
     window,
 )
+from core.cli.bench.reading import likelihood, prefill, quality, retrieval, sources
 from core.cli.console.parser import add_command, add_quiet
 
 

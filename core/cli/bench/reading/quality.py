@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from core.bench.quality.reader_names import DENSE, SCORELESS, at_true_positions, hindsight
-from core.cli.bench.prefill import kinds
+from core.cli.bench.reading.prefill import kinds
 from core.cli.bench.shared import add_draft_model, add_out
 from core.cli.console.arguments import listed, names, number, whole
 from core.cli.console.parser import add_model

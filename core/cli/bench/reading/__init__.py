@@ -1,0 +1,1 @@
+"""Benches of sparse prefill: its speed, what it costs, what its scorers find."""
