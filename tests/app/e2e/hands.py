@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QPoint
-from PySide6.QtGui import QAccessible, QGuiApplication
+from PySide6.QtGui import QAccessible, QAction, QGuiApplication
 from PySide6.QtWidgets import QMenu, QScrollArea, QWidget
 
 from app.shell.window import MainWindow
@@ -59,10 +59,9 @@ class Hands:
         """Keys as xdotool names them, one after the other."""
         await self._do("key", "--delay", "40", *keys)
 
-    async def choose(self, menu: QMenu, words: str) -> None:
-        """The row of an open menu that begins so."""
-        action = next(each for each in menu.actions() if each.text().startswith(words))
-        assert action.isEnabled(), f"{words} cannot be chosen"
+    async def choose(self, menu: QMenu, action: QAction) -> None:
+        """A row of an open menu."""
+        assert action.isEnabled(), f"{action.text()} cannot be chosen"
         await self.click(menu, menu.actionGeometry(action).center())
 
     async def copy_elsewhere(self, text: str) -> asyncio.subprocess.Process:
