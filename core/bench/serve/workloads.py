@@ -76,7 +76,7 @@ def edit() -> str:
     back do so here.
     """
     begun = "\n".join(edited_file().splitlines()[:_BEGUN_LINES])
-    return f"# shop.py\n{source_file()}\n\n# shop.py, with Shop renamed to Store\n{begun}\n"
+    return f"# The file\n{source_file()}\n\n# The same file, with Shop renamed to Store\n{begun}\n"
 
 
 def predicted_rest() -> str:
