@@ -12,8 +12,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize
 
 from app.launch.display import display_problem, go_offscreen_without_display
 from app.launch.screenshot import FIRST_QUESTION, SECOND_QUESTION, document
@@ -33,8 +36,27 @@ _THEME_S = 0.3
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 _SIZE, _ZOOM_PCT = (1440, 900), 100
 # First what needs no answer: all of it is there soon.
-SCREENS = ("empty", "models", "settings", "library", "lab", "main", "tables", "compare", "reading", "error")
+SCREENS = (
+    "empty",
+    "panels",
+    "models",
+    "settings",
+    "shortcuts",
+    "deleted",
+    "archived",
+    "about",
+    "library",
+    "lab",
+    "main",
+    "queue",
+    "versions",
+    "tables",
+    "compare",
+    "reading",
+    "error",
+)
 _RULES = 130
+_TOKENS_BEFORE_QUEUE = 8
 _RACE_TOKENS = 64
 # Of the replay: late enough that there is something to compare.
 _RACE_SHARE = 0.75
@@ -99,6 +121,10 @@ class _Screens:
         steps = {
             "lab": self._lab,
             "main": self._main,
+            "panels": self._panels,
+            "about": self._about,
+            "queue": self._queue,
+            "versions": self._versions,
             "compare": self._race,
             "reading": self._reading,
             "error": self._error,
@@ -129,6 +155,53 @@ class _Screens:
         await self._grab("main", before=lambda: point_at_token(self._window, turn_id, "accepted"))
         self._window.controller.asking.stop()
         await self._ready()
+
+    async def _panels(self) -> None:
+        """Each panel over the content, where it does not fit beside it."""
+        from app.shell.columns import INSPECTOR_BESIDE_FROM_PX
+
+        columns = self._window.columns
+        for name, show in (("sidebar", columns.show_sidebar), ("inspector", columns.show_inspector)):
+            for form in [form for form in self._forms if form[0][0] < INSPECTOR_BESIDE_FROM_PX]:
+                await self._grab(f"panel-{name}", before=partial(show, True), forms=(form,))
+
+    async def _about(self) -> None:
+        from app.windows.about.window import AboutWindow
+
+        about = AboutWindow(self._window._theme, self._window)
+        about.show()
+        await self._grab("about", about)
+        about.close()
+
+    async def _queue(self) -> None:
+        """A message that waits for the answer under way."""
+        from app.launch.scenario import ask
+        from core.events import Message
+
+        self._set("sampling.max_tokens", 40 * _ANSWER_TOKENS)
+        turn_id = ask(self._window, "Write down everything that a harbour pilot does on one day.")
+        await self._written(turn_id, _TOKENS_BEFORE_QUEUE)
+        self._window.controller.asking.queue(Message("user", "And what does the pilot do at night?"))
+        await self._grab("queue")
+        self._window.controller.asking.take_back()
+        self._window.views.composer.clear()
+        self._window.controller.asking.stop()
+        await self._ready()
+
+    async def _versions(self) -> None:
+        """An answer in two versions, and the two side by side."""
+        self._set("sampling.max_tokens", _ANSWER_TOKENS)
+        self._set("sampling.temperature", 0.8)
+        self._window.controller.asking.regenerate()
+        await self._ready()
+        await self._grab("versions")
+        turn_id = self._window.controller.chats.open.turns[-1].id
+        self._window.views.transcript.compare_requested.emit(turn_id)
+        compare = self._window.windows.find("compare")
+        assert compare is not None
+        await self._grab("versions-compared", compare)
+        compare.close()
+        self._set("sampling.temperature", 0.0)
 
     async def _race(self) -> None:
         page = self._window.views.race
@@ -244,16 +317,24 @@ class _Screens:
         widget: QWidget | None = None,
         settled_s: float = _SETTLED_S,
         before: Callable[[], object] | None = None,
+        forms: Sequence[tuple[tuple[int, int], int]] = (),
     ) -> None:
-        """`before` is done again for each picture."""
+        """`before` is done again for each picture. Side windows keep their own size, where that fits."""
         if widget is not None:
-            await self._grab_schemes(name, widget, settled_s, before)
+            own = widget.size()
+            for size, zoom_pct in self._forms:
+                self._window.app_settings.set("look.zoom_pct", zoom_pct)
+                widget.resize(own.boundedTo(QSize(*size)) if zoom_pct == _ZOOM_PCT else QSize(*size))
+                told = name if (size, zoom_pct) == (_SIZE, _ZOOM_PCT) else f"{name}-{_form(size, zoom_pct)}"
+                await self._grab_schemes(told, widget, settled_s, before)
+            self._window.app_settings.set("look.zoom_pct", _ZOOM_PCT)
+            widget.resize(own)
             return
-        for (width, height), zoom_pct in self._forms:
+        for (width, height), zoom_pct in forms or self._forms:
             self._window.app_settings.set("look.zoom_pct", zoom_pct)
             self._window.resize(width, height)
             usual = ((width, height), zoom_pct) == (_SIZE, _ZOOM_PCT)
-            told = name if usual else f"{name}-{width}x{height}-{zoom_pct}"
+            told = name if usual else f"{name}-{_form((width, height), zoom_pct)}"
             await self._grab_schemes(told, self._window, settled_s, before)
         self._window.app_settings.set("look.zoom_pct", _ZOOM_PCT)
         self._window.resize(*_SIZE)
@@ -287,6 +368,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_screens(
         options.out, options.schemes, options.only, options.model, options.sizes, options.zooms
     )
+
+
+def _form(size: tuple[int, int], zoom_pct: int) -> str:
+    return f"{size[0]}x{size[1]}-{zoom_pct}"
 
 
 def _size(text: str) -> tuple[int, int]:
