@@ -65,6 +65,7 @@ class SettingField(QWidget):
             inset = QHBoxLayout()
             set_margins(inset, indent, 0, 0, 0)
             inset.addWidget(line)
+            inset.addStretch(1)  # in a wide window it stays under its control
             layout.addLayout(inset)
             line.hide()
 
