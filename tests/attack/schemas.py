@@ -6,7 +6,7 @@ The suite is not ours and is not kept here: ARCHIVE is the source distribution o
 it. Each different schema of its drafts 7, 2019-09 and 2020-12 is asked of the starter model, greedily or
 sampled, once drafted by `auto` with what the schema forces and once without any draft. Both answers must be
 equal, and one that came to its end must be valid. A schema that cannot be compiled must be refused with the
-compiler's words, before anything is read.
+compiler's words, before anything is read. A run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.bench.journal import Journal
 from core.settings import Settings, assign, assign_all
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class Judged(Struct, frozen=True):
     forced: int = 0
     steps: int = 0
 
+    @property
+    def key(self) -> tuple[str]:
+        return (self.case,)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Ask for all, write `schemas.jsonl` and `schemas.md`; returns 1 if something was not as promised."""
@@ -74,14 +79,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     engine = Engine()
     engine.load("starter")
     options.out.mkdir(parents=True, exist_ok=True)
-    judged = []
-    with (options.out / "schemas.jsonl").open("w", encoding="utf-8") as out:
-        for number, case in enumerate(cases):
-            found = judge(engine, case, temperature=0.8 if number % 2 else 0.0)
-            judged.append(found)
-            out.write(json.dumps({name: getattr(found, name) for name in found.__struct_fields__}) + "\n")
-            out.flush()
+    journal = Journal(options.out / "schemas.jsonl", f"{_MOST_TOKENS} tokens", Judged)
+    for number, case in enumerate(cases):
+        if not journal.has(case.name):
+            journal.add(judge(engine, case, temperature=0.8 if number % 2 else 0.0))
+            found = journal.all[-1]
             print(f"{number + 1} of {len(cases)}: {found.case}: {found.ending} {found.fault}", flush=True)
+    judged = [each for each in journal.all if each.case in {case.name for case in cases}]
     report = table(judged)
     (options.out / "schemas.md").write_text(report, encoding="utf-8")
     print(report)

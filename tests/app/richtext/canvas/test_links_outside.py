@@ -124,18 +124,22 @@ def test_the_context_menu(transcript: Transcript, qtbot: QtBot, browser: Browser
     body = body_of(transcript)
     menu = canvas_menu(body, place_of(body, "this").toPointF())
     body.add_to_menu(menu)
-    texts = [action.text() for action in menu.actions()]
-    assert texts == ["Copy", "Open link", "Copy link", "Select all", "Copy answer as Markdown"]
-    assert not menu.actions()[0].isEnabled()
-    menu.actions()[2].trigger()
+    actions = {action.text(): action for action in menu.actions()}
+    assert list(actions) == [
+        *("Copy", "Quote in message", "Open link", "Copy link", "Select all", "Copy answer as Markdown")
+    ]
+    assert not actions["Copy"].isEnabled()
+    assert not actions["Quote in message"].isEnabled()
+    actions["Copy link"].trigger()
     assert QGuiApplication.clipboard().text() == "https://example.org/"
-    menu.actions()[4].trigger()
+    actions["Copy answer as Markdown"].trigger()
     assert QGuiApplication.clipboard().text().startswith("Read [this](https://example.org/) **first**.")
-    menu.actions()[3].trigger()
+    actions["Select all"].trigger()
     assert transcript.selected_text().startswith("Read this first.")
     menu.deleteLater()
     menu = canvas_menu(body, place_of(body, "x = 1").toPointF())
-    assert menu.actions()[0].isEnabled()
-    menu.actions()[1].trigger()
+    actions = {action.text(): action for action in menu.actions()}
+    assert actions["Copy"].isEnabled()
+    actions["Copy code"].trigger()
     assert QGuiApplication.clipboard().text() == "x = 1"
     menu.deleteLater()
