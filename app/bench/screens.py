@@ -52,6 +52,7 @@ SCREENS = (
     "versions",
     "tables",
     "compare",
+    "server",
     "reading",
     "error",
 )
@@ -60,6 +61,12 @@ _TOKENS_BEFORE_QUEUE = 8
 _RACE_TOKENS = 64
 # Of the replay: late enough that there is something to compare.
 _RACE_SHARE = 0.75
+# User agent, question, tokens: what editors and scripts ask.
+_ASKED = (
+    ("OpenAI/Python 2.8.1", "Name three kinds of boats that a harbour has, one a line.", 48),
+    ("litellm/1.80.0", "Write the JSON object of one berth: its number, depth and whether it is free.", 64),
+)
+_ASKED_LAST = ("Continue/1.3.2", "Write a Python class Berth with a method moor(ship), and then use it.", 900)
 # A sweep that shows every chart and is soon over.
 _SWEPT_DRAFTERS = ("auto", "ngram-simple")
 _SWEEP_TOKENS = 32
@@ -126,6 +133,7 @@ class _Screens:
             "queue": self._queue,
             "versions": self._versions,
             "compare": self._race,
+            "server": self._server,
             "reading": self._reading,
             "error": self._error,
         }
@@ -212,6 +220,34 @@ class _Screens:
         page.chart.sought.emit(_RACE_SHARE * page.replay.end_s)
         await self._grab("compare")
         self._window.menu_actions["race"].trigger()
+
+    async def _server(self) -> None:
+        """The window's server in the middle of a request, after two others; then the chat, which waits."""
+        from app.bench.served import Client, free_port
+        from app.launch.scenario import ask
+
+        self._window.app_settings.set("server.port", await free_port())
+        self._window.app_settings.set("server.on", True)
+        server = self._window.controller.server
+        await self._until(lambda: server.state.status == "on", "the server listens")
+        for agent, question, tokens in _ASKED:
+            await Client(server.state.address, agent, question, tokens).ended()
+        agent, question, tokens = _ASKED_LAST
+        running = Client(server.state.address, agent, question, tokens)
+        waiting = Client(server.state.address, *_ASKED[0])
+        await self._until(lambda: len(running.events) > _GRAB_AFTER_TOKENS, "a request is answered")
+        window = self._window.windows.show("server")
+        await self._grab("server", window)
+        window.close()
+        self._window.controller.chat.start()
+        ask(self._window, SECOND_QUESTION)
+        await self._grab("waiting")
+        self._window.controller.asking.stop()
+        for client in (running, waiting):
+            await client.leave()
+        self._window.app_settings.set("server.on", False)
+        await self._until(lambda: server.state.status == "off", "the server ended")
+        await self._ready()
 
     async def _side(self, name: str) -> None:
         if not self._window.menu_actions[name].isVisible():

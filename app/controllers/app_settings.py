@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.controllers import strings
 from app.controllers.chat.chat_settings import ChatSettings
+from app.controllers.server.server import ServerController
 from app.controllers.views import Views
 from app.store.preferences import PreferencesFile
 from app.theme.theme import Theme
@@ -74,8 +75,9 @@ class AppSettings(QObject):
         """The window closes."""
         QApplication.setCursorFlashTime(self._blink_ms)
 
-    def make_window(self, chats: ChatSettings) -> SettingsWindow:
+    def make_window(self, chats: ChatSettings, server: ServerController) -> SettingsWindow:
         """Where a person sees and changes them; `chats` has what new chats start with."""
+        from app.controllers.server.settings_box import SettingsBox
         from app.windows.settings.window import SettingsWindow
 
         window = SettingsWindow(self._theme)
@@ -84,6 +86,7 @@ class AppSettings(QObject):
         window.show_defaults(chats.own_defaults)
         self.changed.connect(window.show_settings)
         chats.defaults_changed.connect(window.show_defaults)
+        SettingsBox(server, window.server)
         window.changed.connect(lambda key, value: self._try(window, key, value))
         window.reset_requested.connect(self.reset)
         window.defaults_reset_requested.connect(chats.reset_defaults)

@@ -4,10 +4,13 @@ the lab, and the panels' switches.
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from app.controls.buttons.copy_button import CopyButton
 from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.segment import Segment
 from app.controls.text_label import TextLabel
@@ -21,6 +24,7 @@ HEIGHT_PX = 52
 # Below these the title needs the room; what the buttons open is in the menus, too.
 _TINT_LABEL_FROM_PX = 740
 _OPENERS_FROM_PX = 560
+_ADDRESS_FROM_PX = 760
 
 
 class Header(QWidget):
@@ -38,6 +42,7 @@ class Header(QWidget):
         self._theme = theme
         self._title_text = ""
         self._subtitle_text = ""
+        self._address = ""
         set_fixed_height(self, HEIGHT_PX)
 
         self.sidebar_button = IconButton(theme, "sidebar", strings.SHOW_SIDEBAR)
@@ -51,6 +56,8 @@ class Header(QWidget):
         self.tint.setAccessibleName(strings.TOKEN_TINT)
         self.openers = {name: IconButton(theme, name, words) for name, words in strings.HEADER_OPENS.items()}
         self.model_button = IconButton(theme, "updown", strings.CHOOSE_MODEL, size=QSize(16, 16))
+        self.server_button = CopyButton(theme, strings.SERVER)
+        self.server_button.hide()
         self.model_button.clicked.connect(self.models_requested)
         self.inspector_button = IconButton(theme, "inspector", strings.SHOW_INSPECTOR, True)
         self._lay_out()
@@ -85,6 +92,12 @@ class Header(QWidget):
         self._subtitle_text = subtitle
         self._elide()
 
+    def show_server(self, address: str) -> None:
+        """Where the local server is found, to be copied by a click; empty while nothing is served."""
+        self._address = address
+        self.server_button.setVisible(bool(address))
+        self._fit()
+
     def cycle_tint(self) -> None:
         """Always, on hover, never, and round again."""
         values = [value for value, _ in strings.TINT_OPTIONS]
@@ -108,6 +121,11 @@ class Header(QWidget):
         self._tint_label.setVisible(width_of(self) >= _TINT_LABEL_FROM_PX)
         for button in self.openers.values():
             button.setVisible(width_of(self) >= _OPENERS_FROM_PX)
+        if self._address:
+            host = urlsplit(self._address).netloc
+            short = f":{host.rpartition(':')[2]}"
+            wide = width_of(self) >= _ADDRESS_FROM_PX
+            self.server_button.set_value(host if wide else short, self._address)
         self._elide()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -151,6 +169,7 @@ class Header(QWidget):
         add_gap(row, 4)
         row.addWidget(self.tint)
         add_gap(row, 10)
+        row.addWidget(self.server_button)
         for button in self.openers.values():
             row.addWidget(button)
         row.addWidget(self.inspector_button)

@@ -102,7 +102,7 @@ class MainWindow(QMainWindow):
         self.menu_actions = Actions(self)
         self.windows = SideWindows(self.menu_actions, self)
         self.app_settings = AppSettings(theme, self.views, self.controller.home.preferences, self)
-        self.windows.add("settings", lambda: self.app_settings.make_window(self.controller.chat.settings))
+        self.windows.add("settings", self._make_settings)
         home_folder = self.controller.home.folder
         lab_folder = home_folder / "lab" if home_folder else None
         self.lab = LabController(
@@ -116,6 +116,7 @@ class MainWindow(QMainWindow):
         self.windows.add("lab", self.lab.make_window)
         self.windows.add("models", self._make_models)
         self.windows.add("library", self._make_library)
+        self.windows.add("server", self._make_server)
         self.windows.add("deleted", lambda: make_deleted(theme, self.controller))
         self.windows.add("archived", lambda: make_archived(theme, self.controller))
         self.windows.add("shortcuts", self._make_shortcuts)
@@ -233,6 +234,22 @@ class MainWindow(QMainWindow):
         self.commands.facts_changed.connect(self._show_facts)
         self._show_facts()
 
+    def _make_settings(self) -> QWidget:
+        window = self.app_settings.make_window(self.controller.chat.settings, self.controller.server)
+        window.server.requests_requested.connect(lambda: self.windows.show("server"))
+        return window
+
+    def _make_server(self) -> QWidget:
+        from app.controllers.server.page import ServerPage
+        from app.windows.server.window import ServerWindow
+
+        window = ServerWindow(self._theme)
+        ServerPage(window, self.controller.sharing, self.controller.server)
+        window.transcript.set_tint_mode(self.app_settings.now.look.tint)
+        self.app_settings.changed.connect(lambda now: window.transcript.set_tint_mode(now.look.tint))
+        window.settings_requested.connect(lambda: self.windows.show("settings"))
+        return window
+
     def _make_models(self) -> QWidget:
         from app.windows.models.window import ModelsWindow
 
@@ -336,6 +353,7 @@ class MainWindow(QMainWindow):
         views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.changed.connect(lambda settings: self.controller.server.apply(settings.server))
+        self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)
         self.controller.library.window_requested.connect(lambda: self.windows.show("library"))

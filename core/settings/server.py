@@ -13,7 +13,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     on: Annotated[
         bool,
         Meta(
-            title="Local server",
+            title="Serve",
             description="Editors and scripts may ask the loaded model through OpenAI's API while Draftlight"
             " is open. They and the chats wait for each other.",
             extra={"notes": {"False": "Off: nothing listens."}},

@@ -53,6 +53,7 @@ class AnswerFooter(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._copies_only = False
         self.strip = TokenStrip(theme, self)
         self.stats = StatsLabel(theme, self)
         self.sources = SourcesRow(theme, self)
@@ -85,7 +86,13 @@ class AnswerFooter(QWidget):
     @property
     def buttons(self) -> tuple[ActionButton, ...]:
         """From left to right."""
-        return (self._copy, self._again, self._branch)
+        return (self._copy,) if self._copies_only else (self._copy, self._again, self._branch)
+
+    def keep_to_copying(self) -> None:
+        """Nobody here can ask for another answer."""
+        self._copies_only = True
+        for button in (self._again, self._branch):
+            button.hide()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -122,6 +129,8 @@ class AnswerFooter(QWidget):
 
     def offer_everything(self, estimate: str) -> None:
         """Only a part was read: all of it can be. `estimate` says what that takes."""
+        if self._copies_only:
+            return
         self._estimate.setText(estimate)
         self.everything_button.setAccessibleDescription(estimate)
         self.everything_button.show()

@@ -59,6 +59,10 @@ class UserMessage(QWidget):
         self._edit.setVisible(bool(message.content))
         theme.changed.connect(self.update)
 
+    def keep_to_copying(self) -> None:
+        """Nobody here can change it."""
+        self._edit.hide()
+
     @property
     def is_ready(self) -> bool:
         """A message is always all there."""

@@ -58,9 +58,11 @@ class Transcript(QScrollArea):
     compare_requested = Signal(str)  # turn id
     quote_requested = Signal(str)  # what is selected
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None, *, watched: bool = False) -> None:
+        """`watched`: what others ask is shown; nothing of it can be asked again or changed here."""
         super().__init__(parent)
         self._theme = theme
+        self._watched = watched
         self._mode: TintMode = "always"
         self._regenerable = True
         self._unended = ""  # the turn whose answer the model could write on
@@ -285,9 +287,13 @@ class Transcript(QScrollArea):
             for number, passages in entry.passages.items():
                 item.show_passages(number, passages)
             item.attachment_opened.connect(lambda number: self.attachment_opened.emit(entry.turn_id, number))
+            if self._watched:
+                item.keep_to_copying()
             item.edit_requested.connect(lambda: self.edit_requested.emit(entry.turn_id))
         else:
             item = AnswerView(self._theme, entry, parent)
+            if self._watched:
+                item.footer.keep_to_copying()
             item.set_mode(self._mode)
             item.footer.set_regenerable(self._regenerable)
             item.set_newest(entry is self._newest_over())
@@ -318,7 +324,7 @@ class Transcript(QScrollArea):
         # As wide as it will be, or Qt shows it at a width of its own first and all is laid out twice more.
         item.resize(self._column.column_px + 2 * item.OUTDENT_PX, item.height())
         item.body.beyond = self._selecting
-        item.body.quotable = True
+        item.body.quotable = not self._watched
         item.body.quote_requested.connect(lambda: self.quote_requested.emit(self.selected_text()))
         item.body.drag_moved.connect(self._selecting.drag)
         item.body.drag_ended.connect(self._selecting.release)

@@ -87,8 +87,10 @@ class ServerController(QObject):
     def renew_key(self) -> str:
         """Another key; a server that asks for one asks for this from now on. Raises `KeyFileError`."""
         key = self.key.renew()
-        self._running = None
-        self._settle()
+        if self._running is not None:
+            self._running = None
+            self._say(ServerState("starting"))
+            self._settle()
         return key
 
     async def close(self) -> None:

@@ -7,7 +7,6 @@ CHANGED_HINT = "Ask again in a moment."
 BROKEN = "The local server ended by itself."
 BROKEN_HINT = "Switch it off and on again, in Settings."
 COPIED_KEY = "The key was copied."
-IN_MEMORY = "The key lasts until this window closes."
 
 
 def no_address(given: str) -> str:
@@ -24,5 +23,10 @@ def bad_origin(given: str) -> str:
 BAD_ORIGIN_HINT = "An origin is like http://localhost:3000, without a path."
 
 
-def copied(address: str) -> str:
-    return f"Copied {address}"
+OFF = "Nothing listens."
+STARTING = "Starting…"
+NEW_KEY_MADE = "There is a new key. Clients that send the old one are refused."
+
+
+def serving(address: str) -> str:
+    return f"Serving at {address}."

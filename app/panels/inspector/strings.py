@@ -55,6 +55,7 @@ GROUP_TITLES = {
     "writing": "Writing",
     "allowed": "For all chats",
     "updates": "Updates",
+    "server": "Local server",
 }
 
 # What a closed section says at the right: setting keys and how each is written.

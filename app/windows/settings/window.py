@@ -29,6 +29,7 @@ from app.theme.measures import (
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 from app.windows.settings import strings
+from app.windows.settings.server_box import ServerBox
 from core.errors import SettingError
 from core.settings import WindowSettings, declared, read
 
@@ -59,6 +60,7 @@ class SettingsWindow(QWidget):
         self.reset_button = Button(theme, strings.RESET_APP_SETTINGS)
         self.defaults_button = Button(theme, strings.RESET_DEFAULTS)
         self._defaults_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
+        self.server = ServerBox(theme, _CONTENT_PX)
         self._build()
         self.reset_button.clicked.connect(self.reset_requested)
         self.defaults_button.clicked.connect(self.defaults_reset_requested)
@@ -114,6 +116,8 @@ class SettingsWindow(QWidget):
                 field.edited.connect(self._tell)
                 self._fields[setting.key] = field
                 column.addWidget(field)
+            if group.name == "server":
+                column.addWidget(self.server)
         self._add_title(column, strings.NEW_CHATS)
         column.addWidget(self._defaults_note)
         row = QHBoxLayout()

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from app.controls.focus_ring import RING_PX
+from app.controls.row_ground import INSET_PX, PADDING_PX, paint_ground
+from app.controls.row_model import ROW
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import design_rect, px, zoom
-from app.windows.tables.row_model import ROW
 from app.windows.tables.rows import TableRow
 
 ROW_PX = 46
-INSET_PX = 8
-PADDING_PX = 12
 _BAR_PX = 200
 _BAR_HEIGHT_PX = 4
 _SWATCH_PX = 9
@@ -60,7 +58,7 @@ class RowDelegate(QStyledItemDelegate):
         assert isinstance(row, TableRow)
         painter.save()
         painter.scale(zoom(), zoom())
-        self._paint_ground(painter, option)
+        paint_ground(painter, option, self._theme)
         boxes = columns(design_rect(QRectF(option.rect)))
         self._paint_family(painter, boxes["family"], row, index.row())
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
@@ -72,25 +70,6 @@ class RowDelegate(QStyledItemDelegate):
         draw_text(painter, boxes["saved"], row.saved, ui_font(13, tabular=True), text2, _LEFT)
         draw_text(painter, boxes["learned"], row.learned_from, ui_font(13), text2, _LEFT)
         painter.restore()
-
-    def _paint_ground(self, painter: QPainter, option: QStyleOptionViewItem) -> None:
-        color = self._theme.color
-        pill = design_rect(QRectF(option.rect)).adjusted(INSET_PX, 0, -INSET_PX, 0)
-        state = option.state
-        selected = bool(state & QStyle.StateFlag.State_Selected)
-        if not selected:
-            line = QRectF(pill.left() + PADDING_PX, pill.bottom() - 1, pill.width() - 2 * PADDING_PX, 1)
-            painter.fillRect(line, color("hair"))
-        if selected or state & QStyle.StateFlag.State_MouseOver:
-            fill = color("sel")
-            fill.setAlphaF(1.0 if selected else 0.45)
-            draw_box(painter, pill, 8, fill)
-        if state & QStyle.StateFlag.State_HasFocus and state & QStyle.StateFlag.State_KeyboardFocusChange:
-            half = RING_PX / 2
-            painter.setPen(QPen(color("focus"), RING_PX))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.drawRoundedRect(pill.adjusted(half, half, -half, -half), 8 - half, 8 - half)
 
     def _paint_family(self, painter: QPainter, box: QRectF, row: TableRow, place: int) -> None:
         swatch = QRectF(box.left() - 18, box.center().y() - _SWATCH_PX / 2, _SWATCH_PX, _SWATCH_PX)

@@ -8,6 +8,7 @@ from PySide6.QtCore import QItemSelection, QItemSelectionModel, QRectF, Qt, Sign
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QFrame, QListView, QSizePolicy, QVBoxLayout, QWidget
 
+from app.controls.row_model import ROW, RowModel
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
@@ -16,7 +17,6 @@ from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on
 from app.windows.tables import strings
 from app.windows.tables.row_delegate import RowDelegate, columns
-from app.windows.tables.row_model import ROW, RowModel
 from app.windows.tables.rows import TableRow
 
 _HEADER_PX = 28
@@ -93,7 +93,7 @@ class _View(QListView):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.silent = False
-        self.model_ = RowModel(self)
+        self.model_ = RowModel[TableRow](self)
         self.setModel(self.model_)
         self.setItemDelegate(RowDelegate(theme, self))
         self.setUniformItemSizes(True)

@@ -87,7 +87,7 @@ def test_the_chat_waits_its_turn_and_says_so(qapp: QApplication) -> None:
         assert window.views.hint.text() == "Waiting for 2 requests of the local server"
         assert window.views.composer.state == "busy"
         assert last(window).tokens == ()
-        await first.vanish()
+        await first.leave()
         await until(lambda: window.controller.link.ahead == 1)
         assert window.views.hint.text() == "Waiting for 1 request of the local server"
         await second.whole()
@@ -118,7 +118,7 @@ def test_a_question_that_waits_can_be_taken_back(qapp: QApplication) -> None:
         assert len(window.controller.sharing.queue.tickets) == 1
         before = len(first.text)
         await until(lambda: len(first.text) > before)
-        await first.vanish()
+        await first.leave()
         await until(lambda: not window.controller.link.served)
 
     play(qapp, scene)
@@ -130,7 +130,7 @@ def test_a_client_that_goes_away_cancels(qapp: QApplication) -> None:
         base = await switch_on(window)
         asked = Asked(base, "write 100000 slowly")
         await served(window, asked)
-        await asked.vanish()
+        await asked.leave()
         await until(lambda: not window.controller.link.served, timeout_s=3)
         (record,) = window.controller.sharing.requests.all
         assert record.state == "cancelled"

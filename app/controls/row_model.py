@@ -1,31 +1,46 @@
-"""RowModel: the rows of the list as a Qt model."""
+"""RowModel: the rows of a list, each a record of its own, as a Qt model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from app.windows.tables.rows import TableRow
-
 ROW = Qt.ItemDataRole.UserRole
-_Index = QModelIndex | QPersistentModelIndex
+Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
 
 
-class RowModel(QAbstractListModel):
+class Row(Protocol):
+    """`id` names it while it exists; `spoken` is the row as assistive technology reads it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def spoken(self) -> str: ...
+    @property
+    def tip(self) -> str: ...
+
+
+_Row = TypeVar("_Row", bound=Row)
+
+
+class RowModel(QAbstractListModel, Generic[_Row]):
     """Rows that stay in their places change without a reset, so that what is selected stays so."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._rows: tuple[TableRow, ...] = ()
+        self._rows: tuple[_Row, ...] = ()
 
     @property
-    def rows(self) -> tuple[TableRow, ...]:
+    def rows(self) -> tuple[_Row, ...]:
         """All of them."""
         return self._rows
 
-    def show(self, rows: Sequence[TableRow]) -> None:
+    def show(self, rows: Sequence[_Row]) -> None:
         """Show these."""
         rows = tuple(rows)
         if [row.id for row in rows] == [row.id for row in self._rows]:
@@ -44,10 +59,10 @@ class RowModel(QAbstractListModel):
                 return self.index(place)
         return QModelIndex()
 
-    def rowCount(self, parent: _Index = _NOWHERE) -> int:
+    def rowCount(self, parent: Index = _NOWHERE) -> int:
         return 0 if parent.isValid() else len(self._rows)
 
-    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         row = self._rows[index.row()]
         match role:
             case Qt.ItemDataRole.DisplayRole:

@@ -1,0 +1,178 @@
+"""ServerPage: fills the local server's window with the requests that are kept, and follows the opened one.
+
+The list is told at most a few times a second, tokens at most thirty times, as a chat's are.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.controllers.server.server import ServerController
+from app.controllers.server.settings_box import state_words
+from app.controllers.server.sharing import WorkerSharing
+from app.session.chats.coalescer import Coalescer
+from app.session.chats.conversation import Answer, Turn
+from app.windows.server import strings
+from app.windows.server.facts import facts_of
+from app.windows.server.rows import rows_of
+from app.windows.server.window import ServerWindow
+from core.events import (
+    Event,
+    Finished,
+    Generate,
+    Message,
+    PrefillProgress,
+    ReadingMap,
+    Token,
+)
+from core.serve.answers.requests import ServedRequest
+
+_ROWS_EVERY_MS = 200
+# Of a question; more of it is no use in a bubble.
+_SHOWN_CHARACTERS = 20_000
+
+
+class ServerPage(QObject):
+    """As long as the window."""
+
+    def __init__(self, window: ServerWindow, sharing: WorkerSharing, server: ServerController) -> None:
+        super().__init__(window)
+        self._window = window
+        self._sharing = sharing
+        self._requests = sharing.requests
+        self._server = server
+        self._opened = ""
+        self._over = True
+        self._coalescer = Coalescer(time.monotonic)
+        self._soon = QTimer(self, singleShot=True, interval=_ROWS_EVERY_MS)
+        self._soon.timeout.connect(self._show_rows)
+        self._flush_soon = QTimer(self, singleShot=True)
+        self._flush_soon.timeout.connect(self._flush)
+        stop_listening = self._requests.listen(self)
+        window.destroyed.connect(lambda: stop_listening())
+        window.opened.connect(self._open)
+        window.clear_requested.connect(self._clear)
+        server.changed.connect(self._show_server)
+        sharing.line_moved.connect(self._show_server)
+        self._show_server()
+        self._show_rows()
+
+    # ---- as `RequestListener`
+
+    def request_changed(self, request: ServedRequest) -> None:
+        """Told soon: a request changes with each of its tokens."""
+        if not self._soon.isActive():
+            self._soon.start()
+        if request.id == self._opened and request.is_over:
+            self._finish(request, None)
+
+    def request_heard(self, request: str, event: Event) -> None:
+        """Of the opened one, as it comes."""
+        if request != self._opened or self._over:
+            return
+        match event:
+            case PrefillProgress():
+                self._window.transcript.show_progress(request, event)
+            case ReadingMap():
+                self._window.transcript.show_map(request, event, {})
+            case Token():
+                self._coalescer.add(event)
+                self._plan_flush()
+            case Finished():
+                self._finish(self._requests.of(request), event)
+
+    # ---- inside
+
+    def _show_server(self, *_: object) -> None:
+        waiting = self._sharing.waiting
+        words = state_words(self._server.state)
+        if waiting:
+            words = f"{words} {strings.in_line(waiting)}"
+        self._window.show_server(words, self._server.state.address)
+
+    def _show_rows(self) -> None:
+        self._soon.stop()
+        self._window.show_rows(rows_of(self._requests.all))
+        self._show_facts()
+
+    def _clear(self) -> None:
+        self._requests.clear()
+        self._show_rows()
+
+    def _open(self, request: str) -> None:
+        self._flush_soon.stop()
+        self._coalescer.drain()
+        self._opened = request
+        record, asked = self._requests.of(request), self._requests.asked(request)
+        transcript = self._window.transcript
+        self._over = record is None or record.is_over
+        self._window.show_kept(record is None or asked is not None)
+        if record is None or asked is None:
+            transcript.clear()
+        else:
+            events = self._requests.events(request)
+            transcript.show_turns((_turn(record, asked, events),), asked.settings.drafting.drafter)
+            progress = next((each for each in reversed(events) if isinstance(each, PrefillProgress)), None)
+            if progress is not None and not self._over and not record.tokens:
+                transcript.show_progress(request, progress)
+        self._show_facts()
+
+    def _show_facts(self) -> None:
+        record = self._requests.of(self._opened)
+        if record is None:
+            return
+        ended = _finished(self._requests.events(self._opened))
+        effective = ended.effective if ended is not None else None
+        self._window.facts.show_facts(facts_of(record, self._requests.asked(self._opened), effective))
+
+    def _plan_flush(self) -> None:
+        due_in_s = self._coalescer.due_in_s()
+        if due_in_s is not None and not self._flush_soon.isActive():
+            self._flush_soon.start(round(due_in_s * 1000))
+
+    def _flush(self, all_of_it: bool = False) -> None:
+        tokens = self._coalescer.drain() if all_of_it else self._coalescer.take()
+        if tokens:
+            self._window.transcript.append_tokens(self._opened, tokens)
+        if not all_of_it:
+            self._plan_flush()
+
+    def _finish(self, record: ServedRequest | None, finished: Finished | None) -> None:
+        """Once; a client that went away before its turn leaves no end."""
+        if self._over or record is None:
+            return
+        self._over = True
+        self._flush_soon.stop()
+        self._flush(all_of_it=True)
+        self._window.transcript.finish_answer(self._opened, finished, _note(record, finished))
+
+
+def _turn(record: ServedRequest, asked: Generate, events: tuple[Event, ...]) -> Turn:
+    tokens = tuple(each for each in events if isinstance(each, Token))
+    finished = _finished(events)
+    reading = next((each for each in reversed(events) if isinstance(each, ReadingMap)), None)
+    if record.is_over:
+        status = "finished" if record.state == "finished" else "stopped"
+        answer = Answer(tokens, status, finished, _note(record, finished))  # type: ignore[arg-type]
+    else:
+        answer = Answer(tokens, "writing" if tokens else "waiting", reading=reading)
+    last = asked.messages[-1]
+    text = last.content
+    if len(text) > _SHOWN_CHARACTERS:
+        text = f"{text[:_SHOWN_CHARACTERS]}…"
+    message = Message(last.role, text, last.attachments)
+    return Turn(record.id, message, answer, datetime.fromtimestamp(record.came_s))
+
+
+def _finished(events: tuple[Event, ...]) -> Finished | None:
+    return next((each for each in reversed(events) if isinstance(each, Finished)), None)
+
+
+def _note(record: ServedRequest, finished: Finished | None) -> str:
+    if record.problem:
+        return record.problem
+    ended_early = record.state == "cancelled" or (finished is not None and finished.reason == "cancelled")
+    return strings.CANCELLED_NOTE if ended_early else ""

@@ -1,0 +1,77 @@
+"""Rows: what the list says of each request, in words and figures. Pure; no Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from app.gauges.figures import DASH, count, percent, seconds, speed
+from app.session.worker.clients import short_name
+from app.windows.server import strings
+from core.serve.answers.requests import ServedRequest
+
+Level = Literal["live", "plain", "bad"]
+_LIVE = ("reading", "writing")
+
+
+@dataclass(frozen=True)
+class RequestRow:
+    """`id` is the request's."""
+
+    id: str
+    title: str
+    subtitle: str
+    state: str
+    level: Level
+    tokens: str
+    speed: str
+    accepted: str
+    cached: str
+    first_token: str
+    came: str
+    tip: str
+
+    @property
+    def spoken(self) -> str:
+        """The row as assistive technology reads it."""
+        told = (
+            (strings.TOKENS, self.tokens),
+            (strings.SPEED, self.speed),
+            (strings.ACCEPTED, self.accepted),
+            (strings.CACHED, self.cached),
+            (strings.FIRST_TOKEN, self.first_token),
+        )
+        figures = [f"{name} {value}" for name, value in told if value != DASH]
+        return ", ".join((self.title, self.subtitle, self.state, *figures, f"{strings.CAME} {self.came}"))
+
+
+def rows_of(requests: Sequence[ServedRequest]) -> tuple[RequestRow, ...]:
+    """The newest first."""
+    return tuple(_row(each) for each in reversed(requests))
+
+
+def _row(request: ServedRequest) -> RequestRow:
+    waits = request.state == "waiting"
+    return RequestRow(
+        id=request.id,
+        title=short_name(request.client) or request.client,
+        subtitle=" · ".join(filter(None, (request.model, endpoint(request.path)))),
+        state=strings.waiting(request.position) if waits else strings.STATES[request.state],
+        level="live" if request.state in _LIVE else "bad" if request.state == "failed" else "plain",
+        tokens=count(request.tokens) if request.tokens else DASH,
+        speed=speed(request.tokens_per_s) if request.tokens_per_s else DASH,
+        accepted=percent(request.acceptance) if request.tested else DASH,
+        cached=strings.read_of(request.cached_tokens, request.prompt_tokens)
+        if request.prompt_tokens
+        else DASH,
+        first_token=strings.seconds(seconds(request.ttft_s)) if request.ttft_s else DASH,
+        came=f"{datetime.fromtimestamp(request.came_s):%H:%M:%S}",
+        tip=request.problem or request.client,
+    )
+
+
+def endpoint(path: str) -> str:
+    """`chat/completions` for `/v1/chat/completions`."""
+    return path.removeprefix("/v1/").lstrip("/")

@@ -1,0 +1,77 @@
+"""Every text of this folder that a person reads."""
+
+from __future__ import annotations
+
+TITLE = "Local server"
+LIST = "Requests"
+ADDRESS = "Address"
+SETTINGS = "Settings…"
+CLEAR = "Clear list"
+CLEAR_HELP = "Forget the requests that are over. They are kept in memory only, until the window closes."
+
+CLIENT = "Client"
+STATE = "State"
+TOKENS = "Tokens"
+SPEED = "tok/s"
+ACCEPTED = "Accepted"
+CACHED = "Cached"
+FIRST_TOKEN = "TTFT"
+CAME = "Came"
+
+STATES = {
+    "waiting": "Waiting",
+    "reading": "Reading",
+    "writing": "Writing",
+    "finished": "Finished",
+    "failed": "Failed",
+    "cancelled": "Cancelled",
+}
+NEXT = "Next"
+CANCELLED_NOTE = "Cancelled: the client went away, or it was ended there."
+NOTHING_ON = "No request yet. Give the address above to an editor or a script as its base URL."
+NOTHING_OFF = "The server is off. Switch it on in Settings, and requests are seen here as they come."
+NOT_KEPT = "What was asked and answered is not kept any more: newer requests took the room."
+
+REQUEST = "Request"
+EFFECTIVE = "What really ran"
+ASKED_FOR = "Settings asked for"
+MODEL = "Model"
+ENDPOINT = "Endpoint"
+STREAMS = "Streams"
+WAITED = "Waited"
+PROMPT = "Prompt"
+MESSAGES = "Messages"
+TOTAL = "Took"
+TOOLS = "Tools"
+GRAMMAR = "Format"
+PREDICTION = "Prediction"
+STOPS = "Stop texts"
+DRAFTER = "Drafter"
+READING = "Reading"
+GATE = "Drafting"
+YES, NO = "Yes", "No"
+FORMATS = {"json_object": "JSON", "json_schema": "JSON by a schema"}
+
+
+def waiting(position: int) -> str:
+    return f"Waiting, {position} before" if position else NEXT
+
+
+def tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count:,} tokens"
+
+
+def characters(count: int) -> str:
+    return "1 character" if count == 1 else f"{count:,} characters"
+
+
+def read_of(cached: int, prompt: int) -> str:
+    return f"{cached:,} of {prompt:,}"
+
+
+def in_line(waiting_now: int) -> str:
+    return "1 request waits." if waiting_now == 1 else f"{waiting_now:,} requests wait."
+
+
+def seconds(value: str) -> str:
+    return f"{value} s"

@@ -1,0 +1,151 @@
+"""ServerWindow: the local server's requests as they come and went, and one of them as it is answered.
+
+Shows what it is given; knows no server and no worker. It lies beside the chat window. The answer is shown
+as a chat's: tinted, with the tooltips of its tokens; nothing can be asked again from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from app.chat.transcript.transcript import Transcript
+from app.controls.buttons.button import Button
+from app.controls.buttons.copy_button import CopyButton
+from app.controls.text_label import TextLabel
+from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing, start_at
+from app.theme.theme import Theme
+from app.theme.zoom import height_of, painter_on, width_of
+from app.windows.server import strings
+from app.windows.server.facts_panel import WIDTH_PX as FACTS_PX
+from app.windows.server.facts_panel import FactsPanel
+from app.windows.server.request_list import RequestList
+from app.windows.server.rows import RequestRow
+
+SIZE = QSize(1180, 780)
+_MINIMUM = QSize(1000, 620)
+_HEADER_PX = 52
+_LIST_PX = 268
+
+
+class ServerWindow(QWidget):
+    """`opened` says which request is to be shown below the list; whoever hears it fills `transcript`."""
+
+    settings_requested = Signal()
+    clear_requested = Signal()
+    opened = Signal(str)  # the request's id; empty: none
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setWindowTitle(strings.TITLE)
+        self.setAccessibleName(strings.TITLE)
+        self.setMinimumSize(_MINIMUM)
+        start_at(self, SIZE)
+        self._subtitle = TextLabel(theme, "", 11, 15)
+        self.address = CopyButton(theme, strings.ADDRESS)
+        self.address.hide()
+        self.settings = Button(theme, strings.SETTINGS, small=True)
+        self.clear = Button(theme, strings.CLEAR, small=True, icon_name="trash")
+        self.clear.setToolTip(strings.CLEAR_HELP)
+        self.list = RequestList(theme)
+        self.transcript = Transcript(theme, watched=True)
+        self.facts = FactsPanel(theme)
+        self._empty = TextLabel(theme, strings.NOTHING_OFF, 13, 18, align=Qt.AlignmentFlag.AlignCenter)
+        self._gone = TextLabel(theme, strings.NOT_KEPT, 13, 18, align=Qt.AlignmentFlag.AlignCenter)
+        self._pages = QStackedWidget()
+        self._below = QStackedWidget()
+        self._lay_out()
+        self.settings.clicked.connect(self.settings_requested)
+        self.clear.clicked.connect(self.clear_requested)
+        self.list.row_selected.connect(self.opened)
+        theme.changed.connect(self.update)
+        self.show_rows(())
+
+    @property
+    def subtitle(self) -> str:
+        """How the server stands, as it is shown."""
+        return self._subtitle.text()
+
+    @property
+    def empty_text(self) -> str:
+        """What stands there instead of requests; empty if there are some."""
+        return self._empty.text() if self._pages.currentIndex() else ""
+
+    def show_server(self, subtitle: str, address: str) -> None:
+        """How it stands, and where it is found; an empty `address`: nowhere."""
+        self._subtitle.setText(subtitle)
+        self._empty.setText(strings.NOTHING_ON if address else strings.NOTHING_OFF)
+        self.address.setVisible(bool(address))
+        if address:
+            self.address.set_value(address, address)
+
+    def show_rows(self, rows: Sequence[RequestRow]) -> None:
+        """The requests that are kept, the newest first."""
+        self.list.show_rows(rows)
+        self._pages.setCurrentIndex(0 if rows else 1)
+        self.clear.setEnabled(bool(rows))
+
+    def show_kept(self, kept: bool) -> None:
+        """Whether what the opened request said is still there."""
+        self._below.setCurrentIndex(0 if kept else 1)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        width, height = width_of(self), height_of(self)
+        color = self._theme.color
+        painter.fillRect(QRectF(0, 0, width, height), color("window"))
+        painter.fillRect(QRectF(0, _HEADER_PX - 1, width, 1), color("hair"))
+        if not self._pages.currentIndex():
+            top = _HEADER_PX + _LIST_PX
+            painter.fillRect(QRectF(width - FACTS_PX, top, FACTS_PX, height - top), color("panel"))
+            painter.fillRect(QRectF(0, top, width, 1), color("hair"))
+            painter.fillRect(QRectF(width - FACTS_PX, top, 1, height - top), color("hair"))
+        painter.end()
+
+    # ---- inside
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._make_header())
+        there = QWidget()
+        parts = QVBoxLayout(there)
+        parts.setContentsMargins(0, 0, 0, 0)
+        parts.setSpacing(0)
+        set_fixed_height(self.list, _LIST_PX)
+        parts.addWidget(self.list)
+        below = QHBoxLayout()
+        set_margins(below, 0, 1, 0, 0)
+        below.setSpacing(0)
+        self._below.addWidget(self.transcript)
+        self._below.addWidget(self._gone)
+        below.addWidget(self._below, 1)
+        below.addWidget(self.facts)
+        parts.addLayout(below, 1)
+        self._pages.addWidget(there)
+        self._pages.addWidget(self._empty)
+        column.addWidget(self._pages, 1)
+
+    def _make_header(self) -> QWidget:
+        header = QWidget()
+        set_fixed_height(header, _HEADER_PX)
+        titles = QVBoxLayout()
+        titles.setSpacing(0)
+        titles.addStretch(1)
+        titles.addWidget(TextLabel(self._theme, strings.TITLE, 13, 17, "text", weight=600))
+        titles.addWidget(self._subtitle)
+        titles.addStretch(1)
+        row = QHBoxLayout(header)
+        set_margins(row, 20, 0, 14, 0)
+        set_spacing(row, 8)
+        row.addLayout(titles, 1)
+        row.addWidget(self.address)
+        row.addWidget(self.settings)
+        add_gap(row, 8)
+        row.addWidget(self.clear)
+        return header

@@ -1,0 +1,216 @@
+"""The server's window, its chip and its settings: what is seen of requests, and what a click does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.bench.served import free_port
+from app.shell.window import MainWindow
+from app.windows.server import strings
+from app.windows.server.window import ServerWindow
+from app.windows.settings.window import SettingsWindow
+from tests.app.journeys.server.client import Asked, switch_on
+from tests.app.stage import click, play, press, ready, until
+
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+async def page_of(window: MainWindow) -> ServerWindow:
+    """Opened by its key."""
+    await press(window, Qt.Key.Key_S, CTRL | SHIFT)
+    found = window.windows.find("server")
+    assert isinstance(found, ServerWindow)
+    return found
+
+
+def settings_of(window: MainWindow) -> SettingsWindow:
+    found = window.windows.show("settings")
+    assert isinstance(found, SettingsWindow)
+    return found
+
+
+def test_requests_are_seen_as_they_come_and_go(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        page = await page_of(window)
+        assert page.empty_text == strings.NOTHING_OFF
+        base = await switch_on(window)
+        assert page.empty_text == strings.NOTHING_ON
+        assert page.subtitle == f"Serving at {base}."
+        assert page.address.value == base
+        first = Asked(base, "write 100000 slowly")
+        await until(lambda: len(page.list.rows) == 1)
+        second = Asked(base, "write 4")
+        await until(lambda: len(page.list.rows) == 2 and page.list.rows[1].state == "Writing")
+        waiting, writing = page.list.rows
+        assert (writing.title, writing.subtitle, writing.level) == (
+            "editor", "Fake 1M · chat/completions", "live",
+        )  # fmt: skip
+        assert waiting.state == "Waiting, 1 before"
+        assert page.subtitle == f"Serving at {base}. 1 request waits."
+        # The first that came was opened by itself, and grows.
+        assert page.list.selected == writing.id
+        answer = page.transcript.answer(writing.id)
+        assert answer is not None
+        before = len(answer.body.table)
+        await until(lambda: len(answer.body.table) > before + 20)
+        assert page.transcript.answer_text(writing.id).startswith("ECHO 1:")
+        assert answer.facts(1).origin == "accepted"
+        shown = dict(page.facts.facts.sections[0][1])
+        assert (shown["Client"], shown["Model"], shown["Streams"]) == ("editor/1.2", "Fake 1M", "Yes")
+        await first.leave()
+        await second.whole()
+        await until(lambda: [row.state for row in page.list.rows] == ["Finished", "Cancelled"])
+        assert answer.footer.notes == (strings.CANCELLED_NOTE,)
+        assert [title for title, _ in page.facts.facts.sections] == [strings.REQUEST, strings.EFFECTIVE]
+
+    play(qapp, scene)
+
+
+def test_a_click_opens_another_request(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        base = await switch_on(window)
+        page = await page_of(window)
+        for number, words in enumerate((3, 40), 1):
+            await Asked(base, f"write {words}").whole()
+            await until(lambda number=number: len(page.list.rows) == number)  # type: ignore[misc]
+        newest = page.list.rows[0]
+        assert page.list.selected != newest.id
+        view = page.list.view
+        place = view.visualRect(page.list.view.model_.index_of(newest.id)).center()
+        await asyncio.sleep(0)
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(place))
+        assert page.list.selected == newest.id
+        await until(lambda: "w39" in page.transcript.answer_text(newest.id))
+        answer = page.transcript.answer(newest.id)
+        assert answer is not None
+        # Nothing can be asked again from here.
+        assert len(answer.footer.buttons) == 1
+        assert answer.footer.more_button.isHidden()
+        page.clear.click()
+        assert page.list.rows == ()
+        assert page.empty_text == strings.NOTHING_ON
+
+    play(qapp, scene)
+
+
+def test_the_chip_copies_the_address(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        chip = window.views.header.server_button
+        assert chip.isHidden()
+        base = await switch_on(window)
+        for width in (1440, 1180, 1024, 980):
+            window.resize(width, 700)
+            await asyncio.sleep(0.05)
+            assert chip.isVisible()
+            assert chip.geometry().right() <= window.views.header.width()
+            assert chip.text() in base
+        await click(chip)
+        assert QGuiApplication.clipboard().text() == base
+        assert chip.text() == "Copied"
+        window.app_settings.set("server.on", False)
+        await until(chip.isHidden)
+
+    play(qapp, scene)
+
+
+def test_a_port_that_is_taken_is_told_with_what_to_do(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        taken = socket.socket()
+        try:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            window.app_settings.set("server.port", taken.getsockname()[1])
+            window.app_settings.set("server.on", True)
+            server = window.controller.server
+            await until(lambda: server.state.status == "failed")
+            assert window.views.banner.trouble
+            assert "port" in window.views.banner.trouble.title
+            assert "Choose another port" in settings_of(window).server.text
+            assert window.views.header.server_button.isHidden()
+        finally:
+            taken.close()
+        window.app_settings.set("server.port", await free_port())
+        await until(lambda: server.state.status == "on")
+        assert window.views.banner.trouble is None
+
+    play(qapp, scene)
+
+
+def test_another_address_needs_a_key(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        server, box = window.controller.server, settings_of(window).server
+        window.app_settings.set("server.port", await free_port())
+        window.app_settings.set("server.address", "0.0.0.0")
+        window.app_settings.set("server.on", True)
+        await until(lambda: server.state.status == "failed")
+        assert "a key must be set" in box.text
+        window.app_settings.set("server.ask_key", True)
+        await until(lambda: server.state.status == "on")
+        file = tmp_path / "server.key"
+        if os.name == "posix":
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        await click(box.copy_key)
+        key = QGuiApplication.clipboard().text()
+        assert key == file.read_text().strip()
+        base = server.state.address.replace("0.0.0.0", "127.0.0.1")
+        assert (await Asked(base, "write 3").whole()).error == "invalid_api_key"
+        asked = await Asked(base, "write 3", headers=f"authorization: Bearer {key}\r\n").whole()
+        assert asked.is_whole
+        await click(box.new_key)
+        await until(lambda: server.state.status == "on" and file.read_text().strip() != key)
+        await until(lambda: server.state.status == "on")
+        again = await Asked(base, "write 3", headers=f"authorization: Bearer {key}\r\n").whole()
+        assert again.error == "invalid_api_key"
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_what_is_no_address_or_origin_is_told(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        server = window.controller.server
+        window.app_settings.set("server.port", await free_port())
+        window.app_settings.set("server.address", "my machine")
+        window.app_settings.set("server.on", True)
+        await until(lambda: server.state.status == "failed")
+        assert server.state.problem
+        assert "my machine" in server.state.problem.message
+        window.app_settings.set("server.address", "127.0.0.1")
+        window.app_settings.set("server.origins", "http://localhost:3000/page")
+        await until(lambda: server.state.problem is not None and "origin" in server.state.problem.message)
+        window.app_settings.set("server.origins", "http://localhost:3000")
+        await until(lambda: server.state.status == "on")
+        origin = "origin: http://localhost:3000\r\n"
+        allowed = await Asked(server.state.address, "write 3", headers=origin).whole()
+        assert b"access-control-allow-origin: http://localhost:3000" in allowed.raw
+        foreign = await Asked(server.state.address, "write 3", headers="origin: http://evil.test\r\n").whole()
+        assert foreign.error == "origin_not_allowed"
+
+    play(qapp, scene)
+
+
+def test_it_is_on_again_at_the_next_start(qapp: QApplication, tmp_path: Path) -> None:
+    async def first(window: MainWindow) -> None:
+        await ready(window)
+        await switch_on(window)
+
+    async def second(window: MainWindow) -> None:
+        await until(lambda: window.controller.server.state.status == "on")
+        assert (await Asked(window.controller.server.state.address, "write 3").whole()).is_whole
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, second, folder=tmp_path)
