@@ -8,7 +8,7 @@ unless the cache was lost in between. The time between two parts is nobody's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 
 from msgspec.structs import replace
 
@@ -35,9 +35,12 @@ def end_of(tokens: Sequence[Token], model: str, settings: Settings) -> Finished:
     origins = [token.origin for token in tokens]
     steps, ttft_s, last_s = tokens[-1].step, tokens[0].time_s, tokens[-1].time_s
     decode_s = last_s - ttft_s
+    accepted, tested = origins.count("accepted"), _tested(tokens)
     stats = Stats(
         tokens=len(tokens),
-        accepted=origins.count("accepted"),
+        accepted=accepted,
+        tested=tested,
+        acceptance=accepted / tested if tested else 0.0,
         bonus=origins.count("bonus"),
         normal=origins.count("normal"),
         steps=steps,
@@ -49,6 +52,19 @@ def end_of(tokens: Sequence[Token], model: str, settings: Settings) -> Finished:
     )
     effective = Effective(model, "", settings.drafting.drafter, settings)
     return Finished(tokens[0].request, "cancelled", stats, effective)
+
+
+def _tested(tokens: Sequence[Token]) -> int:
+    """How many drafted tokens were checked: in each step those accepted, and the first that was not."""
+    tested = 0
+    for _, step in groupby(tokens, key=lambda token: token.step):
+        here = list(step)
+        accepted = [token for token in here if token.origin == "accepted"]
+        # The model's own token ends a step in which a draft was checked; the end may have come before it.
+        whole = here[-1].origin == "bonus"
+        refused = whole and (not accepted or accepted[-1].draft_index < accepted[-1].draft_length)
+        tested += len(accepted) + refused
+    return tested
 
 
 def to_go_on_from(tokens: Sequence[Token]) -> tuple[Token, ...]:

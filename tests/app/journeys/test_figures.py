@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 
 from PySide6.QtGui import QAccessible
@@ -10,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.launch.scenario import ask
 from app.session.chats.reading import documents
+from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from core.settings import assign
@@ -39,6 +42,7 @@ def agree(window: MainWindow) -> None:
     assert f"{stats.tokens:,} tokens" in text
     assert said(strip.speed) in text
     assert f"TTFT {said(strip.first_token)}" in text
+    assert stats.accepted <= stats.tested
     share = re.search(r"\((\d+%)\)", text)
     assert said(strip.acceptance).startswith(share.group(1) if share else "")
     assert window.views.composer.pill.used_tokens == stats.context_used_tokens
@@ -63,6 +67,33 @@ def test_a_whole_answer_and_one_that_was_stopped(qapp: QApplication, toy_folder:
         agree(window)
         window.controller.asking.regenerate()
         await until(lambda: len(last(window).tokens) > 5 or last(window).over, 60.0)
+        window.controller.asking.stop()
+        await ready(window, 60.0)
+        agree(window)
+
+    play(qapp, scene, command=worker_command(), model=str(toy_folder))
+
+
+def test_an_answer_whose_worker_was_killed_and_that_was_continued(
+    qapp: QApplication, toy_folder: Path
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60.0)
+        inspector = window.views.inspector
+        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 4000))
+        ask(window, "pilot pilot pilot pilot")
+        await until(lambda: len(last(window).tokens) > 40 or last(window).over, 60.0)
+        pid = window.worker.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: window.controller.link.phase is Phase.DEAD, 60.0)
+        assert last(window).status == "cut_off"
+        assert any(token.origin == "accepted" for token in last(window).tokens)
+        window.controller.restart()
+        await ready(window, 60.0)
+        before = len(last(window).tokens)
+        window.controller.asking.go_on(window.controller.chats.open.turns[-1].id)
+        await until(lambda: len(last(window).tokens) > before + 5, 60.0)
         window.controller.asking.stop()
         await ready(window, 60.0)
         agree(window)
