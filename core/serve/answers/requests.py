@@ -67,6 +67,10 @@ class ServedRequest(Struct, frozen=True):
         return self.accepted / self.tested if self.tested else 0.0
 
 
+# A token with its text and its place, as Python holds it.
+_EVENT_BYTES = 600
+
+
 class RequestListener(Protocol):
     """Who watches: `request_changed` after every change, `request_heard` for each event before it."""
 
@@ -80,15 +84,26 @@ class _Kept:
         self.record = record
         self.generate = generate
         self.events: list[Event] = []
+        self.asked_bytes = _size_of(generate) if generate is not None else 0
+
+    @property
+    def size_bytes(self) -> int:
+        return self.asked_bytes + _EVENT_BYTES * len(self.events)
+
+    def empty(self) -> None:
+        """Keep the record alone."""
+        self.generate, self.events, self.asked_bytes = None, [], 0
 
 
 class ServedRequests:
     """The newest `kept` of those that are over, and all that are not.
 
-    `whole`: what was asked and each event of the answer is kept, too, as long as the record is.
+    `whole`: what was asked and each event of the answer is kept, too, as long as the record is and all of
+    them take no more than about `most_bytes`; beyond that the oldest that are over keep their record alone.
     """
 
-    def __init__(self, kept: int = 100, *, whole: bool = False) -> None:
+    def __init__(self, kept: int = 100, *, whole: bool = False, most_bytes: int = 128_000_000) -> None:
+        self._most_bytes = most_bytes
         self._most = kept
         self._whole = whole
         self._kept: dict[str, _Kept] = {}
@@ -128,6 +143,7 @@ class ServedRequests:
     def add(self, record: ServedRequest, generate: Generate) -> None:
         """One more."""
         self._kept[record.id] = _Kept(record, generate if self._whole else None)
+        self._drop_words()
         self._tell(record)
 
     def change(self, request: str, **values: object) -> None:
@@ -162,6 +178,24 @@ class ServedRequests:
         over = [name for name, kept in self._kept.items() if kept.record.is_over]
         for name in over[: max(0, len(over) - self._most)]:
             del self._kept[name]
+        self._drop_words()
+
+    def _drop_words(self) -> None:
+        size_bytes = sum(kept.size_bytes for kept in self._kept.values())
+        for kept in self._kept.values():
+            if size_bytes <= self._most_bytes:
+                return
+            if kept.record.is_over:
+                size_bytes -= kept.size_bytes
+                kept.empty()
+
+
+def _size_of(generate: Generate) -> int:
+    """About what it takes in memory."""
+    texts = [generate.prediction, *(tool.parameters for tool in generate.tools)]
+    for message in generate.messages:
+        texts += [message.content, *(attachment.text for attachment in message.attachments)]
+    return sum(map(len, texts))
 
 
 def _changes(record: ServedRequest, event: Event) -> dict[str, object]:
