@@ -7,12 +7,13 @@ OUT ?= out
 # Two for a core: while one waits for a worker or a child, the other computes.
 TEST_PROCESSES ?= 4
 SCHEME ?= light
+CLIENTS := $(OUT)/clients
 
 # The packaging tools are a package of their own, beside the app's.
 BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow e2e screens check lint types contracts smoke screenshot bench lock clean
+.PHONY: help setup run test test-slow test-clients e2e screens check lint types contracts smoke screenshot bench lock clean
 .PHONY: tour schemas mutants bench-prefill bench-quality attack models-table settings-doc messages-doc handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux
 
@@ -44,6 +45,16 @@ test-slow: setup ## Run the slow sweeps with the real model too
 
 e2e: setup ## Try it as people do, on a virtual display; saves pictures (needs Xvfb and xdotool; 6 minutes; OUT=dir)
 	@DRAFTLIGHT_E2E_PICTURES=$(OUT)/e2e $(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
+
+test-clients: setup $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed ## Ask a real server by the real clients (installs them once, under OUT)
+	@CLIENTS_ENVIRONMENTS=$(CLIENTS) $(BIN)/python -m pytest -q -p no:cacheprovider -m clients tests/clients
+
+# Environments of their own: what clients depend on is nothing of Draftlight's.
+$(CLIENTS)/%/.installed: tests/clients/%.lock
+	@echo "Installing tests/clients/$*.lock (about a minute, once)"
+	@test -x $(CLIENTS)/$*/bin/python || $(PYTHON) -m venv $(CLIENTS)/$*
+	@$(CLIENTS)/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	@touch $@
 
 attack: setup ## Attack it: kills, damaged files, hostile documents and more (an hour at most; OUT=dir)
 	@$(BIN)/python -m tests.attack --out $(OUT)/attack
@@ -126,6 +137,8 @@ lock: ## Resolve the dependencies again (needs uv)
 	  pyproject.toml -o requirements.lock
 	@uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --upgrade \
 	  packaging/packager.in -o packaging/packager.lock
+	@for name in clients aider; do uv pip compile --universal --generate-hashes --no-header --upgrade \
+	  --python-version 3.11 tests/clients/$$name.in -o tests/clients/$$name.lock; done
 
 clean: ## Remove the environment and everything made here
 	@rm -rf $(VENV) $(OUT) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

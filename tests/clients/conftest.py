@@ -1,0 +1,124 @@
+"""A real server in a process of its own, with the starter model and a key, and the clients' environments.
+
+`make test-clients` makes the environments in the folder `CLIENTS_ENVIRONMENTS` from the lock files here and
+runs these tests; they are not among `make test`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+HERE = Path(__file__).parent
+_START_S = 120
+_PROGRAM_S = 1500
+
+
+class Server(Struct, frozen=True):
+    """`base` ends in /v1."""
+
+    base: str
+    key: str
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this folder are the real clients'."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker("clients")
+            item.add_marker(pytest.mark.timeout(_PROGRAM_S + _START_S))
+
+
+@pytest.fixture(scope="session")
+def environments() -> Path:
+    folder = os.environ.get("CLIENTS_ENVIRONMENTS")
+    assert folder, "make test-clients makes the clients' environments and says where they are"
+    return Path(folder).absolute()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("server")
+    key = folder / "key"
+    command = [sys.executable, "-m", "core.cli", "serve", "--model", "starter", "--port", "0", "--quiet"]
+    log = (folder / "log").open("w")
+    child = subprocess.Popen([*command, "--key-file", key], stdout=subprocess.PIPE, stderr=log, text=True)
+    assert child.stdout is not None
+    # Nothing is said for ever if it does not come up.
+    giving_up = threading.Timer(_START_S, child.kill)
+    giving_up.start()
+    try:
+        base = child.stdout.readline().strip()
+        assert base, (folder / "log").read_text()
+        giving_up.cancel()
+        yield Server(base, key.read_text().strip())
+    finally:
+        giving_up.cancel()
+        child.terminate()
+        status = child.wait(30)
+        child.stdout.close()
+        log.close()
+    assert status == 0, (folder / "log").read_text()
+
+
+class Clients:
+    """Runs clients against the server, each in the environment that is its own."""
+
+    def __init__(self, server: Server, environments: Path, folder: Path) -> None:
+        self._server = server
+        self._environments = environments
+        self._folder = folder
+        self._outcomes: dict[str, dict[str, str]] = {}
+
+    def run(
+        self,
+        environment: str,
+        program: list[str | Path],
+        more: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `program` with the Python of `environment`; it may not look further than this machine."""
+        strays = self._folder / "strays"
+        told = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self._folder),
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(HERE / "loopback"),
+            "CLIENTS_STRAYS": str(strays),
+            "CLIENTS_BASE": self._server.base,
+            "CLIENTS_KEY": self._server.key,
+            # What would send figures, or fetch prices.
+            "DO_NOT_TRACK": "1",
+            "LANGSMITH_TRACING": "false",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            **(more or {}),
+        }
+        python = self._environments / environment / "bin" / "python"
+        ran = subprocess.run(
+            [python, *program], cwd=cwd or self._folder, env=told, capture_output=True, text=True,
+            timeout=_PROGRAM_S, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert not strays.exists(), strays.read_text()
+        return ran
+
+    def outcome(self, program: str, case: str) -> str:
+        """What went wrong with `case`, empty if nothing did. All of a program's cases run the first time."""
+        if program not in self._outcomes:
+            ran = self.run("clients", [HERE / "programs" / f"{program}.py"])
+            lines = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith('{"case"')]
+            assert lines, ran.stderr
+            self._outcomes[program] = {line["case"]: line["problem"] for line in lines}
+        return self._outcomes[program].get(case, "the program ended before it")
+
+
+@pytest.fixture(scope="session")
+def clients(server: Server, environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Clients:
+    return Clients(server, environments, tmp_path_factory.mktemp("clients"))
