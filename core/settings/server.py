@@ -52,7 +52,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
             max_length=2000,
             title="Allowed origins",
             description="Web pages that may ask, like http://localhost:3000; one a line. Empty: none may.",
-            extra={"lines": 2},
+            extra={"lines": 3},
         ),
     ] = ""
     waiting: Annotated[

@@ -65,7 +65,11 @@ def _effective(effective: Effective) -> tuple[tuple[str, str], ...]:
 
 def _settings(settings: Settings) -> tuple[tuple[str, str], ...]:
     """Those that are not Draftlight's own."""
-    return tuple((find(each.key).title, _shown(each.value)) for each in differences(settings, Settings()))
+    told = []
+    for each in differences(settings, Settings()):
+        setting = find(each.key)
+        told.append((setting.title, setting.labels.get(each.value) or _shown(each.value)))
+    return tuple(told)
 
 
 def _shown(value: object) -> str:
