@@ -46,7 +46,7 @@ test-slow: setup ## Run the slow sweeps with the real model too
 e2e: setup ## Try it as people do, on a virtual display; saves pictures (needs Xvfb and xdotool; 6 minutes; OUT=dir)
 	@DRAFTLIGHT_E2E_PICTURES=$(OUT)/e2e $(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
 
-test-clients: setup $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed ## Ask a real server by the real clients (installs them once, under OUT)
+test-clients: setup $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed ## Ask a real server by the real clients (installs them once, under OUT; Python 3.11 or 3.12)
 	@CLIENTS_ENVIRONMENTS=$(CLIENTS) $(BIN)/python -m pytest -q -p no:cacheprovider -m clients tests/clients
 
 # Environments of their own: what clients depend on is nothing of Draftlight's.
