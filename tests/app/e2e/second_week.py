@@ -26,6 +26,7 @@ from tests.app.e2e.hands import Hands
 from tests.app.e2e.new_user import answered, ask, last, open_section, ready, set_number
 
 LONG = "Tell a long story about a harbour and its ferries."
+LONGER = "Write all numbers from 1 to 200, one after the other."
 NEXT = "Name one colour."
 # Longer than anything here waits for, and soon over.
 LONG_TOKENS, SHORT_TOKENS = 400, 24
@@ -178,6 +179,12 @@ async def first(window: MainWindow) -> int:
     await continued(hands, len(cut_off.tokens))
     assert last(window).tokens[: len(cut_off.tokens)] == cut_off.tokens
     hands.step("restarted, and the answer continued")
+    if not last(window).over:
+        await hands.press("Escape")
+    await answered(hands)
+    await ready(hands)
+    await ask(hands, LONGER)
+    await writing(hands, 8)
     await hands.press("ctrl+q")
     await window.closed()
     return 0

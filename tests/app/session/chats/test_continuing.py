@@ -7,9 +7,10 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from app.session.chats.continuing import can_go_on, joined, placed, to_go_on_from
+from app.session.chats.continuing import can_go_on, end_of, joined, placed, to_go_on_from
 from app.session.chats.conversation import Conversation
-from core.events import Finished, FinishReason, Message, PositionStat, Stats
+from core.events import Finished, FinishReason, Message, Origin, PositionStat, Stats, Token
+from core.settings import Settings
 from tests.app.session.words import finished, token
 
 MODEL = "Toy 1M"
@@ -127,3 +128,21 @@ def test_a_chat_goes_on_with_its_answer() -> None:
     for broken in (going.cut_off("t1", "Gone."), going.fail("t1", "Gone."), going.settled("Gone.")):
         answer = broken.turn("t1").answer
         assert (answer.finished, answer.note, answer.text) == (None, "Gone.", "Because.")
+
+
+def test_drafts_that_were_checked_are_counted_from_the_tokens() -> None:
+    def one(step: int, origin: Origin, index: int = 0, length: int = 0) -> Token:
+        return Token("r", 1, "a", origin, step, 0, index, length)
+
+    tokens = (
+        one(1, "normal"),
+        *(one(2, "accepted", index, 4) for index in (1, 2)),  # the third of four was refused
+        one(2, "bonus"),
+        *(one(3, "accepted", index, 2) for index in (1, 2)),  # all of them were right
+        one(3, "bonus"),
+        one(4, "bonus"),  # not even the first was
+        one(5, "accepted", 1, 3),  # cut off in mid-step
+    )
+    stats = end_of(tokens, "Toy", Settings()).stats
+    assert (stats.accepted, stats.tested) == (5, 3 + 2 + 1 + 1)
+    assert stats.acceptance == 5 / 7
