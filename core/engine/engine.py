@@ -17,18 +17,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 import mlx.core as mx
 from msgspec.structs import replace
 
-from core.decoding.options import DecodingOptions
-from core.decoding.probes.exactness import Profile, exactness
+from core.decoding.probes.exactness import Profile
 from core.decoding.probes.verdict import Verdict
 from core.decoding.probes.width_cost import CostProfile
 from core.decoding.proposer import ModelProposer
-from core.drafting.evidence.calibration import Calibration
-from core.drafting.prediction.predicted import PredictedDrafter
-from core.drafting.registry import DrafterSpec, Resources, drafter_spec
-from core.drafting.tables.ngram_table import NgramTables
 from core.engine.asked import decoding_options
-from core.engine.generation import AnswerPlan, Generation, within_context
+from core.engine.generation import Generation
 from core.engine.model_session import ModelSession
+from core.engine.planning import Planning, drafted_without_model
 from core.engine.title import cleaned, title_request
 from core.errors import EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
 from core.events import Change, Event, Finished, Generate, Message, ModelInfo, Rehearsing, Token
@@ -46,9 +42,8 @@ from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import why_whole
 from core.prefill.read import Positions
 from core.prefill.reading import PromptText, ReadingInputs
-from core.prefill.scorers.scorer import ScoringDraft
 from core.rehearsal.idle import IdleRehearsal
-from core.settings import Settings, assign
+from core.settings import Settings
 from core.settings.declaration import check
 from core.settings.seeds import drawn
 from core.tables.memory import Done, TableMemory
@@ -342,6 +337,7 @@ class Engine:
         check(settings)
         begun = text.ids[len(text.ids) - text.continued_tokens :]
         options = decoding_options(request, here, begun)
+        planning = Planning(here, self._memory)
         mode = settings.decoding.exactness
         self._threads.begin(steady="" if mode == "fast" else f"exactness is “{mode}”")
         model_tokens = here.model.info.context_tokens
@@ -355,8 +351,8 @@ class Engine:
             raise PromptTooLongError(len(prompt), context_tokens - 1, context_tokens < model_tokens)
         held_tokens = most_tokens if beyond else len(prompt)
         try:
-            settings, refused = _drafted_without_model(settings) if beyond else (settings, ())
-            plan = self._plan(held_tokens, settings, isolated, options, begun)
+            settings, refused = drafted_without_model(settings) if beyond else (settings, ())
+            plan = planning.plan(held_tokens, settings, isolated, options, begun)
             plan = replace(plan, changes=(*changes, *refused, *plan.changes))
             whole = bool(why_whole(settings.prefill, text.asked))
             sequence = (
@@ -364,10 +360,10 @@ class Engine:
                 if isolated
                 else here.prefix_cache.take(text.ids, whole=whole)
             )
-            plan = self._without_reuse(plan, sequence, text)
+            plan = planning.without_reuse(plan, sequence, text)
             inputs = ReadingInputs(
                 here.profile.why_no_gaps,
-                lambda: self._scoring(plan),
+                lambda: planning.scoring(plan),
                 here.profile.why_no_insertion,
                 here.profile.dense_s,
                 here.profile.timed,
@@ -416,108 +412,3 @@ class Engine:
         if sequence.closed_up or here.profile.why_no_insertion(len(sequence.tokens)):
             return read_rest(here.model.model, here.prefix_cache, sequence, chunk_tokens=chunk_tokens)
         return insert_rest(here.model.model, sequence, ranked, chunk_tokens=chunk_tokens)
-
-    # ---- plans
-
-    def _plan(
-        self,
-        prompt_tokens: int,
-        settings: Settings,
-        isolated: bool,
-        options: DecodingOptions,
-        begun: Sequence[int],
-    ) -> AnswerPlan:
-        """What can be done of `settings`, with a change for each part that cannot.
-
-        `begun` is what the answer begins with at the prompt's end.
-        """
-        info = self.loaded.info
-        context_tokens = settings.prefill.context_of(info.context_tokens)
-        settings, shortened = within_context(settings, prompt_tokens, context_tokens)
-        changes = list(shortened)
-        reach_tokens = prompt_tokens + settings.sampling.max_tokens
-        name, profile = settings.drafting.drafter, self._here.profile
-        why_not = self.sequence.why_no_rollback or profile.why_not_split(reach_tokens)
-        if name != "off" and why_not:
-            reason = f"{info.name} cannot speculate: {why_not}"
-            changes.append(Change("drafting.drafter", name, "off", reason))
-            settings = assign(settings, "drafting.drafter", "off")
-        spec = drafter_spec(settings.drafting.drafter)
-        forces = options.grammar is not None and options.grammar.drafts
-        verifies = spec.drafts or (forces and not why_not)
-        exact = exactness(settings.decoding.exactness if verifies else "fast", self.exactness_profile)
-        if verifies and exact.width_limit == 1:
-            why_not = "no width above one gives the same bits on this machine"
-            if spec.drafts:
-                changes.append(Change("drafting.drafter", spec.name, "off", why_not))
-            settings = assign(settings, "drafting.drafter", "off")
-            spec = drafter_spec("off")
-        if options.grammar is not None and forces and why_not:
-            options.grammar.drafts = False
-            changes.append(Change("grammar.drafts", "true", "false", why_not))
-        resources = self._resources(settings, spec, changes, isolated)
-        drafter = spec.build(settings, resources)
-        if options.prediction and spec.drafts:
-            planned = spec.planned(settings)
-            drafter = PredictedDrafter(drafter, options.prediction, planned=planned, begun=begun)
-        elif options.prediction:
-            given = f"{len(options.prediction):,} tokens"
-            changes.append(Change("prediction", given, "not drafted from", "the drafter is off"))
-        proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
-        return AnswerPlan(settings, spec, drafter, exact, cost, proposer, tuple(changes), options)
-
-    def _without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
-        """Start cold where going on with `sequence` might not give what a cold start gives."""
-        reach_tokens = len(text.ids) + plan.settings.sampling.max_tokens
-        shared = sequence.shared(text.ids)
-        why_not = self._here.profile.why_not_split(reach_tokens) if shared else ""
-        if not why_not:
-            return plan
-        sequence.clear()
-        change = Change("prefix cache", f"{shared:,} tokens", "none", why_not)
-        return replace(plan, changes=(*plan.changes, change))
-
-    def _resources(
-        self, settings: Settings, spec: DrafterSpec, changes: list[Change], isolated: bool
-    ) -> Resources:
-        info = self.loaded.info
-        trees = False
-        if spec.trees:
-            why_not = self._trees_refused(settings)
-            trees = not why_not
-            if why_not:
-                changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
-        proposer = self._here.drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
-        beforehand = self._here.beforehand
-        frozen = beforehand.frozen(settings.cacheback, changes) if spec.takes_frozen else None
-        return Resources(
-            info.context_tokens,
-            info.family,
-            NgramTables() if isolated else self._memory.tables_for(settings),
-            trees,
-            frozen,
-            beforehand.continuations(settings.auto, changes) if spec.name == "auto" else None,
-            calibration=Calibration() if isolated else self._memory.calibration_for(settings),
-            proposer=proposer,
-        )
-
-    def _trees_refused(self, settings: Settings) -> str:
-        """Why trees are not verified, in words; empty if they are."""
-        if settings.decoding.exactness != "fast":
-            return f"exactness “{settings.decoding.exactness}” was measured on chains"
-        return self._here.profile.why_no_trees()
-
-    def _scoring(self, plan: AnswerPlan) -> ScoringDraft:
-        """The draft model that scores passages."""
-        reference = plan.settings.draft_model.model
-        return self._here.drafts.scoring(reference, drafts=plan.proposer is not None)
-
-
-def _drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:
-    """A draft model would have to read all of what is longer than the context."""
-    if not drafter_spec(settings.drafting.drafter).needs_proposer:
-        return settings, ()
-    reason = "the text is longer than the context of a draft model"
-    change = Change("drafting.drafter", settings.drafting.drafter, "auto", reason)
-    return assign(settings, "drafting.drafter", "auto"), (change,)
