@@ -66,7 +66,7 @@ _ASKED = (
     ("OpenAI/Python 2.8.1", "Name three kinds of boats that a harbour has, one a line.", 48),
     ("litellm/1.80.0", "Write the JSON object of one berth: its number, depth and whether it is free.", 64),
 )
-_ASKED_LAST = ("Continue/1.3.2", "Write a Python class Berth with a method moor(ship), and then use it.", 900)
+_ASKED_LAST = ("Continue/1.3.2", "Write down everything that a harbour pilot does on one day.", 2000)
 # A sweep that shows every chart and is soon over.
 _SWEPT_DRAFTERS = ("auto", "ngram-simple")
 _SWEEP_TOKENS = 32
@@ -224,7 +224,7 @@ class _Screens:
     async def _server(self) -> None:
         """The window's server in the middle of a request, after two others; then the chat, which waits."""
         from app.bench.served import Client, free_port
-        from app.launch.scenario import ask
+        from app.launch.scenario import ScenarioFailed, ask
 
         self._window.app_settings.set("server.port", await free_port())
         self._window.app_settings.set("server.on", True)
@@ -235,7 +235,14 @@ class _Screens:
         agent, question, tokens = _ASKED_LAST
         running = Client(server.state.address, agent, question, tokens)
         waiting = Client(server.state.address, *_ASKED[0])
-        await self._until(lambda: len(running.events) > _GRAB_AFTER_TOKENS, "a request is answered")
+        requests = self._window.controller.sharing.requests
+
+        def written() -> bool:
+            return any(each.state == "writing" and each.tokens > _GRAB_AFTER_TOKENS for each in requests.all)
+
+        await self._until(lambda: running.done or written(), "a request is answered")
+        if running.done:
+            raise ScenarioFailed("The request was over before it could be seen.")
         window = self._window.windows.show("server")
         await self._grab("server", window)
         window.close()

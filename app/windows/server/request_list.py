@@ -34,7 +34,7 @@ _TITLES = {
 
 
 class RequestList(QWidget):
-    """`row_selected` tells a person's choice, and the first row that there is."""
+    """`row_selected` tells a person's choice, and what is selected where there was none."""
 
     row_selected = Signal(str)  # the request's id; empty if there is none
 
@@ -61,14 +61,17 @@ class RequestList(QWidget):
         return self.view.model_.rows
 
     def show_rows(self, rows: Sequence[RequestRow]) -> None:
-        """Show these; what is selected stays so if it is there, else the newest is."""
+        """Show these; what is selected stays so if it is there, else the one that is being answered is, or
+        the newest.
+        """
         bar = self.view.verticalScrollBar()
         at = bar.value()
         self.view.silent = True
         self.view.model_.show(rows)
         self.view.silent = False
         there = any(row.id == self._chosen for row in rows)
-        self.select(self._chosen if there else rows[0].id if rows else "", scroll=not there)
+        first = next((row.id for row in rows if row.level == "live"), rows[0].id if rows else "")
+        self.select(self._chosen if there else first, scroll=not there)
         if there:
             bar.setValue(at)
 

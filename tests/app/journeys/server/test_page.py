@@ -104,6 +104,24 @@ def test_a_click_opens_another_request(qapp: QApplication) -> None:
     play(qapp, scene)
 
 
+def test_who_opens_it_sees_the_request_that_is_being_answered(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        base = await switch_on(window)
+        running = Asked(base, "write 100000 slowly")
+        await until(lambda: bool(running.text))
+        waiting = Asked(base, "write 4")
+        requests = window.controller.sharing.requests
+        await until(lambda: len(requests.all) == 2)
+        page = await page_of(window)
+        assert page.list.selected == requests.all[0].id
+        await running.leave()
+        await waiting.whole()
+        assert page.list.selected == requests.all[0].id
+
+    play(qapp, scene)
+
+
 def test_the_chip_copies_the_address(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
