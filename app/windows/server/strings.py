@@ -16,7 +16,7 @@ SPEED = "tok/s"
 ACCEPTED = "Accepted"
 CACHED = "Cached"
 FIRST_TOKEN = "TTFT"
-CAME = "Came"
+CAME = "Received"
 
 STATES = {
     "waiting": "Waiting",
