@@ -27,6 +27,7 @@ from core.serve.answers.answer import (
     Waiting,
 )
 from core.serve.errors import ApiError, of_failure
+from core.serve.fields import with_own_system_message
 from core.serve.http.responses import EventLine, comment, send_json, watched
 
 # Proxies give up after 30 to 60 s without a byte.
@@ -130,6 +131,7 @@ async def answer_with(
     `alive` makes what keeps a stream's line alive. It gets every `PrefillProgress` that stands last; what
     it makes of a `Waiting` may not be sent.
     """
+    generate = with_own_system_message(generate)
     answer = answers.begin(generate, path=scope["path"], client=client_name(scope), streams=streams)
     # OpenAI's name of it, and Anthropic's.
     headers = {"x-request-id": generate.request, "request-id": generate.request}

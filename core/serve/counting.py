@@ -10,6 +10,7 @@ from core.events import Event, Failed, Generate, TokenCount
 from core.serve.answers.answer import ClientGoneError
 from core.serve.answers.gate import WorkerGate
 from core.serve.errors import of_failure
+from core.serve.fields import with_own_system_message
 from core.serve.http.responses import watched
 
 
@@ -25,7 +26,7 @@ async def counted(gate: WorkerGate, generate: Generate, receive: Receive) -> int
         if not told.done():
             told.set_result(event)
 
-    gate.count_prompt(generate, hear)
+    gate.count_prompt(with_own_system_message(generate), hear)
     async with watched(receive, lambda: hear(None)):
         event = await told
     match event:

@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from core.errors import SettingError
+from core.events import Generate
 from core.serve.errors import ApiError, field_error
 from core.settings import Settings, assign
 from core.settings.declaration import find
@@ -85,3 +87,10 @@ def _check_open(key: str, value: Any) -> None:
         raise field_error(f"settings.{key}", str(error)) from None
     if names == "file" or (names == "model" and value and not _MODEL_NAME.fullmatch(str(value))):
         raise refused(f"settings.{key}", "a request names no file or folder of this machine")
+
+
+def with_own_system_message(generate: Generate) -> Generate:
+    """A system message of the client's stands; only where there is none, that of the settings is told."""
+    if not any(message.role == "system" for message in generate.messages):
+        return generate
+    return replace(generate, settings=assign(generate.settings, "chat.system_prompt", ""))

@@ -270,3 +270,16 @@ def test_logprobs_have_openais_shape(served: Served) -> None:
         [entry["logprob"] for entry in content], abs=1e-4
     )
     assert whole["logprobs"]["refusal"] is None
+
+
+def test_a_clients_system_message_goes_before_that_of_the_settings(served: Served) -> None:
+    """The window's own system prompt is for who says nothing of the kind."""
+
+    def prompt_tokens(*messages: dict[str, str]) -> int:
+        fields = {"messages": messages, "max_tokens": 1, "settings": {"chat.system_prompt": "long " * 20}}
+        return int(served.ask("POST", CHAT, fields).json["usage"]["prompt_tokens"])
+
+    question = {"role": "user", "content": "?"}
+    told = prompt_tokens({"role": "system", "content": "Be short."}, question)
+    assert told < 60
+    assert prompt_tokens(question) > 100
