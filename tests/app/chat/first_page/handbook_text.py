@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[4]
 FILE = ROOT / "resources" / "first-page" / "handbook.md"
-_CHAPTERS = ("drafting", "sparse-prefill", "tables", "numerics", "reliability")
+_CHAPTERS = ("drafting", "sparse-prefill", "tables", "numerics", "glossary")
 
 
 def handbook_text() -> str:
