@@ -61,7 +61,7 @@ def test_a_real_document_comes_along_with_a_question_that_it_answers(page: First
         qtbot.mouseClick(page.findChildren(ExampleCard)[0], Qt.MouseButton.LeftButton)
     (document,) = heard.args[0].attachments
     assert document.text == handbook_text(), "Run: make handbook"
-    # About 6,000 tokens of the starter's 8,192, so that a question and an answer have room: 3.2 characters each.
+    # About 6,000 tokens of the starter's 8,192, at 3.2 characters: a question and an answer have room.
     assert 17_000 <= len(document.text) <= 22_000
     assert "What a table holds" in document.text
 
