@@ -13,6 +13,7 @@ import pytest
 
 from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine
+from core.engine.planning import Planning
 from core.events import (
     ExportTable,
     Failed,
@@ -164,7 +165,8 @@ def test_a_bad_streak_in_one_chat_wipes_nothing(tmp_path: Path, toy_folder: Path
     answer(engine)
     table = engine.memory.tables.of_family(engine.loaded.info.family)[0]
     before = set(zip(*[part.tolist() for part in (table.entries().slots, table.entries().tokens)]))
-    drafter = DRAFTERS["ngram-mod"].build(MOD, engine._resources(MOD, DRAFTERS["ngram-mod"], [], False))
+    spec = DRAFTERS["ngram-mod"]
+    drafter = spec.build(MOD, Planning(engine._here, engine.memory)._resources(MOD, spec, [], False))
     drafter.begin([5] * 40)
     for _ in range(50):
         draft = drafter.draft(8)

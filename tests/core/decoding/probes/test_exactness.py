@@ -22,6 +22,7 @@ from core.decoding.probes.exactness import (
     profile,
 )
 from core.engine.engine import Engine
+from core.engine.machine_profile import MachineProfile
 from tests.core.decoding.test_loop import Oracle, assert_cache_equals_cold_start, decode, plain, tokens_of
 from tests.core.toy import toy_model
 
@@ -109,7 +110,7 @@ def test_no_exact_width_means_no_drafts_and_says_so(
     from tests.core.engine.test_engine import run, settings
 
     noisy = Profile("k", 3, (WidthProbe(2, False, 1e-3),))
-    monkeypatch.setattr(Engine, "exactness_profile", lambda self: noisy)
+    monkeypatch.setattr(MachineProfile, "exactness", lambda self: noisy)
     prompt = [5, 6, 7, 8] * 10
     _, finished = run(toy_engine, prompt, settings(**{"decoding.exactness": "exact"}))
     assert finished.effective.drafter == "off"
