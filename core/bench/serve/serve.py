@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,8 @@ from core.bench.statistic import median
 
 _WARM_UP_TOKENS = 8
 _TURN_TOKENS = 8
+# Draftlight measures what a block costs while nothing is asked; a server that is just up did not yet.
+_SETTLE_S = 25.0
 _OWN = "draftlight"
 _PLAIN = "mlx-lm"
 
@@ -95,6 +98,7 @@ def run(options: argparse.Namespace) -> int:
             servers = {_OWN: own, _PLAIN: plain}
             for server in servers.values():
                 server.chat([{"role": "user", "content": "Hello"}], _WARM_UP_TOKENS)
+            time.sleep(_SETTLE_S)
             pieces = [
                 BenchPiece((pair, workload, way), partial(_measured, servers, pair, workload, way, ask))
                 for pair in range(options.pairs)

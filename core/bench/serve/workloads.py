@@ -29,7 +29,7 @@ _METHODS = (
 )
 _KINDS = ("fresh", "dried", "small", "large", "plain", "sweet")
 _FILE_LINES = 300
-_BEGUN_LINES = 10
+_BEGUN_LINES = 25
 _RECORDS = 20
 _PARAGRAPHS = 40
 
@@ -70,7 +70,7 @@ def source_file() -> str:
 
 
 def edit() -> str:
-    """The file, then the edited one as far as its first method, to be gone on with.
+    """The file, then the edited one as far as the methods of its second goods, to be gone on with.
 
     Editors that have a model complete files ask so; small models that no instruction can make give a file
     back do so here.
