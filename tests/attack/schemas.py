@@ -31,7 +31,12 @@ from core.settings import Settings, assign, assign_all
 if TYPE_CHECKING:
     from core.engine.engine import Engine
 
-_DRAFTS = ("draft7", "draft2019-09", "draft2020-12")
+# What a schema means depends on its draft, and many of the suite's do not name theirs.
+_DRAFTS = {
+    "draft7": "http://json-schema.org/draft-07/schema#",
+    "draft2019-09": "https://json-schema.org/draft/2019-09/schema",
+    "draft2020-12": "https://json-schema.org/draft/2020-12/schema",
+}
 # Enough for nearly every schema of the suite; an answer that is cut off there is not judged.
 _MOST_TOKENS = 64
 _ASKED = "Give one example of JSON that this JSON schema allows, as short as possible:\n\n"
@@ -79,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     engine = Engine()
     engine.load("starter")
     options.out.mkdir(parents=True, exist_ok=True)
-    journal = Journal(options.out / "schemas.jsonl", f"{_MOST_TOKENS} tokens", Judged)
+    journal = Journal(options.out / "schemas.jsonl", f"{_MOST_TOKENS} tokens, drafts named", Judged)
     for number, case in enumerate(cases):
         if not journal.has(case.name):
             journal.add(judge(engine, case, temperature=0.8 if number % 2 else 0.0))
@@ -98,7 +103,7 @@ def read_suite(archive: Path) -> Iterator[SchemaCase]:
     seen: set[str] = set()
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(archive) as held:
         held.extractall(scratch, filter="data")
-        for draft in _DRAFTS:
+        for draft, uri in _DRAFTS.items():
             for path in sorted(Path(scratch).glob(f"*/json/tests/{draft}/*.json")):
                 for group in json.loads(path.read_text(encoding="utf-8")):
                     schema = group["schema"]
@@ -107,7 +112,8 @@ def read_suite(archive: Path) -> Iterator[SchemaCase]:
                     bare = {key: value for key, value in schema.items() if key != "$schema"}
                     if (text := json.dumps(bare, sort_keys=True)) not in seen:
                         seen.add(text)
-                        yield SchemaCase(draft, f"{draft}/{path.stem}: {group['description']}", schema)
+                        name = f"{draft}/{path.stem}: {group['description']}"
+                        yield SchemaCase(draft, name, {"$schema": uri, **schema})
 
 
 def judge(engine: Engine, case: SchemaCase, temperature: float) -> Judged:
