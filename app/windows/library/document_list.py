@@ -12,6 +12,7 @@ from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QRe
 from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QFrame, QListView, QSizePolicy, QVBoxLayout, QWidget
 
+from app.controls.row_model import ROW
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
@@ -20,7 +21,7 @@ from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on
 from app.windows.library import strings
 from app.windows.library.row_delegate import RowDelegate, columns
-from app.windows.library.row_model import ROW, RowModel
+from app.windows.library.row_model import DocumentModel
 from app.windows.library.rows import LibraryRow
 
 _HEADER_PX = 28
@@ -45,7 +46,7 @@ class DocumentList(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._chosen = ""
-        self._model = RowModel(self)
+        self._model = DocumentModel(self)
         self.view = _View(theme, self._model)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -110,7 +111,7 @@ class _View(QListView):
     attach_requested = Signal()
     remove_requested = Signal()
 
-    def __init__(self, theme: Theme, model: RowModel) -> None:
+    def __init__(self, theme: Theme, model: DocumentModel) -> None:
         super().__init__()
         self.silent = False
         self.setModel(model)

@@ -7,6 +7,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPalette, QPen
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.controls.focus_ring import RING_PX
+from app.controls.row_model import ROW
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -14,7 +15,6 @@ from app.theme.measures import set_font
 from app.theme.theme import Theme
 from app.theme.zoom import design_rect, px, px_rect, zoom
 from app.windows.library import strings
-from app.windows.library.row_model import ROW
 from app.windows.library.rows import LibraryRow
 
 ROW_PX = 46

@@ -28,6 +28,16 @@ class LibraryRow:
     used: str
 
     @property
+    def title(self) -> str:
+        """What stands largest in the row."""
+        return self.name
+
+    @property
+    def tip(self) -> str:
+        """The name whole, where the row has no room for it."""
+        return self.name
+
+    @property
     def spoken(self) -> str:
         """The row as assistive technology reads it."""
         return strings.spoken(self.name, f"{self.tokens} {strings.TOKENS.lower()}", self.added, self.used)
