@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -47,6 +48,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return rooms[0] if rooms else len(_FIRST)
 
     items.sort(key=place)
+
+
+def pytest_runtest_teardown() -> None:
+    """Where an application was made, Python collects nothing by itself, and most tests run no event loop."""
+    if not gc.isenabled():
+        from app.launch.collector import collect_if_due
+
+        collect_if_due()
 
 
 from core.engine.engine import Engine  # noqa: E402

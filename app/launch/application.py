@@ -1,4 +1,4 @@
-"""Application: the Qt application, and the two things that the desktop asks of it and not of a window.
+"""Application: the Qt application, what the desktop asks of it and not of a window, and its collector.
 
 Overrides `event()` instead of filtering: a filter on the application would see every event of
 every widget. macOS asks to open files, possibly before there is a window, and to quit (⌘Q, the
@@ -15,6 +15,7 @@ from PySide6.QtCore import QEvent
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
+from app.launch.collector import Collector
 from app.launch.opened_files import OpenedFiles
 
 
@@ -23,6 +24,7 @@ class Application(QApplication):
 
     def __init__(self, arguments: Sequence[str]) -> None:
         super().__init__(list(arguments))
+        self._collector = Collector(self)
         self.opened = OpenedFiles(self)
         self.on_quit: Callable[[], object] | None = None
 

@@ -38,7 +38,6 @@ from app.session import strings as session_strings
 from app.session.turn.intents import Close
 from app.shell import strings
 from app.shell.chat_windows import make_archived, make_deleted
-from app.shell.collector import Collector
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.commands import Commands
 from app.shell.menus import strings as menus_strings
@@ -86,7 +85,6 @@ class MainWindow(QMainWindow):
         self._theme = theme
         self._closing: asyncio.Task[None] | None = None
         self._closed = asyncio.Event()
-        self._collector = Collector(self)
         self.setWindowTitle(session_strings.APP_NAME)
         self.setMinimumSize(MINIMUM_SIZE)
 
@@ -130,7 +128,6 @@ class MainWindow(QMainWindow):
 
     def start(self) -> None:
         """Start the worker. Needs the running loop."""
-        self._collector.start()
         self.worker.start()
         self.controller.server.start()
 
@@ -167,7 +164,6 @@ class MainWindow(QMainWindow):
         await self.lab.close()
         if not self.controller.home.close():
             _LOG.error("%s", strings.LOST_AT_THE_END)
-        self._collector.stop()  # no thread of ours runs any more
         self._closed.set()
         self.close()
 

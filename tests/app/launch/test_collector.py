@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
+from pathlib import Path
 
-import pytest
 from PySide6.QtCore import QObject, QTimer
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.shell.collector import Collector
-
-
-@pytest.fixture
-def collector(qapp: QApplication) -> Iterator[Collector]:
-    made = Collector(qapp)
-    made.start()
-    yield made
-    made.stop()
-    made.setParent(None)
-    made.deleteLater()
+from app.shell.window import MainWindow
+from app.store.library import Library
+from tests.app.stage import play
+from tests.app.store.chats import chat_of
 
 
 class Cyclic:
@@ -42,21 +35,23 @@ def work() -> None:
     assert held
 
 
-def test_a_thread_that_makes_many_objects_collects_nothing(collector: Collector) -> None:
+def test_a_thread_that_makes_many_objects_collects_nothing(qapp: QApplication) -> None:
     ended_on: list[threading.Thread] = []
     Cyclic(ended_on)
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
     assert ended_on == []
-    for _ in range(200):  # as the timer would: younger generations first, in the end the oldest
-        collector.collect_if_due()
-        held = [[number] for number in range(1000)]
-        assert held
+    held = []
+    for _ in range(100):  # the timer: younger generations first, in the end the oldest
+        held.append([[number] for number in range(20_000)])
+        QTest.qWait(210)
+        if ended_on:
+            break
     assert ended_on == [threading.main_thread()]
 
 
-def test_timers_of_garbage_end_with_it(collector: Collector, qapp: QApplication) -> None:
+def test_timers_of_garbage_end_with_it(qapp: QApplication) -> None:
     """Before, this ended the process now and then: the timer fired for an object that was gone."""
     for _ in range(50):
         owner = QObject()
@@ -71,10 +66,25 @@ def test_timers_of_garbage_end_with_it(collector: Collector, qapp: QApplication)
     gc.collect()
 
 
-def test_python_collects_again_when_the_window_is_gone(qapp: QApplication) -> None:
-    made = Collector(qapp)
-    made.start()
-    assert not gc.isenabled()
-    made.stop()
-    assert gc.isenabled()
-    made.deleteLater()
+def test_the_store_collects_nothing_before_and_after_a_window(qapp: QApplication, tmp_path: Path) -> None:
+    """The store is opened before its window is made, and closed after it: its threads run then, too."""
+    ended_on: list[threading.Thread] = []
+
+    def store(folder: Path) -> None:
+        Cyclic(ended_on)
+        library = Library(folder)
+        for number in range(20):
+            library.save(chat_of(number, 3, 100))
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        library.close()
+
+    async def scene(window: MainWindow) -> None:
+        pass
+
+    store(tmp_path / "before")
+    play(qapp, scene, folder=tmp_path / "chats")
+    store(tmp_path / "after")
+    gc.collect()
+    assert set(ended_on) == {threading.main_thread()}
