@@ -21,25 +21,36 @@ async def free_port() -> int:
 
 
 class Client:
-    """One streaming request on its way to `address` (with `/v1`), from its making on. `raw` is what came."""
+    """One streaming request on its way to `address` (with `/v1`), from its making on. `raw` is what came.
+
+    `called`: what the Host header says; empty: the address.
+    """
 
     def __init__(
-        self, address: str, agent: str, question: str, tokens: int = 64, *, headers: str = "", **fields: Any
+        self,
+        address: str,
+        agent: str,
+        question: str,
+        tokens: int = 64,
+        *,
+        headers: str = "",
+        called: str = "",
+        **fields: Any,
     ) -> None:
         self._address = urlsplit(address)
         messages = [{"role": "user", "content": question}]
         asked = {"messages": messages, "stream": True, "max_tokens": tokens, **fields}
         self._body = json.dumps(asked).encode()
-        self._head = f"user-agent: {agent}\r\n{headers}"
+        host = called or self._address.netloc
+        self._head = f"host: {host}\r\nuser-agent: {agent}\r\n{headers}"
         self.raw = b""
         self._writer: asyncio.StreamWriter | None = None
         self._task = asyncio.ensure_future(self._ask())
 
     async def _ask(self) -> None:
-        host, port = self._address.hostname, self._address.port
-        reader, self._writer = await asyncio.open_connection(host, port)
+        reader, self._writer = await asyncio.open_connection(self._address.hostname, self._address.port)
         head = (
-            f"POST {self._address.path}{_PATH} HTTP/1.1\r\nhost: {host}:{port}\r\n"
+            f"POST {self._address.path}{_PATH} HTTP/1.1\r\n"
             f"content-type: application/json\r\ncontent-length: {len(self._body)}\r\n"
             f"connection: close\r\n{self._head}\r\n"
         )

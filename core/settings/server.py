@@ -39,6 +39,15 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"lines": 1},
         ),
     ] = "127.0.0.1"
+    hosts: Annotated[
+        str,
+        Meta(
+            max_length=2000,
+            title="Allowed names",
+            description="What clients may call this machine besides its address, like mac.local; one a line.",
+            extra={"lines": 2},
+        ),
+    ] = ""
     ask_key: Annotated[
         bool,
         Meta(

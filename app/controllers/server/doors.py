@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from urllib.parse import urlsplit
 
 from app.controllers.server import strings
@@ -12,6 +13,8 @@ from core.serve.http.security import Doors
 from core.settings.server import Server
 
 _MB = 1024 * 1024
+# As a Host header has it before its port.
+_NAME = re.compile(r"[\w-]+(\.[\w-]+)*\.?", re.ASCII)
 
 
 class ServerSettingError(RequestError):
@@ -24,10 +27,22 @@ def doors_of(settings: Server, key: Key) -> Doors:
     """Raises `ServerSettingError`, `KeyFileError`."""
     return Doors(
         host=_address(settings.address),
-        origins=tuple(_origin(each) for each in settings.origins.replace(",", " ").split()),
+        hosts=tuple(_name(each) for each in _listed(settings.hosts)),
+        origins=tuple(_origin(each) for each in _listed(settings.origins)),
         key=key.get() if settings.ask_key else "",
         most_bytes=settings.max_body_mb * _MB,
     )
+
+
+def _listed(given: str) -> list[str]:
+    """One a line, or with commas between them."""
+    return given.replace(",", " ").split()
+
+
+def _name(given: str) -> str:
+    if not _NAME.fullmatch(given):
+        raise ServerSettingError(strings.bad_name(given), strings.BAD_NAME_HINT)
+    return given.removesuffix(".")
 
 
 def _address(given: str) -> str:

@@ -16,6 +16,13 @@ def no_address(given: str) -> str:
 NO_ADDRESS_HINT = "Give 127.0.0.1, localhost, or an address of this machine in figures."
 
 
+def bad_name(given: str) -> str:
+    return f"“{given}” is no name of a machine."
+
+
+BAD_NAME_HINT = "A name is like mac.local, without http:// and without a port."
+
+
 def bad_origin(given: str) -> str:
     return f"“{given}” is no origin of a web page."
 

@@ -24,8 +24,8 @@ async def switch_on(window: MainWindow, **values: Any) -> str:
 class Asked(Client):
     """By one editor. A test waits at most 30 s for the end."""
 
-    def __init__(self, base: str, text: str, *, headers: str = "", **fields: Any) -> None:
-        super().__init__(base, AGENT, text, headers=headers, **fields)
+    def __init__(self, base: str, text: str, *, headers: str = "", called: str = "", **fields: Any) -> None:
+        super().__init__(base, AGENT, text, headers=headers, called=called, **fields)
 
     async def whole(self) -> Asked:
         """Wait until the line is closed."""

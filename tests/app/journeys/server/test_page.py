@@ -221,6 +221,27 @@ def test_what_is_no_address_or_origin_is_told(qapp: QApplication) -> None:
     play(qapp, scene)
 
 
+def test_a_name_of_this_machine_has_to_be_allowed(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        server = window.controller.server
+        await switch_on(window)
+
+        async def called(name: str) -> Asked:
+            return await Asked(server.state.address, "write 3", called=name).whole()
+
+        assert (await called("mac.local:8317")).error == "host_not_allowed"
+        window.app_settings.set("server.hosts", "http://mac.local")
+        await until(lambda: server.state.problem is not None and "mac.local" in server.state.problem.message)
+        window.app_settings.set("server.hosts", "box\nmac.local.")
+        await until(lambda: server.state.status == "on")
+        assert (await called("mac.local:8317")).is_whole
+        assert (await called("Box")).is_whole
+        assert (await called("evil.test")).error == "host_not_allowed"
+
+    play(qapp, scene)
+
+
 def test_it_is_on_again_at_the_next_start(qapp: QApplication, tmp_path: Path) -> None:
     async def first(window: MainWindow) -> None:
         await ready(window)
