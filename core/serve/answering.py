@@ -26,7 +26,7 @@ from core.serve.answers.answer import (
     Happening,
     Waiting,
 )
-from core.serve.errors import ApiError, of_failure
+from core.serve.errors import ApiError, FieldNames, of_failure
 from core.serve.fields import with_own_system_message
 from core.serve.http.responses import EventLine, comment, send_json, watched
 
@@ -37,6 +37,11 @@ _CLIENT_CHARACTERS = 60
 
 class Writer(Protocol):
     """The shape of one API's answers. Bytes are whole events; empty ones are not sent."""
+
+    @property
+    def names(self) -> FieldNames:
+        """What the request's fields are called."""
+        ...
 
     def opening(self) -> bytes:
         """Before the first token."""
@@ -156,7 +161,7 @@ async def _whole(answer: Answer, writer: Writer, headers: Mapping[str, str], sen
                     await send_json(send, writer.whole(tokens, happening), headers=headers)
                     return
                 case Failed():
-                    raise of_failure(happening)
+                    raise of_failure(happening, writer.names)
                 case _:
                     pass
 
@@ -175,7 +180,7 @@ async def _stream(
         happened = await answer.next(_QUIET_S)
         failed = next((one for one in happened if isinstance(one, Failed)), None)
         if failed is not None and not line.is_open:
-            raise of_failure(failed)
+            raise of_failure(failed, writer.names)
         tokens = [one for one in happened if isinstance(one, Token)]
         finished = next((one for one in happened if isinstance(one, Finished)), None)
         moved = next((one for one in reversed(happened) if isinstance(one, Waiting | PrefillProgress)), None)
@@ -189,7 +194,7 @@ async def _stream(
         if finished is not None:
             out += writer.finished(finished)
         if failed is not None:
-            out += writer.failed(of_failure(failed))
+            out += writer.failed(of_failure(failed, writer.names))
         # A place in the queue is no promise yet: what is refused when its turn comes gets its status.
         if out and (line.is_open or not _only_waits(happened)):
             await line.write(out)

@@ -9,15 +9,15 @@ from starlette.types import Receive
 from core.events import Event, Failed, Generate, TokenCount
 from core.serve.answers.answer import ClientGoneError
 from core.serve.answers.gate import WorkerGate
-from core.serve.errors import of_failure
+from core.serve.errors import FieldNames, of_failure
 from core.serve.fields import with_own_system_message
 from core.serve.http.responses import watched
 
 
-async def counted(gate: WorkerGate, generate: Generate, receive: Receive) -> int:
+async def counted(gate: WorkerGate, generate: Generate, names: FieldNames, receive: Receive) -> int:
     """Tokens of the prompt that `generate` would have; it waits for an answer that is being written.
 
-    The body was read. Raises `ApiError`, `ClientGoneError`.
+    `names` are those of the request's fields. The body was read. Raises `ApiError`, `ClientGoneError`.
     """
     loop = asyncio.get_running_loop()
     told: asyncio.Future[Event | None] = loop.create_future()
@@ -33,6 +33,6 @@ async def counted(gate: WorkerGate, generate: Generate, receive: Receive) -> int
         case TokenCount(tokens=tokens):
             return tokens
         case Failed():
-            raise of_failure(event)
+            raise of_failure(event, names)
         case _:
             raise ClientGoneError

@@ -10,16 +10,23 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from core.errors import DraftlightError
 from core.events import Failed
 from core.serve.anthropic.errors import error_body
 
 _STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "model-changed": 503, "cancelled": 499}
-_PARAMS = {"bad-grammar": "response_format", "empty-prompt": "messages"}
 # Absolute paths; of addresses (http://…) and of the API's own (/v1/…) nothing is cut.
 _PATH = re.compile(r"(?<![\w:/.])(?:~|[A-Za-z]:)?/(?!v1\b)(?:[^\s/“”\"',:;]+/)+([^\s/“”\"',:;]*)")
 OURS = "Draftlight hit an error of its own while it answered."
+
+
+class FieldNames(Struct, frozen=True):
+    """What an API calls what the worker may refuse: the field of the prompt, and that of the grammar."""
+
+    prompt: str = "messages"
+    grammar: str = "response_format"
 
 
 class ApiError(Exception):
@@ -75,18 +82,24 @@ def field_error(param: str, message: str, code: str = "invalid_value") -> ApiErr
     return ApiError(400, message, param=param, code=code)
 
 
-def of_failure(failed: Failed) -> ApiError:
-    """What the worker refused, or what became of it."""
+def of_failure(failed: Failed, names: FieldNames) -> ApiError:
+    """What the worker refused, or what became of it; `names` are those of the request's fields."""
     if failed.kind == "internal":
         return ApiError(500, OURS, code="internal")
     message = without_paths(f"{failed.message} {failed.hint}".strip())
     code = failed.code.replace("-", "_")
     if failed.kind == "worker":
         return ApiError(500, message, code=code)
-    if failed.code == "prompt-too-long":
-        return ApiError(400, message, param="messages", code="context_length_exceeded")
+    match failed.code:
+        case "prompt-too-long":
+            return field_error(names.prompt, message, "context_length_exceeded")
+        case "empty-prompt":
+            return field_error(names.prompt, message, code)
+        case "bad-grammar":
+            # Not every API's error has a place for the field, so the message names it, too.
+            return field_error(names.grammar, f"“{names.grammar}”: {message}", code)
     status = _STATUSES.get(failed.code, 400)
-    return ApiError(status, message, param=_PARAMS.get(failed.code), code=code, headers=_again(status))
+    return ApiError(status, message, code=code, headers=_again(status))
 
 
 def of_error(error: DraftlightError) -> ApiError:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from core.events import Generate, Grammar, ModelInfo, Tool
 from core.events.text import well_formed_record
 from core.serve.anthropic.blocks import GivenMessage, TextBlock, messages_of
+from core.serve.errors import FieldNames
 from core.serve.fields import refused
 from core.serve.http.bodies import convert_fields
 from core.serve.sampling import Sampling, stops_of
@@ -33,6 +34,9 @@ IGNORED = frozenset(
         "workspace_id",
     }
 )
+
+
+Display = Literal["summarized", "omitted"]
 
 
 class GivenTool(Struct, forbid_unknown_fields=True):
@@ -75,16 +79,16 @@ class Disabled(Struct, tag_field="type", tag="disabled", forbid_unknown_fields=T
 
 
 class Adaptive(Struct, tag_field="type", tag="adaptive", forbid_unknown_fields=True):
-    """Think first where the model sees fit."""
+    """Think first where the model sees fit. Thoughts are told whole, or left out."""
 
-    display: Any = None
+    display: Display | None = None
 
 
 class Enabled(Struct, tag_field="type", tag="enabled", forbid_unknown_fields=True):
     """Think first, within so many tokens."""
 
     budget_tokens: int
-    display: Any = None
+    display: Display | None = None
 
 
 class Format(Struct, forbid_unknown_fields=True):
@@ -126,6 +130,13 @@ class Asked(Sampling, kw_only=True, forbid_unknown_fields=True):
     output_format: Format | None = None
     context_management: ContextManagement | None = None
 
+    @property
+    def names(self) -> FieldNames:
+        """What the worker may refuse is called so here."""
+        use = self.tool_use
+        asked = "output_format" if self.output_config.format is None else "output_config.format"
+        return FieldNames(grammar=use.field_of("input_schema") if use.must else asked)
+
     def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""
         if isinstance(self.thinking, Enabled) and not model.thinks:
@@ -144,6 +155,11 @@ class Asked(Sampling, kw_only=True, forbid_unknown_fields=True):
                 logit_bias=self.bias_of(),
             )
         )
+
+    @property
+    def shows_thoughts(self) -> bool:
+        """Whether what was thought stands in its blocks; else they are empty."""
+        return not isinstance(self.thinking, Adaptive | Enabled) or self.thinking.display != "omitted"
 
     def given_stops(self) -> tuple[str, ...]:
         """Raises `ApiError` 400."""

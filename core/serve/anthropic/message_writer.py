@@ -16,10 +16,11 @@ from core.serve.answering import commented
 from core.serve.answers.answer import Happening
 from core.serve.anthropic.errors import error_body
 from core.serve.anthropic.message_request import Enabled, MessageRequest
-from core.serve.errors import ApiError
+from core.serve.errors import ApiError, FieldNames
 from core.serve.http.responses import event
 from core.serve.openai.figures import effective, origins, timings
 from core.serve.tools.pieces import CallArguments, CallBegun, Piece, Pieces, Said
+from core.serve.written import Thought, Written
 
 
 class MessageWriter:
@@ -27,7 +28,7 @@ class MessageWriter:
 
     def __init__(self, asked: MessageRequest, request: str, model: str, pieces: Pieces) -> None:
         self._asked = asked
-        self._pieces = pieces
+        self._written = Written(pieces)
         self._head: dict[str, Any] = {
             "id": request,
             "type": "message",
@@ -39,6 +40,11 @@ class MessageWriter:
         # The block that is being written, and how many were begun.
         self._open = ""
         self._blocks = 0
+
+    @property
+    def names(self) -> FieldNames:
+        """What its fields are called."""
+        return self._asked.names
 
     def alive(self, happening: Happening | None) -> bytes:
         """A comment that says how far it is; while the prompt is read, pings."""
@@ -64,7 +70,7 @@ class MessageWriter:
 
     def written(self, tokens: Sequence[Token]) -> bytes:
         """Events of what is new; nothing where nothing is."""
-        out = self._told(self._pieces.add("".join(token.text for token in tokens)))
+        out = self._told(self._written.add(tokens))
         if self._asked.draftlight.tokens:
             # Clients of Anthropic's skip events that they do not know.
             out += _named({"type": "draftlight", "tokens": origins(tokens)})
@@ -72,7 +78,7 @@ class MessageWriter:
 
     def finished(self, finished: Finished) -> bytes:
         """The last events."""
-        out = self._told(self._pieces.end()) + self._closed()
+        out = self._told(self._written.end()) + self._closed()
         delta = {
             "type": "message_delta",
             "delta": self._end(finished),
@@ -87,8 +93,7 @@ class MessageWriter:
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """All of it in one piece."""
-        text = "".join(token.text for token in tokens)
-        content = _blocks([*self._pieces.add(text), *self._pieces.end()])
+        content = _blocks([*self._written.add(tokens), *self._written.end()], self._asked.shows_thoughts)
         figures = self._figures(finished)
         if self._asked.draftlight.tokens:
             figures["draftlight"]["tokens"] = origins(tokens)
@@ -108,7 +113,7 @@ class MessageWriter:
         elif given and finished.stopped_by:
             reason = "stop_sequence"
         else:
-            reason = "tool_use" if self._pieces.calls else "end_turn"
+            reason = "tool_use" if self._written.calls else "end_turn"
         return {
             "stop_reason": reason,
             "stop_sequence": finished.stopped_by if reason == "stop_sequence" else None,
@@ -123,10 +128,14 @@ class MessageWriter:
             own["changes"].append(change)
         return {"timings": timings(finished.stats), "draftlight": own}
 
-    def _told(self, pieces: Iterable[Piece]) -> bytes:
+    def _told(self, pieces: Iterable[Thought | Piece]) -> bytes:
         out = b""
         for piece in pieces:
             match piece:
+                case Thought(text):
+                    out += self._in("thinking", _thought(""))
+                    if self._asked.shows_thoughts:
+                        out += self._delta({"type": "thinking_delta", "thinking": text})
                 case Said(text):
                     out += self._in("text", {"type": "text", "text": ""})
                     out += self._delta({"type": "text_delta", "text": text})
@@ -152,8 +161,12 @@ class MessageWriter:
     def _closed(self) -> bytes:
         if not self._open:
             return b""
+        out = b""
+        if self._open == "thinking":
+            # Clients expect it at the end of a thought. Nothing is signed here.
+            out = self._delta({"type": "signature_delta", "signature": ""})
         self._open = ""
-        return _named({"type": "content_block_stop", "index": self._blocks - 1})
+        return out + _named({"type": "content_block_stop", "index": self._blocks - 1})
 
 
 def _named(data: dict[str, Any]) -> bytes:
@@ -183,11 +196,21 @@ def _call(call: str, name: str) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"toolu_{call.removeprefix('call_')}", "name": name, "input": {}}
 
 
-def _blocks(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
+def _thought(text: str) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": text, "signature": ""}
+
+
+def _blocks(pieces: Iterable[Thought | Piece], shows_thoughts: bool) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     arguments: dict[int, str] = {}
     for piece in pieces:
         match piece:
+            case Thought(text):
+                said = text if shows_thoughts else ""
+                if blocks:
+                    blocks[-1]["thinking"] += said
+                else:
+                    blocks.append(_thought(said))
             case Said(text) if blocks and blocks[-1]["type"] == "text":
                 blocks[-1]["text"] += text
             case Said(text):

@@ -52,4 +52,5 @@ class CountEndpoint:
         model = await loaded_model(self._answers, receive)
         check_model(self._answers, asked.model)
         generate = asked.generate(new_id("count"), self._serving.base(), model)
-        await send_json(send, {"input_tokens": await counted(self._answers.gate, generate, receive)})
+        tokens = await counted(self._answers.gate, generate, asked.names, receive)
+        await send_json(send, {"input_tokens": tokens})

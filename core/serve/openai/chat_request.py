@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from core.events import Generate, Grammar, ModelInfo, Tool
 from core.events.text import well_formed_record
-from core.serve.errors import field_error
+from core.serve.errors import FieldNames, field_error
 from core.serve.fields import refused
 from core.serve.http.bodies import convert_fields
 from core.serve.openai.messages import ChatMessage, Content, messages_of, text_of
@@ -163,6 +163,12 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
         if self.max_completion_tokens is not None:
             return "max_completion_tokens", self.max_completion_tokens
         return super().most_tokens
+
+    @property
+    def names(self) -> FieldNames:
+        """What the worker may refuse is called so here."""
+        use = self.tool_use
+        return FieldNames(grammar=use.field_of("function.parameters")) if use.must else FieldNames()
 
     def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from core.events import Finished, Stats, Token
-from core.serve.errors import ApiError
+from core.serve.errors import ApiError, FieldNames
 from core.serve.http.responses import event
 from core.serve.openai.chat_request import ChatRequest
 from core.serve.openai.figures import effective, origins, timings, usage
 from core.serve.openai.logprobs import Logprobs
-from core.serve.thoughts import Thoughts
 from core.serve.tools.pieces import CallArguments, CallBegun, Piece, Pieces, Said
+from core.serve.written import Thought, Written
 
 DONE = b"data: [DONE]\n\n"
 # One that was cancelled was cut off, as one that was too long.
@@ -25,7 +25,7 @@ class ChatWriter:
 
     def __init__(self, asked: ChatRequest, request: str, model: str, pieces: Pieces) -> None:
         self._asked = asked
-        self._pieces = pieces
+        self._written = Written(pieces)
         self._head = {
             "id": request,
             "object": "chat.completion.chunk" if asked.stream else "chat.completion",
@@ -34,8 +34,11 @@ class ChatWriter:
         }
         self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
         self._logprobs = Logprobs()
-        self._thoughts = Thoughts()
-        self._thought_tokens = 0
+
+    @property
+    def names(self) -> FieldNames:
+        """What its fields are called."""
+        return self._asked.names
 
     def opening(self) -> bytes:
         """The first chunk: who speaks."""
@@ -43,7 +46,7 @@ class ChatWriter:
 
     def written(self, tokens: Sequence[Token]) -> bytes:
         """Chunks of what is new; nothing where nothing is."""
-        deltas = self._deltas(tokens)
+        deltas = list(map(_delta, self._written.add(tokens)))
         logprobs = self._logprobs.of(tokens)
         told = self._asked.draftlight.tokens
         if not deltas and (logprobs or told):
@@ -59,7 +62,7 @@ class ChatWriter:
     def finished(self, finished: Finished) -> bytes:
         """The last chunks, and the end."""
         stats = finished.stats
-        out = b"".join(self._chunk(delta) for delta in self._last_deltas())
+        out = b"".join(self._chunk(_delta(piece)) for piece in self._written.end())
         figures: dict[str, Any] = {"timings": timings(stats), "draftlight": self._effective(finished)}
         reason = self._reason(finished)
         if not self._asked.includes_usage:
@@ -73,7 +76,7 @@ class ChatWriter:
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """All of it in one piece."""
-        message = _gathered([*self._deltas(tokens), *self._last_deltas()])
+        message = _gathered(map(_delta, [*self._written.add(tokens), *self._written.end()]))
         own = self._effective(finished)
         if self._asked.draftlight.tokens:
             own["tokens"] = origins(tokens)
@@ -100,24 +103,12 @@ class ChatWriter:
         )
 
     def _reason(self, finished: Finished) -> str:
-        if self._pieces.calls and finished.reason == "stop":
+        if self._written.calls and finished.reason == "stop":
             return "tool_calls"
         return REASONS[finished.reason]
 
     def _figures(self, stats: Stats) -> dict[str, Any]:
-        return usage(stats, self._thought_tokens)
-
-    def _deltas(self, tokens: Sequence[Token]) -> list[dict[str, Any]]:
-        thought, text = "", ""
-        for token in tokens:
-            more_thought, more = self._thoughts.add(token.text)
-            self._thought_tokens += self._thoughts.is_open or bool(more_thought)
-            thought, text = thought + more_thought, text + more
-        return [*_thought(thought), *map(_delta, self._pieces.add(text))]
-
-    def _last_deltas(self) -> list[dict[str, Any]]:
-        thought, text = self._thoughts.end()
-        return [*_thought(thought), *map(_delta, self._pieces.add(text)), *map(_delta, self._pieces.end())]
+        return usage(stats, self._written.thought_tokens)
 
     def _chunk(
         self,
@@ -130,8 +121,11 @@ class ChatWriter:
         return event({**self._head, "choices": [choice], **self._usage, **(more or {})})
 
 
-def _delta(piece: Piece) -> dict[str, Any]:
+def _delta(piece: Thought | Piece) -> dict[str, Any]:
     match piece:
+        case Thought(text):
+            # The name that local servers share; OpenAI tells no thoughts.
+            return {"reasoning_content": text}
         case Said(text):
             return {"content": text}
         case CallBegun(index, call, name):
@@ -139,11 +133,6 @@ def _delta(piece: Piece) -> dict[str, Any]:
             return {"tool_calls": [{"index": index, "id": call, "type": "function", "function": function}]}
         case CallArguments(index, text):
             return {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
-
-
-def _thought(text: str) -> list[dict[str, Any]]:
-    """Under the name that local servers share; OpenAI tells none."""
-    return [{"reasoning_content": text}] if text else []
 
 
 def _gathered(deltas: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from core.events import Finished, Generate, Message, ModelInfo, Token
 from core.events.text import well_formed_record
 from core.serve.answering import answer_with, loaded_model, new_id
 from core.serve.answers.answer import Answers
-from core.serve.errors import ApiError, field_error
+from core.serve.errors import ApiError, FieldNames, field_error
 from core.serve.fields import refused
 from core.serve.http.bodies import convert_fields, decode_fields, read_body
 from core.serve.http.responses import event
@@ -34,6 +34,11 @@ class CompletionRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
     prompt: str | list[str]
     logprobs: int | None = None
     echo: bool = False
+
+    @property
+    def names(self) -> FieldNames:
+        """What the worker may refuse is called so here."""
+        return FieldNames("prompt")
 
     def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""
@@ -67,6 +72,11 @@ class CompletionWriter:
         self._head = {"id": request, "object": "text_completion", "created": int(time.time()), "model": model}
         self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
         self._told_characters = 0
+
+    @property
+    def names(self) -> FieldNames:
+        """What its fields are called."""
+        return self._asked.names
 
     def opening(self) -> bytes:
         """There is none."""

@@ -1,15 +1,17 @@
 """Output: a response's items as they are written, and the events that tell of them.
 
-An item is begun, grows and is done before the next is begun. Text after a call is a message of its own.
+An item is begun, grows and is done before the next is begun. Text after a call is a message of its own,
+and so is a thought an item of its own, with its words as open models' are told (`reasoning_text`).
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from core.serve.tools.pieces import CallArguments, CallBegun, Piece, Said
+from core.serve.written import Thought
 
 Told = tuple[str, dict[str, Any]]
 
@@ -19,19 +21,28 @@ class Output:
 
     def __init__(self) -> None:
         self.items: list[dict[str, Any]] = []
+        self._logprobs: list[dict[str, Any]] = []
         self._open = False
 
-    def add(self, pieces: Iterable[Piece], logprobs: list[dict[str, Any]]) -> Iterator[Told]:
-        """More of it. `logprobs` of the tokens that gave `pieces` stand with the first text."""
+    def add(self, pieces: Iterable[Thought | Piece], logprobs: list[dict[str, Any]]) -> Iterator[Told]:
+        """More of it. `logprobs` of the tokens that gave `pieces` stand with their first text; of tokens
+        that give nothing yet they wait for it.
+        """
+        self._logprobs += logprobs
+        piece: Thought | Piece | None = None
         for piece in pieces:
             match piece:
+                case Thought(text):
+                    yield from self._text("reasoning")
+                    self.items[-1]["content"][0]["text"] += text
+                    yield self._of("reasoning_text.delta", content_index=0, delta=text)
                 case Said(text):
-                    yield from self._message()
+                    yield from self._text("message")
                     part = self.items[-1]["content"][0]
                     part["text"] += text
-                    part["logprobs"] += logprobs
-                    yield self._of("output_text.delta", content_index=0, delta=text, logprobs=logprobs)
-                    logprobs = []
+                    told, self._logprobs = self._logprobs, []
+                    part["logprobs"] += told
+                    yield self._of("output_text.delta", content_index=0, delta=text, logprobs=told)
                 case CallBegun(_, call, name):
                     yield from self.close()
                     yield from self._begin(
@@ -47,6 +58,9 @@ class Output:
                 case CallArguments(_, text):
                     self.items[-1]["arguments"] += text
                     yield self._of("function_call_arguments.delta", delta=text)
+        if piece is not None:
+            # Thoughts and calls have none.
+            self._logprobs = []
 
     def close(self, status: str = "completed") -> Iterator[Told]:
         """The item that is open, if one is, is done."""
@@ -60,25 +74,24 @@ class Output:
             yield self._of("function_call_arguments.done", arguments=arguments, name=name)
         else:
             part = item["content"][0]
-            text, logprobs = part["text"], part["logprobs"]
-            yield self._of("output_text.done", content_index=0, text=text, logprobs=logprobs)
+            more = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
+            yield self._of(f"{part['type']}.done", content_index=0, text=part["text"], **more)
             yield self._of("content_part.done", content_index=0, part=part)
         yield "output_item.done", {"output_index": len(self.items) - 1, "item": item}
 
-    def _message(self) -> Iterator[Told]:
-        if self._open and self.items[-1]["type"] == "message":
+    def _text(self, kind: Literal["message", "reasoning"]) -> Iterator[Told]:
+        """An item that has text is open after this."""
+        if self._open and self.items[-1]["type"] == kind:
             return
         yield from self.close()
-        yield from self._begin(
-            {
-                "id": _id("msg"),
-                "type": "message",
-                "status": "in_progress",
-                "role": "assistant",
-                "content": [],
-            }
-        )
-        part: dict[str, Any] = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        part: dict[str, Any]
+        if kind == "message":
+            item: dict[str, Any] = {"id": _id("msg"), "role": "assistant"}
+            part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        else:
+            item = {"id": _id("rs"), "summary": []}
+            part = {"type": "reasoning_text", "text": ""}
+        yield from self._begin({**item, "type": kind, "status": "in_progress", "content": []})
         self.items[-1]["content"].append(part)
         yield self._of("content_part.added", content_index=0, part=part)
 

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from core.events import Generate, Grammar, ModelInfo, Tool
 from core.events.text import well_formed_record
-from core.serve.errors import field_error
+from core.serve.errors import FieldNames, field_error
 from core.serve.fields import refused
 from core.serve.http.bodies import convert_fields
 from core.serve.responses.items import Item, messages_of, with_types
@@ -126,6 +126,12 @@ class ResponseRequest(Sampling, kw_only=True, forbid_unknown_fields=True):
     def wants_logprobs(self) -> bool:
         """Whether they stand beside the text."""
         return _LOGPROBS in self.include
+
+    @property
+    def names(self) -> FieldNames:
+        """What the worker may refuse is called so here."""
+        use = self.tool_use
+        return FieldNames("input", use.field_of("parameters") if use.must else "text.format")
 
     def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""

@@ -14,13 +14,14 @@ import msgspec
 from core.events import Finished, Generate, PrefillProgress, Stats, Token
 from core.serve.answering import commented
 from core.serve.answers.answer import Happening
-from core.serve.errors import ApiError
+from core.serve.errors import ApiError, FieldNames
 from core.serve.http.responses import event
 from core.serve.openai.figures import effective, origins, timings
 from core.serve.openai.logprobs import Logprobs
 from core.serve.responses.output import Output, Told
 from core.serve.responses.response_request import ResponseRequest
 from core.serve.tools.pieces import Pieces
+from core.serve.written import Written
 
 
 class ResponseWriter:
@@ -28,7 +29,7 @@ class ResponseWriter:
 
     def __init__(self, asked: ResponseRequest, generate: Generate, model: str, pieces: Pieces) -> None:
         self._asked = asked
-        self._pieces = pieces
+        self._written = Written(pieces)
         self._output = Output()
         self._logprobs = Logprobs()
         self._events = 0
@@ -61,6 +62,11 @@ class ResponseWriter:
             "usage": None,
             "user": None,
         }
+
+    @property
+    def names(self) -> FieldNames:
+        """What its fields are called."""
+        return self._asked.names
 
     def alive(self, happening: Happening | None) -> bytes:
         """A comment that says how far it is; the first events stand before it while the prompt is read."""
@@ -108,12 +114,15 @@ class ResponseWriter:
         return response
 
     def _added(self, tokens: Sequence[Token]) -> Iterable[Told]:
-        found = self._logprobs.of(tokens)
-        logprobs = [entry | {"bytes": entry["bytes"] or []} for entry in found["content"]] if found else []
-        return self._output.add(self._pieces.add("".join(token.text for token in tokens)), logprobs)
+        # One by one where they have logprobs, which stand with the text of their own.
+        for some in [[token] for token in tokens] if self._asked.wants_logprobs else [tokens]:
+            found = self._logprobs.of(some)
+            told = found["content"] if found else []
+            logprobs = [entry | {"bytes": entry["bytes"] or []} for entry in told]
+            yield from self._output.add(self._written.add(some), logprobs)
 
     def _ended(self, finished: Finished) -> Iterable[Told]:
-        yield from self._output.add(self._pieces.end(), [])
+        yield from self._output.add(self._written.end(), [])
         yield from self._output.close(_status(finished))
 
     def _done(self, finished: Finished) -> dict[str, Any]:
@@ -127,7 +136,7 @@ class ResponseWriter:
             "status": status,
             "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
             "output": self._output.items,
-            "usage": _usage(finished.stats),
+            "usage": _usage(finished.stats, self._written.thought_tokens),
             "timings": timings(finished.stats),
             "draftlight": own,
         }
@@ -146,11 +155,11 @@ def _status(finished: Finished) -> str:
     return "completed" if finished.reason == "stop" else "incomplete"
 
 
-def _usage(stats: Stats) -> dict[str, Any]:
+def _usage(stats: Stats, thought_tokens: int) -> dict[str, Any]:
     return {
         "input_tokens": stats.prompt_tokens,
         "input_tokens_details": {"cached_tokens": stats.reused_tokens, "cache_write_tokens": 0},
         "output_tokens": stats.tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": thought_tokens},
         "total_tokens": stats.prompt_tokens + stats.tokens,
     }

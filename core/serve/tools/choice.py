@@ -38,12 +38,18 @@ class ToolChoice(Struct, frozen=True):
         """What the answer must be; None where it is free."""
         if not self.must:
             return None
-        callable_ = [tool for tool in self.told if not self.name or tool.name == self.name]
-        shapes = [_call_schema(tool, f"#/anyOf/{place}") for place, tool in enumerate(callable_)]
-        if len(callable_) == 1:
-            shapes = [_call_schema(callable_[0], "#")]
+        wanted = self._callable
+        shapes = [_call_schema(tool, f"#/anyOf/{place}") for place, tool in enumerate(wanted)]
+        if len(wanted) == 1:
+            shapes = [_call_schema(wanted[0], "#")]
         schema = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
         return Grammar("json_schema", msgspec.json.encode(schema).decode())
+
+    def field_of(self, schema: str) -> str:
+        """The field that the grammar was made of; `schema` is its name within a tool."""
+        if len(self._callable) == 1:
+            return f"tools[{self.told.index(self._callable[0])}].{schema}"
+        return "tools"
 
     @property
     def is_loose(self) -> bool:
@@ -64,6 +70,10 @@ class ToolChoice(Struct, frozen=True):
         if not self.told or model is None:
             return TextOnly()
         return MarkedCalls(parser(model.tool_parser), self.told, None if self.several else 1)
+
+    @property
+    def _callable(self) -> tuple[Tool, ...]:
+        return tuple(tool for tool in self.told if not self.name or tool.name == self.name)
 
 
 def choose(

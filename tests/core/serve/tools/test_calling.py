@@ -93,7 +93,66 @@ def test_a_schema_that_cannot_be_compiled_is_refused_with_the_reason(
         reply = served.chat(response_format=asked, stream=stream)
         assert reply.status == 400
         assert reply.error["param"] == "response_format"
-        assert len(reply.error["message"]) > 20
+        assert reply.error["message"].startswith("“response_format”: The JSON schema cannot be compiled")
+
+
+UNKNOWN: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "no such"}}}
+
+
+@pytest.mark.parametrize(
+    ("choice", "field"),
+    [
+        ("required", "tools"),
+        ({"type": "function", "function": {"name": "second"}}, "tools[1].function.parameters"),
+    ],
+)
+def test_the_tool_whose_schema_cannot_be_compiled_is_named(served: Served, choice: Any, field: str) -> None:
+    second = tool("second")
+    second["function"]["parameters"] = UNKNOWN
+    for stream in (False, True):
+        reply = served.chat(tools=[tool("first"), second], tool_choice=choice, stream=stream)
+        assert (reply.status, reply.error["param"]) == (400, field)
+        assert reply.error["message"].startswith(f"“{field}”: ")
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"text": {"format": {"type": "json_schema", "name": "x", "schema": UNKNOWN}}}, "text.format"),
+        (
+            {
+                "tools": [{"type": "function", "name": "a", "parameters": UNKNOWN}],
+                "tool_choice": "required",
+            },
+            "tools[0].parameters",
+        ),
+        ({"input": " "}, "input"),
+        ({"input": "long " * 9000}, "input"),
+    ],
+)
+def test_responses_name_their_own_fields(served: Served, fields: dict[str, Any], field: str) -> None:
+    reply = served.ask("POST", "/v1/responses", {"input": "hello", "max_output_tokens": 8, **fields})
+    assert (reply.status, reply.error["param"]) == (400, field)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        (
+            {"output_config": {"format": {"type": "json_schema", "schema": UNKNOWN}}},
+            "output_config.format",
+        ),
+        (
+            {"tools": [{"name": "a", "input_schema": UNKNOWN}], "tool_choice": {"type": "any"}},
+            "tools[0].input_schema",
+        ),
+    ],
+)
+def test_messages_name_their_own_fields(served: Served, fields: dict[str, Any], field: str) -> None:
+    asked = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, **fields}
+    reply = served.ask("POST", "/v1/messages", asked)
+    assert (reply.status, reply.json["error"]["type"]) == (400, "invalid_request_error")
+    assert reply.error["message"].startswith(f"“{field}”: ")
 
 
 def test_a_prediction_changes_nothing_but_the_speed(served: Served) -> None:

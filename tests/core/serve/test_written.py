@@ -1,0 +1,139 @@
+"""What was thought before an answer, in the shapes of the APIs that tell it as blocks or items."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from core.events import Effective, Finished, Generate, Likely, Message, Stats, Token
+from core.serve.anthropic.message_request import message_request
+from core.serve.anthropic.message_writer import MessageWriter
+from core.serve.responses.response_request import response_request
+from core.serve.responses.response_writer import ResponseWriter
+from core.serve.tools.choice import choose
+from core.settings import Settings
+
+TEXT = "<think>\nOne and one.\n</think>\n\nTwo."
+THOUGHT, SAID = "One and one.", "Two."
+
+
+def tokens(text: str = TEXT, logprob: float | None = None) -> list[Token]:
+    """A letter each; the stop token has no text."""
+    return [
+        Token("r", at, one, "normal", at + 1, at, logprob=logprob, likely=(Likely(at, one, -1.0),))
+        for at, one in enumerate([*text, ""])
+    ]
+
+
+def finished() -> Finished:
+    stats = Stats(prompt_tokens=5, tokens=len(TEXT) + 1)
+    return Finished("r", "stop", stats, Effective("toy", "float32", "off", Settings()))
+
+
+def message_writer(**fields: Any) -> MessageWriter:
+    body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 90, **fields}
+    return MessageWriter(message_request(body), "msg_1", "toy", choose((), "auto").pieces(None))
+
+
+def response_writer(**fields: Any) -> ResponseWriter:
+    asked = response_request({"input": "hello", **fields})
+    generate = Generate("resp_1", (Message("user", "hello"),))
+    return ResponseWriter(asked, generate, "toy", choose((), "auto").pieces(None))
+
+
+def streamed(writer: MessageWriter | ResponseWriter, some: list[Token]) -> list[dict[str, Any]]:
+    """The events of a stream in which each token came alone."""
+    out = writer.opening() + b"".join(writer.written([one]) for one in some) + writer.finished(finished())
+    return [json.loads(line[6:]) for line in out.decode().split("\n") if line.startswith("data: ")]
+
+
+def test_a_thought_is_a_block_before_the_text() -> None:
+    content = message_writer().whole(tokens(), finished())["content"]
+    assert content == [
+        {"type": "thinking", "thinking": THOUGHT, "signature": ""},
+        {"type": "text", "text": SAID},
+    ]
+
+
+def test_a_thought_is_streamed_as_a_block_that_is_signed_at_its_end() -> None:
+    told = streamed(message_writer(stream=True), tokens())
+    [first, second] = [one["content_block"] for one in told if one["type"] == "content_block_start"]
+    assert (first["type"], second["type"]) == ("thinking", "text")
+    deltas = [one for one in told if one["type"] == "content_block_delta"]
+    thought = [one["delta"] for one in deltas if one["index"] == 0]
+    assert "".join(one.get("thinking", "") for one in thought) == THOUGHT
+    assert thought[-1] == {"type": "signature_delta", "signature": ""}
+    assert "".join(one["delta"]["text"] for one in deltas if one["index"] == 1) == SAID
+    stops = [one["index"] for one in told if one["type"] == "content_block_stop"]
+    assert stops == [0, 1]
+
+
+@pytest.mark.parametrize("thinking", [{"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1024}])
+def test_thoughts_that_are_to_be_left_out_leave_an_empty_block(thinking: dict[str, Any]) -> None:
+    thinking = thinking | {"display": "omitted"}
+    [block, said] = message_writer(thinking=thinking).whole(tokens(), finished())["content"]
+    assert block == {"type": "thinking", "thinking": "", "signature": ""}
+    assert said["text"] == SAID
+    told = streamed(message_writer(thinking=thinking, stream=True), tokens())
+    assert not any(one.get("delta", {}).get("type") == "thinking_delta" for one in told)
+    assert [one["type"] for one in told].count("content_block_start") == 2
+
+
+def test_a_thought_that_the_answers_length_cut_off_is_a_block() -> None:
+    cut = tokens(TEXT[:12])
+    [block] = message_writer().whole(cut, finished())["content"]
+    assert (block["type"], block["thinking"]) == ("thinking", TEXT[8:12])
+    told = streamed(message_writer(stream=True), cut)
+    assert [one["type"] for one in told][-3:] == ["content_block_stop", "message_delta", "message_stop"]
+
+
+def test_a_thought_is_an_item_before_the_message() -> None:
+    response = response_writer().whole(tokens(), finished())
+    [thought, message] = response["output"]
+    assert (thought["type"], thought["summary"]) == ("reasoning", [])
+    assert thought["content"] == [{"type": "reasoning_text", "text": THOUGHT}]
+    assert message["content"][0]["text"] == SAID
+    counted = response["usage"]["output_tokens_details"]["reasoning_tokens"]
+    assert len(THOUGHT) <= counted <= len(TEXT) - len(SAID)
+
+
+def test_a_thought_is_streamed_as_an_item_of_its_own() -> None:
+    told = streamed(response_writer(stream=True), tokens())
+    deltas = [one for one in told if one["type"] == "response.reasoning_text.delta"]
+    assert "".join(one["delta"] for one in deltas) == THOUGHT
+    kinds = [one["type"].removeprefix("response.") for one in told if not one["type"].endswith(".delta")]
+    assert kinds == [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "content_part.added",
+        "reasoning_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "content_part.added",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
+    assert [one["output_index"] for one in told if one["type"].endswith("item.done")] == [0, 1]
+    whole = response_writer().whole(tokens(), finished())
+    assert [one["content"] for one in told[-1]["response"]["output"]] == [
+        one["content"] for one in whole["output"]
+    ]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_logprobs_stand_with_the_text_alone(stream: bool) -> None:
+    fields: dict[str, Any] = {"include": ["message.output_text.logprobs"], "top_logprobs": 1}
+    some = tokens(logprob=-0.5)
+    if stream:
+        output = streamed(response_writer(stream=True, **fields), some)[-1]["response"]["output"]
+    else:
+        output = response_writer(**fields).whole(some, finished())["output"]
+    part = output[1]["content"][0]
+    assert "".join(one["token"] for one in part["logprobs"]).endswith(SAID)
+    assert len(part["logprobs"]) < len(TEXT) - len(THOUGHT)
