@@ -22,6 +22,8 @@ from app.session.turn.turn import OUT_OF_BAND
 from app.session.worker.trouble import Until
 from core.events import (
     DownloadProgress,
+    MachineFigures,
+    MachinesChecked,
     ModelImported,
     ModelList,
     ModelRemoved,
@@ -98,6 +100,8 @@ class Handlers:
             DownloadProgress: models.on_event,
             ModelImported: models.on_event,
             ModelRemoved: models.on_event,
+            MachinesChecked: models.on_event,
+            MachineFigures: models.on_event,
         }
         odd = set(self.table) ^ set(get_args(fx.Effect)) | set(self.out_of_band) ^ set(OUT_OF_BAND)
         if odd:

@@ -33,6 +33,7 @@ from core.events import (
     Stats,
 )
 from core.events.catalogue import CatalogueEvent
+from core.events.cluster import ClusterEvent
 from core.settings import Settings, assign, assign_all, read
 
 DRAFT_KEY = "draft_model.model"
@@ -171,8 +172,8 @@ class ModelsController(QObject):
 
     # ---- what is heard
 
-    def on_event(self, event: CatalogueEvent) -> None:
-        """News of the models on the disk, or of a download."""
+    def on_event(self, event: CatalogueEvent | ClusterEvent) -> None:
+        """News of the models on the disk, of a download, or of the machines that run one."""
         self._set(models.handle(self.state, event))
         if isinstance(event, ModelImported):
             self.imported.emit(event.model.reference)

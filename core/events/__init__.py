@@ -17,6 +17,8 @@ Which of them follow each other:
     rehearse    → rehearsing* | failed
     typing      → rehearsing, if it stops one
     suggest_title → title_suggested
+    check_machines → machines_checked | failed
+    (a cluster) → machine_figures about once a second while it works; cluster_ended, then the worker exits
     list_models, look_up_models, download_model … → see `core.events.catalogue`
     (always)    → heartbeat, about once a second
     (tables)    → table_status after a model was loaded, after an answer that taught them, after a save
@@ -55,6 +57,15 @@ from core.events.catalogue import (
     PauseDownload,
     RemoveModel,
     fit_of,
+)
+from core.events.cluster import (
+    CheckMachines,
+    ClusterEnd,
+    ClusterEnded,
+    MachineFigures,
+    MachinesChecked,
+    MachineSeen,
+    MachineUse,
 )
 from core.events.codec import Command, Event, decode_command, decode_event, encode, failure
 from core.events.models import (
@@ -109,6 +120,9 @@ __all__ = [
     "Cancel",
     "CancelDownload",
     "Change",
+    "CheckMachines",
+    "ClusterEnd",
+    "ClusterEnded",
     "Command",
     "CountTokens",
     "DownloadModel",
@@ -137,6 +151,10 @@ __all__ = [
     "LoadProgress",
     "LoadTables",
     "LookUpModels",
+    "MachineFigures",
+    "MachineSeen",
+    "MachineUse",
+    "MachinesChecked",
     "MemoryNeed",
     "Message",
     "ModelDefault",

@@ -10,6 +10,7 @@ from msgspec import Struct
 from core.errors import DraftlightError, PromptTooLongError, ProtocolError
 from core.events.answer import AnswerEvent
 from core.events.catalogue import CatalogueCommand, CatalogueEvent
+from core.events.cluster import ClusterCommand, ClusterEvent
 from core.events.models import LoadCommand, LoadEvent
 from core.events.process import Failed, ProcessCommand, ProcessEvent
 from core.events.reading import ReadingEvent
@@ -27,6 +28,7 @@ Command = (
     | RehearsalCommand
     | TitleCommand
     | CatalogueCommand
+    | ClusterCommand
     | ProcessCommand
 )
 Event = (
@@ -39,6 +41,7 @@ Event = (
     | RehearsalEvent
     | TitleEvent
     | CatalogueEvent
+    | ClusterEvent
 )
 _BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 # Of a line in either direction. A generate command carries whole documents: far above any context.

@@ -6,12 +6,18 @@ from msgspec import Struct
 
 from core.events.wire import Wire
 from core.settings import Settings, assign_all
+from core.settings.cluster import Cluster
 
 
 class LoadModel(Wire, frozen=True):
-    """Load `model`: `starter`, a folder, or a hub name. Replaces the loaded one only if it succeeds."""
+    """Load `model`: `starter`, a folder, or a hub name. Replaces the loaded one only if it succeeds.
+
+    With a `cluster` it is loaded over all its machines. A worker does that once: for another cluster, or the
+    same one again, it must be started anew.
+    """
 
     model: str
+    cluster: Cluster | None = None
 
 
 class UnloadModel(Wire, frozen=True):
@@ -36,7 +42,8 @@ class ModelInfo(Struct, frozen=True):
     model's own sampling; `defaults_problem` says what of it could not be read. `thinks`: thinking before the
     answer can be switched (`chat.thinking`). `tool_parser` is mlx-lm's for the calls of functions that it
     writes.
-    `reference` is what was asked for when it was loaded: `starter`, a folder, or a hub name.
+    `reference` is what was asked for when it was loaded: `starter`, a folder, or a hub name. `machines` are
+    the names of those that it runs over, this one first; none if it runs here alone.
     """
 
     name: str
@@ -58,6 +65,7 @@ class ModelInfo(Struct, frozen=True):
     thinks: bool = False
     tool_parser: str = ""
     reference: str = ""
+    machines: tuple[str, ...] = ()
 
     @property
     def settings(self) -> Settings:

@@ -13,6 +13,7 @@ from core.events import (
     StandStill,
 )
 from core.events.catalogue import CatalogueCommand
+from core.events.cluster import ClusterCommand
 from core.events.rehearsal import RehearsalCommand
 from core.events.tables import TableCommand
 from core.events.title import TitleCommand
@@ -84,9 +85,10 @@ class Unload(Struct, frozen=True):
 
 
 class AskModels(Struct, frozen=True):
-    """Something about the models on the disk; the worker does it at once, beside everything else."""
+    """Something about the models on the disk, or the machines that could run one; the worker does it at
+    once, beside everything else."""
 
-    command: CatalogueCommand
+    command: CatalogueCommand | ClusterCommand
 
 
 class SpawnFailed(Struct, frozen=True):

@@ -13,6 +13,7 @@ from app.session.turn.effects import Effect, ModelsFailed, TablesFailed
 from app.session.turn.intents import IdleCommand
 from core.events import Failed
 from core.events.catalogue import CatalogueCommand
+from core.events.cluster import ClusterCommand
 
 
 def _names(commands: Any) -> list[str]:
@@ -21,5 +22,7 @@ def _names(commands: Any) -> list[str]:
 
 
 # The effect that a failure of each command becomes.
-FAILED: dict[str, Callable[[Failed], Effect]] = dict.fromkeys(_names(CatalogueCommand), ModelsFailed)
+FAILED: dict[str, Callable[[Failed], Effect]] = dict.fromkeys(
+    _names(CatalogueCommand | ClusterCommand), ModelsFailed
+)
 FAILED |= dict.fromkeys(_names(IdleCommand), TablesFailed)

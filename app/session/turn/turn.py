@@ -80,6 +80,7 @@ from app.session.turn.out_of_band import FAILED
 from core.events import (
     PROTOCOL,
     Cancel,
+    ClusterEnded,
     CountTokens,
     Effective,
     Event,
@@ -200,6 +201,11 @@ def _failed(link: Link, given: Failed) -> Transition:
     if not given.request:
         return Transition(replace(link, complaint=_sentence(given)), (TroubleHeard(given),))
     return _refuse(link, given, f"answers no command that is open: {given.message}")
+
+
+def _cluster_ended(link: Link, given: ClusterEnded) -> Transition:
+    """The worker exits next: this is why."""
+    return Transition(replace(link, complaint=f"{given.message} {given.hint}".strip()))
 
 
 def _token_count(link: Link, given: TokenCount) -> Transition:
@@ -351,6 +357,7 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Gauges: (_ANSWERING, _gauges),
     Finished: (_ANSWERING, _finished),
     Failed: (_ALIVE, _failed),
+    ClusterEnded: (_SPOKEN, _cluster_ended),
     TokenCount: (_SPOKEN, _token_count),
     Heartbeat: (_ALIVE, _heartbeat),
     WorkerExited: (_ALIVE, _exited),

@@ -13,6 +13,9 @@ from core.events import (
     DownloadProgress,
     Failed,
     HubModel,
+    MachineFigures,
+    MachinesChecked,
+    MachineUse,
     ModelEntry,
     ModelImported,
     ModelInfo,
@@ -20,6 +23,7 @@ from core.events import (
     ModelsFound,
 )
 from core.events.catalogue import CatalogueEvent
+from core.events.cluster import ClusterEvent
 
 
 class ModelsState(Struct, frozen=True):
@@ -27,7 +31,9 @@ class ModelsState(Struct, frozen=True):
     the one that is on its way, `busy` says that an answer is being given.
 
     `asked` is what the hub was asked, `found` what it knows, `finding` whether it is still thinking.
-    `problem` and `hint` are about the last thing that was wanted and could not be done.
+    `machines` are those at work on the loaded model, if it runs over several; `checked` is what was found
+    when machines were last looked at. `problem` and `hint` are about the last thing that was wanted and could
+    not be done.
     """
 
     listed: bool = False
@@ -44,6 +50,8 @@ class ModelsState(Struct, frozen=True):
     asked: str = ""
     finding: bool = False
     found: tuple[HubModel, ...] = ()
+    machines: tuple[MachineUse, ...] = ()
+    checked: MachinesChecked | None = None
     problem: str = ""
     hint: str = ""
 
@@ -67,7 +75,7 @@ class ModelsState(Struct, frozen=True):
         return next((each for each in self.downloads if each.model == model), None)
 
 
-def handle(state: ModelsState, event: CatalogueEvent) -> ModelsState:
+def handle(state: ModelsState, event: CatalogueEvent | ClusterEvent) -> ModelsState:
     """The record after `event`."""
     match event:
         case ModelList(_, folder, models, downloads, limit_bytes, free_bytes, suggested):
@@ -89,6 +97,10 @@ def handle(state: ModelsState, event: CatalogueEvent) -> ModelsState:
             # The list that follows puts it into its place.
             models = state.models if state.entry(model.reference) else (*state.models, model)
             return replace(state, models=models, problem="", hint="")
+        case MachinesChecked():
+            return replace(state, checked=event, problem="", hint="")
+        case MachineFigures(machines):
+            return replace(state, machines=machines)
         case _:
             return replace(state, problem="", hint="")
 
@@ -110,7 +122,9 @@ def forget_worker(state: ModelsState) -> ModelsState:
         replace(each, state="paused", bytes_per_s=0.0, seconds_left=None) if each.state == "running" else each
         for each in state.downloads
     )
-    return replace(state, info=None, loading="", fraction=None, busy=False, finding=False, downloads=stopped)
+    return replace(
+        state, info=None, loading="", fraction=None, busy=False, finding=False, downloads=stopped, machines=()
+    )
 
 
 def _with(downloads: tuple[DownloadProgress, ...], event: DownloadProgress) -> tuple[DownloadProgress, ...]:

@@ -14,6 +14,7 @@ from core import events
 from core.errors import DraftlightError, PromptTooLongError, ProtocolError, SettingError
 from core.events import Attachment, Generate, Message, decode_command, decode_event, encode, failure
 from core.settings import Settings
+from core.settings.cluster import Cluster, Machine
 
 COMMANDS = typing.get_args(events.Command)
 EVENTS = typing.get_args(events.Event)
@@ -23,6 +24,7 @@ SAMPLES: dict[type, object] = {
     float: 1.5,
     bool: True,
     Settings: Settings(),
+    Cluster: Cluster((Machine("studio", "10.0.0.2"),), backend="ring"),
 }
 
 

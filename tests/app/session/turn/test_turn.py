@@ -28,6 +28,7 @@ from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import RULES, STUCK_S, Input, advance
 from core.events import (
     Cancel,
+    ClusterEnded,
     CountTokens,
     DownloadProgress,
     Failed,
@@ -38,6 +39,10 @@ from core.events import (
     ListTables,
     LoadModel,
     LoadProgress,
+    MachineFigures,
+    MachinesChecked,
+    MachineSeen,
+    MachineUse,
     Message,
     ModelEntry,
     ModelImported,
@@ -128,6 +133,9 @@ SAMPLES: dict[type, Any] = {
         DownloadProgress("owner/name", "running", 1, 2),
         ModelImported("m3", ModelEntry("/toy", "toy", "folder", "/toy")),
         ModelRemoved("m4", "/toy", "toy"),
+        MachinesChecked("k1", (MachineSeen("here", ""),), True),
+        MachineFigures((MachineUse("here", 1, 2, 0.1),)),
+        ClusterEnded("studio", "lost", "studio is gone."),
         HEARTBEAT,
         KILLED,
         WorkerSilent(15.0),
@@ -391,6 +399,15 @@ def test_hello_type_is_the_only_first_word() -> None:
     legal = {kind for kind, (phases, _) in RULES.items() if Phase.STARTING in phases}
     events = legal - set(INTENTS)
     assert events == {Hello, Failed, Heartbeat, WorkerExited, WorkerSilent, BadLine}
+
+
+def test_why_a_cluster_ended_is_why_its_worker_died() -> None:
+    ended = ClusterEnded("studio", "lost", "studio is gone.", "See whether it sleeps.")
+    link, effects = run(ended, KILLED, start=at(Phase.WRITING))
+    assert link.phase is Phase.DEAD
+    assert [one.message for one in effects if isinstance(one, fx.WorkerDied)] == [
+        "studio is gone. See whether it sleeps."
+    ]
 
 
 def test_what_tables_have_to_say_is_shown() -> None:
