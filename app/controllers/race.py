@@ -111,7 +111,7 @@ class RaceController(QObject):
                 ("sampling.max_tokens", int(page.prompt.most_tokens.value)),
             ],
         )
-        page.prompt.show_seed(settings.sampling.seed)
+        page.prompt.show_seed(settings.sampling)
         self._advance(StartRace(Course(asked, settings)))
 
     def halt(self) -> None:
@@ -191,7 +191,7 @@ class RaceController(QObject):
         prompt.show_message(
             chat.turns[-1].user if chat.turns else example, len(self._earlier().messages_for_request())
         )
-        prompt.show_seed(settings.sampling.seed)
+        prompt.show_seed(settings.sampling)
         drafter = settings.drafting.drafter
         prompt.drafter.set_value("auto" if drafter == "off" else drafter)
         prompt.most_tokens.set_value(min(_MOST_TOKENS, settings.sampling.max_tokens))

@@ -7,12 +7,19 @@ from collections.abc import Iterator
 from core.settings.root import Settings
 
 _READS_EVERYTHING = "Not used while sparse prefill is off."
+_KEEPS_EVERYTHING = "Not used while all of the text is kept."
 _ALWAYS_SPARSE = "Not used while sparse prefill is always on."
 _OTHER_SCORER = "Not used by this scorer."
 _GREEDY = "Not used at temperature 0, which always takes the likeliest token."
+_OWN_SEEDS = "Not used while each answer draws a new seed."
 _NO_DRAFTER = "Not used while the drafter is off."
 _OTHER_GATE = "Not used unless drafting is adaptive."
 _ALWAYS_DRAFTS = "Not used while drafting is always on."
+_NO_PAUSE = "Not used while poor drafts reset the table."
+_NO_LEARNED_TABLE = "Not used while only this chat’s table is asked."
+_ONLY_LEARNED_TABLE = "Not used while only the table learned beforehand is asked."
+_PLANNED_TREE = "Not used unless the tree is as in the paper."
+_LEARNS_NOTHING = "Not used while nothing is learned from this chat."
 
 _SPARSE = (
     "keep_pct",
@@ -26,12 +33,13 @@ _SPARSE = (
     "read_on",
     "finish_reading",
 )
-_FILTERS = ("top_p", "min_p", "top_k")
+# Draws need no seed where nothing is drawn.
+_DRAWS = ("top_p", "min_p", "top_k", "seed", "new_seed")
 _SCORED_BY = {"score_layers": ("early-layers", "fusion"), "lookahead_tokens": ("draft-model",)}
 
 
 def unused(settings: Settings) -> dict[str, str]:
-    """By the setting's key: one sentence. Parameters of drafters that are not chosen are not named."""
+    """By the setting's key: one sentence. A drafter's parameters count as if it was chosen."""
     # Of several reasons the first is the one to be lifted first.
     reasons: dict[str, str] = {}
     for key, why in _all(settings):
@@ -43,13 +51,17 @@ def _all(settings: Settings) -> Iterator[tuple[str, str]]:
     prefill = settings.prefill
     if prefill.mode == "off":
         yield from ((f"prefill.{name}", _READS_EVERYTHING) for name in _SPARSE)
-    elif prefill.mode == "on":
+    elif prefill.keep_pct >= 100:
+        yield from ((f"prefill.{name}", _KEEPS_EVERYTHING) for name in _SPARSE if name != "keep_pct")
+    if prefill.mode == "on":
         yield from ((f"prefill.{name}", _ALWAYS_SPARSE) for name in ("threshold_tokens", "patience_s"))
     for name, scorers in _SCORED_BY.items():
         if prefill.scorer not in scorers:
             yield f"prefill.{name}", _OTHER_SCORER
     if settings.sampling.temperature == 0:
-        yield from ((f"sampling.{name}", _GREEDY) for name in _FILTERS)
+        yield from ((f"sampling.{name}", _GREEDY) for name in _DRAWS)
+    elif settings.sampling.new_seed == "always":
+        yield "sampling.seed", _OWN_SEEDS
     if settings.drafting.drafter == "off":
         yield from ((key, _NO_DRAFTER) for key in ("gate.mode", "gate.repetition", "gate.rest_tokens"))
         yield "decoding.exactness", _NO_DRAFTER
@@ -57,3 +69,19 @@ def _all(settings: Settings) -> Iterator[tuple[str, str]]:
         yield from ((key, _ALWAYS_DRAFTS) for key in ("gate.repetition", "gate.rest_tokens"))
     if settings.gate.mode == "prompt":
         yield "gate.rest_tokens", _OTHER_GATE
+    if not settings.tables.learn:
+        yield "tables.autosave_s", _LEARNS_NOTHING
+    yield from _of_drafters(settings)
+
+
+def _of_drafters(settings: Settings) -> Iterator[tuple[str, str]]:
+    if settings.ngram_mod.poor_drafts == "reset":
+        yield "ngram_mod.pause_tokens", _NO_PAUSE
+    cacheback = settings.cacheback
+    if cacheback.mode == "dynamic":
+        yield "cacheback.frozen_file", _NO_LEARNED_TABLE
+    if cacheback.mode == "frozen":
+        for name in ("leader_capacity", "follower_capacity"):
+            yield f"cacheback.{name}", _ONLY_LEARNED_TABLE
+    if cacheback.tree == "planned":
+        yield "cacheback.reserved_tokens", _PLANNED_TREE

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.panels.inspector import strings
-from core.settings import Setting, Settings, assign_all, declared, read
+from core.settings import Setting, Settings, assign_all, declared, read, unused
 
 DRAFTER_KEY = "drafting.drafter"
 _QUOTE_CHARACTERS = 24
@@ -69,11 +69,15 @@ def merged(settings: Settings, source: Settings, group: Group) -> Settings:
 
 
 def summary(group: Group, settings: Settings) -> str:
-    """What the closed section says: its telling values, or the first two if none are named."""
-    by_key = {setting.key: setting for setting in group.settings}
+    """What the closed section says: its telling values, or the first two if none are named.
+
+    One that does nothing as the others stand tells nothing.
+    """
+    idle = unused(settings)
+    by_key = {setting.key: setting for setting in group.settings if setting.key not in idle}
     named = [pair for pair in strings.SUMMARIES.get(group.name, ()) if pair[0] in by_key]
     if not named:
-        named = [(setting.key, f"{setting.title.lower()} {{}}") for setting in group.settings[:2]]
+        named = [(setting.key, f"{setting.title.lower()} {{}}") for setting in list(by_key.values())[:2]]
     parts = (pattern.format(_written(by_key[key], read(settings, key))) for key, pattern in named)
     return strings.SUMMARY_SEPARATOR.join(parts)
 

@@ -20,6 +20,7 @@ from app.theme.zoom import area_of, design_px, painter_on, px_size, ratio_of, wi
 from app.windows.race import strings
 from core.events import Attachment, Message
 from core.settings.declaration import find
+from core.settings.sampling import Sampling
 
 _HEAD_PX = 40
 _RADIUS_PX = 10
@@ -41,7 +42,7 @@ class PromptBar(QWidget):
         self._chips = QHBoxLayout()
         set_spacing(self._chips, 6)
         self._named: list[_NameChip] = []
-        self._seed = TextLabel(theme, "", 12, 16, tabular=True)
+        self.seed = TextLabel(theme, "", 12, 16, tabular=True)
         self.edit_button = IconButton(theme, "edit", strings.EDIT, True)
         self.question = TextArea(theme)
         self.question.setAccessibleName(strings.QUESTION)
@@ -79,9 +80,11 @@ class PromptBar(QWidget):
         self.question.set_value(message.content)
         self._show_line()
 
-    def show_seed(self, seed: int) -> None:
-        """Both answers draw with it."""
-        self._seed.setText(strings.SEED.format(seed=seed))
+    def show_seed(self, sampling: Sampling) -> None:
+        """Both answers draw with the seed of `sampling`, if they draw at all."""
+        draws = sampling.temperature > 0
+        self.seed.setText(strings.SEED.format(seed=sampling.seed) if draws else "")
+        self.seed.setVisible(draws)
 
     def open_editor(self, opened: bool) -> None:
         """Show the question in full, to be changed."""
@@ -110,7 +113,7 @@ class PromptBar(QWidget):
         self._head.addWidget(self._line, 1)
         self._head.addLayout(self._chips)
         self._head.addWidget(self._earlier)
-        self._head.addWidget(self._seed)
+        self._head.addWidget(self.seed)
         self._head.addWidget(self.edit_button)
         set_strut(self._head, _HEAD_PX)
         self._editor = QWidget(self)

@@ -71,6 +71,22 @@ def test_a_race_is_recorded_and_replayed(qapp: QApplication) -> None:
     play(qapp, scene)
 
 
+def test_a_seed_is_named_only_where_answers_are_drawn(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await opened(window)
+        seed, inspector = window.views.race.prompt.seed, window.views.inspector
+        assert not seed.isVisible()
+        await click(window.views.race.done_button)
+        inspector.change_settings(assign_all(inspector.settings, [("sampling.temperature", 0.5)]))
+        ask(window, "write 3")
+        await ready(window)
+        window.controller.racing.show()
+        assert seed.isVisible()
+        assert seed.text() == "Seed 42"
+
+    play(qapp, scene)
+
+
 def test_the_replay_moves_by_itself_and_ends(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await opened(window)

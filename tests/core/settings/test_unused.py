@@ -12,7 +12,9 @@ SPARSE = {setting.key for setting in declared() if setting.key.startswith("prefi
     "prefill.context_tokens",
     "prefill.memory_mib",
 }
-FILTERS = {"sampling.top_p", "sampling.min_p", "sampling.top_k"}
+DRAWS = {"sampling.top_p", "sampling.min_p", "sampling.top_k", "sampling.seed", "sampling.new_seed"}
+PLANNED = {"cacheback.reserved_tokens"}
+AT_FIRST = DRAWS | PLANNED
 GATE = {"gate.repetition", "gate.rest_tokens"}
 
 
@@ -27,7 +29,7 @@ def test_only_settings_that_there_are() -> None:
 
 
 def test_sparse_prefill_that_is_off_uses_none_of_its_own() -> None:
-    assert of(prefill__mode="off") - FILTERS == SPARSE
+    assert of(prefill__mode="off") - AT_FIRST == SPARSE
     assert unused(assign_all(Settings(), [("prefill.mode", "off")]))["prefill.keep_pct"] == (
         "Not used while sparse prefill is off."
     )
@@ -44,7 +46,7 @@ def test_sparse_prefill_that_is_off_uses_none_of_its_own() -> None:
     ],
 )
 def test_a_scorer_uses_its_own(scorer: str, not_used: set[str]) -> None:
-    assert of(prefill__scorer=scorer) - FILTERS == not_used
+    assert of(prefill__scorer=scorer) - AT_FIRST == not_used
 
 
 def test_patience_and_threshold_are_for_automatic() -> None:
@@ -52,9 +54,31 @@ def test_patience_and_threshold_are_for_automatic() -> None:
     assert not {"prefill.threshold_tokens", "prefill.patience_s"} & of()
 
 
-def test_greedy_sampling_filters_nothing() -> None:
-    assert of() >= FILTERS
-    assert not of(sampling__temperature=0.05) & FILTERS
+def test_greedy_sampling_filters_nothing_and_draws_nothing() -> None:
+    assert of() >= DRAWS
+    assert not of(sampling__temperature=0.05) & DRAWS
+
+
+def test_a_seed_that_is_set_is_for_answers_without_one_of_their_own() -> None:
+    assert of(sampling__temperature=0.5, sampling__new_seed="always") & DRAWS == {"sampling.seed"}
+    assert not of(sampling__temperature=0.5, sampling__new_seed="never") & DRAWS
+
+
+@pytest.mark.parametrize("mode", ["auto", "on"])
+def test_a_text_of_which_all_is_kept_is_not_scored(mode: str) -> None:
+    assert of(prefill__mode=mode, prefill__keep_pct=100) - AT_FIRST == SPARSE - {"prefill.keep_pct"}
+
+
+def test_the_parts_of_drafters_that_what_is_chosen_in_them_does_not_use() -> None:
+    assert of(ngram_mod__poor_drafts="reset") - of() == {"ngram_mod.pause_tokens"}
+    assert of(cacheback__mode="dynamic") - of() == {"cacheback.frozen_file"}
+    frozen = {"cacheback.leader_capacity", "cacheback.follower_capacity"}
+    assert of(cacheback__mode="frozen") - of() == frozen
+    assert of() - of(cacheback__tree="paper") == PLANNED
+
+
+def test_a_chat_that_teaches_nothing_has_nothing_to_be_saved() -> None:
+    assert of(tables__learn=False) - of() == {"tables.autosave_s"}
 
 
 def test_the_gate_and_exactness_are_about_drafts() -> None:

@@ -121,6 +121,7 @@ def test_a_seed_chosen_by_hand_stays(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
         inspector = window.views.inspector
+        inspector.change_settings(assign(inspector.settings, "sampling.temperature", 0.5))
         inspector.field("sampling.seed").control.editor.set_value(7)  # type: ignore[attr-defined]
         assert inspector.settings.sampling.new_seed == "never"
         assert inspector.field("sampling.new_seed").control.editor.value == "never"  # type: ignore[attr-defined]

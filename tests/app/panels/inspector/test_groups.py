@@ -41,7 +41,7 @@ def test_a_group_without_a_phrase_of_its_own_names_its_first_settings() -> None:
     penalty = next(s for s in declared() if s.key == "sampling.repetition_penalty")
     seed = next(s for s in declared() if s.key == "sampling.seed")
     group = Group("unnamed", "Unnamed", (penalty, seed), {})
-    assert summary(group, Settings()) == "repetition penalty 1 · seed 42"
+    assert summary(group, Settings()) == "repetition penalty 1"
 
 
 def test_groups_are_titled_even_if_nobody_named_them() -> None:

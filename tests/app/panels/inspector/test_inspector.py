@@ -286,6 +286,19 @@ def test_closed_sections_sum_up(inspector: Inspector) -> None:
     )
 
 
+def test_a_greedy_answer_has_no_use_for_a_seed(inspector: Inspector) -> None:
+    seed, section = inspector.field("sampling.seed"), inspector.section("sampling")
+    section.set_open(False)
+    assert not seed.control.isEnabled()
+    assert "temperature 0" in seed.unused
+    assert section.header.summary == "temp 0"
+    inspector.set_settings(assign(Settings(), "sampling.temperature", 0.7))
+    assert seed.control.isEnabled()
+    inspector.set_settings(assign(inspector.settings, "sampling.new_seed", "always"))
+    assert not seed.control.isEnabled()
+    assert inspector.field("sampling.new_seed").control.isEnabled()
+
+
 def test_the_model_is_described(inspector: Inspector) -> None:
     shown = "\n".join(label.text() for label in inspector.findChildren(TextLabel) if label.isVisible())
     assert "No model is loaded." in shown
