@@ -51,6 +51,7 @@ from app.store.files.lab_files import (
 from app.theme.theme import Theme
 from app.windows.lab import strings
 from app.windows.lab.folder_name import folder_name
+from app.windows.models.names import names_of
 from core.errors import RequestError
 from core.events.sweep import SweepResults
 from core.settings import Settings
@@ -236,7 +237,7 @@ class LabController(QObject):
     def _show_models(self, chosen: str = "") -> None:
         """Those on this machine that can be loaded; the choice stays if it is among them."""
         models = {self._model: folder_name(self._model), "starter": folder_name("starter")}
-        models |= {each.reference: each.name for each in self._models.state.models if not each.problem}
+        models |= names_of([each for each in self._models.state.models if not each.problem])
         models |= self._own
         info = self._models.state.info
         if info is not None:

@@ -45,7 +45,8 @@ class AcceptanceInstrument(Instrument):
 
     def _paint(self, painter: QPainter) -> None:
         self._paint_figure(painter, self._figure)
-        paint_bars(painter, _BARS_BOX, self._positions, self._ink("series_green"), self._theme.color("hair2"))
+        ink = self._theme.color("normal_mark" if self.is_stale else "series_green")
+        paint_bars(painter, _BARS_BOX, self._positions, ink, self._theme.color("hair2"))
 
     def _described(self) -> str:
         heights = [percent(share) for share in shares(self._positions)]

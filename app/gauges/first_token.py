@@ -41,12 +41,9 @@ class FirstTokenInstrument(Instrument):
 
     def _paint(self, painter: QPainter) -> None:
         reading = self._read_share is not None and not self.is_stale
-        figure = Figure() if self.is_stale else self._figure
-        self._paint_figure(painter, figure, with_bar=reading)
+        self._paint_figure(painter, self._figure, with_bar=reading)
         if reading and self._read_share is not None:
             self._paint_bar(painter, self._read_share, "accent")
 
     def _described(self) -> str:
-        if self.is_stale:
-            return ""
         return self._figure.text if self._read_share is None else self._read

@@ -2,13 +2,13 @@
 
 Convention: 60 high, 16 px padding left and right, contents from 10 px down. What is painted is
 also what assistive technology reads: the title is the accessible name, the figures are the
-description. When stale (the worker is gone) the ink turns grey.
+description. When stale (the worker is gone) there is no figure, and what is drawn beside it turns grey.
 """
 
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
 from app.controls.shapes import draw_box, draw_text
@@ -59,18 +59,16 @@ class Instrument(QLabel):
         return self._stale
 
     def set_stale(self, stale: bool) -> None:
-        """Grey the figures, or show them as live again."""
+        """No figures but a dash, or as they were."""
         self._stale = stale
         self.refresh()
 
     def refresh(self) -> None:
         """Repaint, and tell assistive technology what is painted."""
-        described = self._described()
+        described = "" if self._stale else self._described()
         known = any(letter.isdigit() for letter in described)
         if not known:
             described = strings.NO_FIGURE
-        elif self._stale:
-            described = strings.STALE.format(figures=described)
         self.setAccessibleName(self._title)
         if described != self.accessibleDescription():
             self.setAccessibleDescription(described)
@@ -89,22 +87,19 @@ class Instrument(QLabel):
         raise NotImplementedError
 
     def _described(self) -> str:
-        """The painted figures as one phrase."""
+        """The painted figures as one phrase; not asked for while stale."""
         raise NotImplementedError
 
-    def _ink(self, name: str) -> QColor:
-        """The palette's colour, or grey when stale."""
-        return self._theme.color("normal_mark" if self._stale else name)
-
     def _paint_figure(self, painter: QPainter, figure: Figure, *, with_bar: bool = False) -> None:
-        """The number in semibold and its unit small behind it, on one baseline."""
+        """The number in semibold and its unit small behind it, on one baseline; a dash when stale."""
+        figure = Figure() if self._stale else figure
         size_px, line_px = _SMALL if with_bar else _BIG
         font = ui_font(size_px, 600, tabular=True)
         metrics = QFontMetricsF(font)
         top = TOP_PX + _TITLE_LINE_PX + (line_px - metrics.height()) / 2
         baseline = QPointF(PADDING_PX, top + metrics.ascent())
         painter.setFont(font)
-        painter.setPen(self._theme.color("text2" if self._stale or not figure.is_known else "text"))
+        painter.setPen(self._theme.color("text" if figure.is_known else "text2"))
         painter.drawText(baseline, figure.value)
         if figure.unit:
             x = PADDING_PX + metrics.horizontalAdvance(figure.value) + _UNIT_GAP_PX
@@ -113,12 +108,12 @@ class Instrument(QLabel):
             painter.drawText(QPointF(x, baseline.y()), figure.unit)
 
     def _paint_bar(self, painter: QPainter, share: float, name: str = "series_blue") -> None:
-        """A 4 px bar under a small figure, filled to `share` (0 to 1)."""
+        """A 4 px bar under a small figure, filled to `share` (0 to 1); empty when stale."""
         width = self.width_px - 2 * PADDING_PX
         box = QRectF(PADDING_PX, TOP_PX + _TITLE_LINE_PX + _SMALL[1], width, _BAR_PX)
         draw_box(painter, box, _BAR_PX / 2, self._theme.color("fill2"))
-        filled = min(1.0, max(0.0, share)) * width
+        filled = 0.0 if self._stale else min(1.0, max(0.0, share)) * width
         if filled > 0:
             # A first sliver is at least as wide as the bar's ends are round.
             box.setWidth(max(filled, _BAR_PX / 2))
-            draw_box(painter, box, min(_BAR_PX / 2, box.width() / 2), self._ink(name))
+            draw_box(painter, box, min(_BAR_PX / 2, box.width() / 2), self._theme.color(name))

@@ -32,7 +32,7 @@ class MemoryInstrument(Instrument):
         self.refresh()
 
     def _figure(self) -> Figure:
-        if self.is_stale or self._used_bytes <= 0:
+        if self._used_bytes <= 0:
             return Figure()
         if self._limit_bytes <= 0:
             return Figure(gigabytes(self._used_bytes), strings.GB)
@@ -42,7 +42,7 @@ class MemoryInstrument(Instrument):
         has_bar = self._limit_bytes > 0
         self._paint_figure(painter, self._figure(), with_bar=has_bar)
         if has_bar:
-            share = 0.0 if self.is_stale else self._used_bytes / self._limit_bytes
+            share = self._used_bytes / self._limit_bytes
             self._paint_bar(painter, share, "series_vermilion" if share > 1 else "series_blue")
 
     def _described(self) -> str:

@@ -69,7 +69,7 @@ class SpeedInstrument(Instrument):
         self.refresh()
 
     def _paint(self, painter: QPainter) -> None:
-        self._paint_figure(painter, Figure() if self.is_stale else self._figure)
+        self._paint_figure(painter, self._figure)
         ink = self._theme.color("text3" if self.is_stale else "accent")
         dashes = self._theme.color("text3")
         dashes.setAlphaF(0.8)
@@ -77,7 +77,7 @@ class SpeedInstrument(Instrument):
         self._line.paint(painter, _LINE_BOX, ink, self._theme.color("window"), plain, dashes)
 
     def _described(self) -> str:
-        if self.is_stale or not self._figure.is_known:
+        if not self._figure.is_known:
             return ""
         if self._plain_tokens_per_s and not self._reading:
             plain = strings.PLAIN_SPEED.format(speed=speed(self._plain_tokens_per_s))

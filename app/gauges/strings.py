@@ -25,7 +25,6 @@ GB = "GB"
 PLAIN_SPEED = "plain speed {speed} tok/s"
 POSITIONS = "by position {shares}"
 NO_FIGURE = "no figure"
-STALE = "{figures} (before the worker stopped)"
 
 
 def hits(share: str) -> str:

@@ -98,7 +98,7 @@ class InstrumentStrip(QWidget):
         self._arrange()
 
     def set_stale(self, stale: bool) -> None:
-        """The worker is gone (grey, live figures become a dash) or is back."""
+        """The worker is gone (figures become a dash, what is drawn grey) or is back."""
         for instrument in self.instruments:
             instrument.set_stale(stale)
 

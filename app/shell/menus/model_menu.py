@@ -9,14 +9,16 @@ from app.controllers.models import ModelsController
 from app.shell.menus import strings
 from app.windows.models import strings as models_strings
 from app.windows.models.facts import fit_facts
+from app.windows.models.names import names_of
 from core.events import ModelEntry
 
 
 def fill_model_menu(menu: QMenu, models: ModelsController, context_tokens: int) -> None:
     """The models as they are known now. `context_tokens` is what each is weighed for."""
     state, group = models.state, QActionGroup(menu)
+    names = names_of(state.models)
     for entry in state.models:
-        action = menu.addAction(_label(entry, context_tokens, state.limit_bytes))
+        action = menu.addAction(_label(names[entry.reference], entry, context_tokens, state.limit_bytes))
         action.setCheckable(True)
         action.setChecked(state.loaded is entry)
         action.setEnabled(not entry.problem and models.can_load)
@@ -52,7 +54,11 @@ def _draft_menu(parent: QWidget, models: ModelsController, context_tokens: int) 
     group = QActionGroup(menu)
     limit_bytes = models.state.limit_bytes
     beside = loaded.need.total_at(min(context_tokens, loaded.context_tokens or context_tokens))
-    labels = [(each.reference, _label(each, context_tokens, limit_bytes, beside)) for each in family]
+    names = names_of(models.state.models)
+    labels = [
+        (each.reference, _label(names[each.reference], each, context_tokens, limit_bytes, beside))
+        for each in family
+    ]
     for reference, label in (("", strings.NO_DRAFT_MODEL), *labels):
         action = menu.addAction(label)
         action.setCheckable(True)
@@ -62,10 +68,10 @@ def _draft_menu(parent: QWidget, models: ModelsController, context_tokens: int) 
     return menu
 
 
-def _label(entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: int = 0) -> str:
+def _label(name: str, entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: int = 0) -> str:
     """`beside` are the bytes of the model that it would draft for."""
     fit = fit_facts(entry, min(context_tokens, entry.context_tokens or context_tokens), limit_bytes, beside)
     words = models_strings.FIT_WORDS[fit.fit].lower() if fit else ""
     if entry.problem and (fit is None or fit.fit != "too-large"):
         words = strings.CANNOT_LOAD
-    return strings.model(entry.name, words)
+    return strings.model(name, words)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from app.session.worker.models import ModelsState
 from app.windows.models import strings
+from app.windows.models.names import names_of
 from core.events import Fit, ModelEntry, fit_of
 
 Standing = Literal["loaded", "loading", "loadable", "unusable", "on-the-hub"]
@@ -87,9 +88,10 @@ def family_colors(models: Sequence[ModelEntry]) -> dict[str, str]:
 def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
     """The models whose names contain `wanted`, each for that context or its own if that is shorter."""
     colors = family_colors(state.models)
+    names = names_of(state.models)
     word = wanted.strip().lower()
     return tuple(
-        _row(entry, state, context_tokens, colors.get(entry.family, FAMILY_COLORS[-1]))
+        _row(entry, names[entry.reference], state, context_tokens, colors.get(entry.family, FAMILY_COLORS[-1]))
         for entry in state.models
         if word in entry.name.lower() or word in entry.reference.lower()
     )
@@ -110,7 +112,13 @@ def suggestions(state: ModelsState, context_tokens: int) -> tuple[RowFacts, ...]
     known = {entry.family_name: colors[entry.family] for entry in state.models if entry.family}
     return tuple(
         replace(
-            _row(entry, state, _SUGGESTED_CONTEXT_TOKENS, known.get(entry.family_name, FAMILY_COLORS[-1])),
+            _row(
+                entry,
+                entry.name,
+                state,
+                _SUGGESTED_CONTEXT_TOKENS,
+                known.get(entry.family_name, FAMILY_COLORS[-1]),
+            ),
             standing="on-the-hub",
             drafts=strings.NONE_YET,
         )
@@ -128,7 +136,12 @@ def fit_facts(entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: 
 
 def drafts(entry: ModelEntry, state: ModelsState, context_tokens: int) -> tuple[DraftFacts, ...]:
     """Every other model, those first that can draft for `entry`, the smallest of them before others."""
-    found = [_draft(each, entry, state, context_tokens) for each in state.models if each is not entry]
+    names = names_of(state.models)
+    found = [
+        _draft(each, names[each.reference], entry, state, context_tokens)
+        for each in state.models
+        if each is not entry
+    ]
     sizes = {each.reference: each.parameters for each in state.models}
     coming = [
         DraftFacts(
@@ -178,7 +191,7 @@ def precision(entry: ModelEntry) -> str:
     return strings.bits(entry.bits, entry.dtype)
 
 
-def _row(entry: ModelEntry, state: ModelsState, context_tokens: int, color: str) -> RowFacts:
+def _row(entry: ModelEntry, name: str, state: ModelsState, context_tokens: int, color: str) -> RowFacts:
     origin = {"starter": strings.STARTER, "hub-cache": strings.HUB_CACHE}.get(entry.source, "")
     last = origin or (strings.context(entry.context_tokens) if entry.context_tokens else "")
     standing = _standing(entry, state)
@@ -189,7 +202,7 @@ def _row(entry: ModelEntry, state: ModelsState, context_tokens: int, color: str)
     }.get(standing, "")
     return RowFacts(
         entry.reference,
-        entry.name,
+        name,
         strings.joined((precision(entry), strings.size(entry.disk_bytes), last)),
         entry.family_name,
         color,
@@ -222,7 +235,9 @@ def _draft_words(entry: ModelEntry, state: ModelsState) -> str:
     return strings.drafts_for([each.name for each in larger[:1]]) if larger else strings.NO_DRAFTS
 
 
-def _draft(other: ModelEntry, entry: ModelEntry, state: ModelsState, context_tokens: int) -> DraftFacts:
+def _draft(
+    other: ModelEntry, name: str, entry: ModelEntry, state: ModelsState, context_tokens: int
+) -> DraftFacts:
     usable, why = True, strings.SAME_TOKENIZER
     tokens = min(context_tokens, entry.context_tokens)
     beside = other.need.weights + other.need.cache_at(tokens)
@@ -239,4 +254,4 @@ def _draft(other: ModelEntry, entry: ModelEntry, state: ModelsState, context_tok
         why = strings.LARGER
     elif other.parameters > _SLOW_SHARE * entry.parameters:
         why = strings.SLOW
-    return DraftFacts(other.reference, other.name, why, strings.size(other.disk_bytes), usable)
+    return DraftFacts(other.reference, name, why, strings.size(other.disk_bytes), usable)

@@ -96,6 +96,11 @@ def size(size_bytes: int) -> str:
     return f"{gigabytes(size_bytes)} GB"
 
 
+def told_apart(name: str, mark: str) -> str:
+    """A model beside others of its name."""
+    return f"{name} ({mark})" if mark else name
+
+
 def bits(count: int, dtype: str) -> str:
     return f"{count}-bit" if count else dtype
 

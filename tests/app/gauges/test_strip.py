@@ -132,12 +132,12 @@ def test_a_dead_workers_figures_are_marked(strip: InstrumentStrip, theme: Theme)
     green = theme.color("series_green").name()
     assert green in colors(strip.acceptance)
     strip.set_stale(True)
-    assert _said(strip.speed) == strings.NO_FIGURE
-    assert _said(strip.first_token) == strings.NO_FIGURE
-    assert _said(strip.memory) == strings.NO_FIGURE
-    assert _said(strip.index) == "412,306 of 4.19 M entries (before the worker stopped)"
-    assert green not in colors(strip.acceptance)
-    assert theme.color("text").name() not in colors(strip.index)
+    for each in strip.instruments:
+        assert _said(each) == strings.NO_FIGURE
+        assert each.toolTip() == ""
+        painted = colors(each)
+        for ink in ("text", "series_blue", "series_green", "accent"):
+            assert theme.color(ink).name() not in painted, (each.title, ink)
     strip.set_stale(False)
     assert _said(strip.speed) == "58.4 tok/s"
     assert green in colors(strip.acceptance)

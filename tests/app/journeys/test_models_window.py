@@ -128,6 +128,25 @@ def labels(menu: QMenu) -> dict[str, QAction]:
     return {action.text(): action for action in menu.actions() if not action.isSeparator()}
 
 
+def test_the_header_s_menu_tells_models_of_one_name_apart(qapp: QApplication, home: Path) -> None:
+    shutil.copytree(home / "small", home / "archive" / "small")
+    imported = home / "home" / "data" / "models" / "imported.json"
+    imported.write_text(json.dumps([*json.loads(imported.read_text()), str(home / "archive" / "small")]))
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        menu = await header_menu(window)
+        rows = labels(menu)
+        drafting = rows["Draft model"].menu()
+        assert isinstance(drafting, QMenu)
+        alike = {f"small ({home.name})   ·   fits", "small (archive)   ·   fits"}
+        assert alike < set(rows)
+        assert set(labels(drafting)) == {"None", *alike}
+        menu.close()
+
+    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+
+
 def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(qapp: QApplication, home: Path) -> None:
     (home / "other" / "config.json").write_text("{}")
 
