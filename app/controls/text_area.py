@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent, QPalette, QTextBlockFormat, QTextCursor
+from PySide6.QtGui import QInputMethodEvent, QPaintEvent, QPalette, QTextBlockFormat, QTextCursor
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QVBoxLayout, QWidget
 
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box
+from app.controls.text_label import TextLabel
 from app.theme.measures import set_font, set_margins
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on, px_size
+from app.theme.zoom import area_of, painter_on, px, px_size
 from core.events.text import well_formed
 
 _LINE_PX = 17
@@ -26,7 +27,7 @@ class TextArea(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._value = ""
-        self._edit = QTextEdit(self)
+        self._edit = _Edit(self)
         self._edit.setAcceptRichText(False)
         self._edit.setTabChangesFocus(True)
         self._edit.setFrameShape(QFrame.Shape.NoFrame)
@@ -34,6 +35,12 @@ class TextArea(QWidget):
         self._edit.document().setDocumentMargin(0)
         OverlayScrollBar(theme, self._edit)
         self._edit.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        # Qt's own shows the first line of it only. Where the text will stand, and as wide.
+        self.placeholder = TextLabel(theme, "", 12, _LINE_PX, wrap=True, parent=self._edit.viewport())
+        self.placeholder.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        over = QVBoxLayout(self._edit.viewport())
+        over.setContentsMargins(0, 0, 0, 0)
+        over.addWidget(self.placeholder, 0, Qt.AlignmentFlag.AlignTop)
         layout = QVBoxLayout(self)
         set_margins(layout, 10, 8, 10, 8)
         layout.addWidget(self._edit)
@@ -41,7 +48,9 @@ class TextArea(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._ring = FocusRing(self, theme, 6, sources=(self._edit,), with_mouse=True)
         self._edit.textChanged.connect(self._take_text)
+        self._edit.composed.connect(self._show_placeholder)
         theme.changed.connect(self._restyle)
+        theme.zoomed.connect(self._space_lines)
         self._restyle()
         self._space_lines()
 
@@ -62,7 +71,8 @@ class TextArea(QWidget):
 
     def set_placeholder(self, text: str) -> None:
         """What is shown while the field is empty."""
-        self._edit.setPlaceholderText(text)
+        self.placeholder.setText(text)
+        self._show_placeholder()
 
     def setAccessibleName(self, name: str) -> None:
         super().setAccessibleName(name)
@@ -80,7 +90,11 @@ class TextArea(QWidget):
         frame = self._theme.color("accent_mid" if self._ring.shown else "control_border")
         draw_box(painter, area_of(self), 6, self._theme.color("text_area"), frame)
 
+    def _show_placeholder(self, composing: bool = False) -> None:
+        self.placeholder.setVisible(not composing and self._edit.document().isEmpty())
+
     def _take_text(self) -> None:
+        self._show_placeholder()
         text = well_formed(self._edit.toPlainText())
         if text != self._value:
             self._value = text
@@ -89,7 +103,7 @@ class TextArea(QWidget):
     def _space_lines(self) -> None:
         """Fixed line height for what is there; new lines inherit it from the one before."""
         spacing = QTextBlockFormat()
-        spacing.setLineHeight(_LINE_PX, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+        spacing.setLineHeight(px(_LINE_PX), QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         cursor = QTextCursor(self._edit.document())
         cursor.select(QTextCursor.SelectionType.Document)
         cursor.mergeBlockFormat(spacing)
@@ -100,8 +114,17 @@ class TextArea(QWidget):
         role = QPalette.ColorRole
         palette.setColor(role.Base, Qt.GlobalColor.transparent)
         palette.setColor(role.Text, self._theme.color("text"))
-        palette.setColor(role.PlaceholderText, self._theme.color("text2"))
         palette.setColor(role.Highlight, self._theme.color("accent_fill"))
         palette.setColor(role.HighlightedText, self._theme.color("on_accent"))
         self._edit.setPalette(palette)
         self.update()
+
+
+class _Edit(QTextEdit):
+    """`composed` tells, with each step of an input method, whether there is something not yet taken."""
+
+    composed = Signal(bool)
+
+    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
+        super().inputMethodEvent(event)
+        self.composed.emit(bool(event.preeditString()))

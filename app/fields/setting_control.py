@@ -149,7 +149,8 @@ class _Text(SettingControl):
     def __init__(self, theme: Theme, setting: Setting) -> None:
         self._area = TextArea(theme)
         set_fixed_height(self._area, setting.lines * 17 + 16)
-        self._area.set_placeholder(setting.help)
+        # One line has no room for the help, which its tooltip says as well.
+        self._area.set_placeholder(setting.help if setting.lines > 1 else setting.empty)
         super().__init__(setting, self._area)
         self._area.value_changed.connect(self._report)
 

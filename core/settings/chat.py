@@ -16,6 +16,7 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
             max_length=100_000,
             title="System prompt",
             description="Told to the model before the chat. Empty leaves the model's own.",
+            extra={"empty": "The model’s own"},
         ),
     ] = ""
     thinking: Annotated[

@@ -34,8 +34,8 @@ class Setting(Struct, frozen=True):
     """One declared field. `minimum`/`maximum` are inclusive unless `*_open`; None means unbounded.
 
     `factor` is set where values are the minimum times its powers. `random`: any value is as good as
-    another. `lines` is how many a text needs, and `names` what it is the path of: a model
-    may have a name instead.
+    another. `lines` is how many a text needs, `names` what it is the path of (a model may have a
+    name instead), and `empty` what it means that there is none, in a few words.
     """
 
     key: str
@@ -52,6 +52,7 @@ class Setting(Struct, frozen=True):
     random: bool = False
     lines: int = 5
     names: Literal["", "file", "model"] = ""
+    empty: str = ""
     choices: tuple[str, ...] = ()
     labels: dict[str, str] = {}
     notes: dict[str, str] = {}
@@ -218,6 +219,7 @@ def _describe(key: str, annotation: Any, default: Any) -> Setting:
         random=extra.get("random", False),
         lines=extra.get("lines", 5),
         names=extra.get("names", ""),
+        empty=extra.get("empty", ""),
         choices=choices,
         labels=extra.get("labels", {}),
         notes=extra.get("notes", {}),

@@ -316,7 +316,7 @@ class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
             title="Table file",
             description="A table learned beforehand for this tokenizer. Empty takes the newest one of this"
             " family, built here or shipped; “This chat” above takes none.",
-            extra={"lines": 1, "names": "file"},
+            extra={"lines": 1, "names": "file", "empty": "The family’s newest"},
         ),
     ] = ""
     # The paper's, verified whole, halves the speed where rows are not free: resources/notes/tables.md.
@@ -406,7 +406,7 @@ class DraftModel(Struct, frozen=True, forbid_unknown_fields=True):
             max_length=4096,
             title="Model",
             description="A model folder or hub name with the same tokenizer.",
-            extra={"lines": 1, "names": "model"},
+            extra={"lines": 1, "names": "model", "empty": "None chosen"},
         ),
     ] = ""
     k: Annotated[

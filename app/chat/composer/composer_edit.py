@@ -120,6 +120,11 @@ class ComposerEdit(QTextEdit):
         self._placeholder = text
         self.viewport().update()
 
+    @property
+    def placeholder(self) -> str:
+        """What is shown while nothing is typed."""
+        return self._placeholder
+
     def sizeHint(self) -> QSize:
         return QSize(px(200), self._height_px())
 

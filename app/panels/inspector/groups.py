@@ -94,6 +94,6 @@ def _written(setting: Setting, value: Any) -> str:
         return f"{value:,}" if setting.unit else str(value)
     words = " ".join(value.split())
     if not words:
-        return strings.SYSTEM_PROMPT_EMPTY
+        return setting.empty
     cut = words if len(words) <= _QUOTE_CHARACTERS else words[: _QUOTE_CHARACTERS - 1].rstrip() + "…"
     return strings.QUOTED.format(cut)

@@ -41,7 +41,6 @@ RESET_NAME = "{section}: reset to defaults"
 MAKE_DEFAULT_NAME = "{section}: make default for all chats"
 OPEN_SECTION = "Open"
 CLOSED_SECTION = "Closed"
-SYSTEM_PROMPT_EMPTY = "The model’s own"
 
 GROUP_TITLES = {
     "drafting": "Drafting",

@@ -129,11 +129,11 @@ def test_the_field_says_that_what_is_sent_now_waits(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         edit = window.views.composer.edit
         await ready(window)
-        before = edit._placeholder
+        before = edit.placeholder
         await answering(window)
-        assert edit._placeholder == "Your next message, sent after this answer"
+        assert edit.placeholder == "Your next message, sent after this answer"
         window.controller.asking.stop()
         await ready(window)
-        assert edit._placeholder not in (before, "Your next message, sent after this answer")  # a follow-up
+        assert edit.placeholder not in (before, "Your next message, sent after this answer")  # a follow-up
 
     play(qapp, scene)
