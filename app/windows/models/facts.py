@@ -91,7 +91,13 @@ def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[Row
     names = names_of(state.models)
     word = wanted.strip().lower()
     return tuple(
-        _row(entry, names[entry.reference], state, context_tokens, colors.get(entry.family, FAMILY_COLORS[-1]))
+        _row(
+            entry,
+            names[entry.reference],
+            state,
+            context_tokens,
+            colors.get(entry.family, FAMILY_COLORS[-1]),
+        )
         for entry in state.models
         if word in entry.name.lower() or word in entry.reference.lower()
     )
