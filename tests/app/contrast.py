@@ -8,18 +8,16 @@ that Qt paints (fields) are taken from their palettes. Disabled controls are exe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
-from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSize
-from PySide6.QtGui import QColor, QFont, QImage, QPainter, QPalette, QTextLayout
+from PySide6.QtCore import QPoint, QRect, QSize
+from PySide6.QtGui import QColor, QImage, QPalette
 from PySide6.QtWidgets import QAbstractButton, QLineEdit, QPlainTextEdit, QTextEdit, QWidget
 
 from app.controls.focus_ring import RING_PX, FocusRing
 from app.theme.theme import Theme
+from tests.app.painted import noted_words
 
 TEXT, LARGE, GRAPHIC = 4.5, 3.0, 3.0
 _FIELDS = (QLineEdit, QTextEdit, QPlainTextEdit)
@@ -64,19 +62,19 @@ def ratio(one: QColor, other: QColor) -> float:
 
 def inks(window: QWidget) -> list[Ink]:
     """All words of `window` as it stands."""
-    with _noted() as noted:
+    with noted_words() as noted:
         image = window.grab().toImage()
     found = []
-    for what, color, font, area in noted:
-        box = area.toAlignedRect().intersected(image.rect())
-        if box.isEmpty() or not what.strip():
+    for word in noted:
+        box, font = word.area.toAlignedRect().intersected(image.rect()), word.font
+        if box.isEmpty() or not word.text.strip() or not word.enabled:
             continue
         size, bold = (
             font.pixelSize() if font.pixelSize() > 0 else font.pointSizeF() * 96 / 72,
             font.weight() >= 600,
         )
         least = LARGE if size >= 24 or (bold and size >= 18.66) else TEXT
-        found += [Ink(what, color.name(), paper, least) for paper in _papers(image, box)]
+        found += [Ink(word.text, word.color.name(), paper, least) for paper in _papers(image, box)]
     for field in (each for kind in _FIELDS for each in window.findChildren(kind)):
         if field.isVisible() and field.isEnabled():
             found += _field_inks(field, image, window)
@@ -87,7 +85,7 @@ def rings(window: QWidget, theme: Theme) -> list[Ink]:
     """The ring of every control that can have one, on what is around it."""
     if focused := window.focusWidget():
         focused.clearFocus()
-    with _noted():
+    with noted_words():
         image = window.grab().toImage()
     found = []
     for ring in window.findChildren(FocusRing):
@@ -148,57 +146,3 @@ def _field_inks(field: Any, image: QImage, window: QWidget) -> list[Ink]:
     if getattr(field, "placeholderText", lambda: "")():
         pairs.append((role.PlaceholderText, paper))
     return [Ink(name, palette.color(ink).name(), under, TEXT) for ink, under in pairs if under]
-
-
-def _x(found: Any) -> float:
-    return float(found[0] if isinstance(found, tuple) else found)
-
-
-@contextmanager
-def _noted() -> Iterator[list[tuple[str, QColor, QFont, QRectF]]]:
-    """Words are not painted but noted: what, colour, face, and where on the device."""
-    noted: list[tuple[str, QColor, QFont, QRectF]] = []
-    draw_text, draw_layout = QPainter.drawText, QTextLayout.draw
-
-    def note(painter: QPainter, what: str, color: QColor, font: QFont, area: QRectF) -> None:
-        device = painter.device()
-        if isinstance(device, QWidget) and not device.isEnabled():
-            return
-        noted.append((what, QColor(color), QFont(font), painter.deviceTransform().mapRect(area)))
-
-    def text(painter: QPainter, *given: Any) -> None:
-        what = next(each for each in reversed(given) if isinstance(each, str))
-        metrics = painter.fontMetrics()
-        if isinstance(given[0], QRectF | QRect):
-            flags = next((int(each) if isinstance(each, int) else each.value for each in given[1:-1]), 0)
-            area = QRectF(painter.boundingRect(QRectF(given[0]).toAlignedRect(), flags, what))
-        else:
-            at = QPointF(given[0])
-            area = QRectF(
-                at.x(), at.y() - metrics.ascent(), metrics.horizontalAdvance(what), metrics.height()
-            )
-        note(painter, what, painter.pen().color(), painter.font(), area)
-
-    def layout(self: QTextLayout, painter: QPainter, at: QPointF, *more: Any) -> None:
-        for number in range(self.lineCount()):
-            line = self.lineAt(number)
-            area = line.naturalTextRect().translated(QPointF(at))
-            begin, end = line.textStart(), line.textStart() + line.textLength()
-            color_at = dict.fromkeys(range(begin, end), painter.pen().color().name())
-            for part in self.formats():
-                if part.format.foreground().style():
-                    for place in range(max(begin, part.start), min(end, part.start + part.length)):
-                        color_at[place] = part.format.foreground().color().name()
-            for color, places in groupby(range(begin, end), key=color_at.__getitem__):
-                run = list(places)
-                left, right = (_x(line.cursorToX(place)) for place in (run[0], run[-1] + 1))
-                box = QRectF(at.x() + min(left, right), area.top(), abs(right - left), area.height())
-                note(painter, self.text()[run[0] : run[-1] + 1], QColor(color), self.font(), box)
-
-    QPainter.drawText = text  # type: ignore[method-assign,assignment]
-    QTextLayout.draw = layout  # type: ignore[method-assign,assignment]
-    try:
-        yield noted
-    finally:
-        QPainter.drawText = draw_text  # type: ignore[method-assign]
-        QTextLayout.draw = draw_layout  # type: ignore[method-assign]

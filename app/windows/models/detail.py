@@ -17,9 +17,17 @@ from app.controls.scroll_page import ScrollPage
 from app.controls.slider import Slider
 from app.controls.text_label import TextLabel
 from app.session.worker.models import ModelsState
-from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing
+from app.theme.measures import (
+    add_gap,
+    set_fixed_height,
+    set_fixed_width,
+    set_margins,
+    set_maximum_width,
+    set_minimum_width,
+    set_spacing,
+)
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, height_of, painter_on
+from app.theme.zoom import area_of, height_of, painter_on, width_of
 from app.windows.models import facts as facts_of
 from app.windows.models import strings
 from app.windows.models.draft_choices import DraftChoices
@@ -29,6 +37,7 @@ from core.events import ModelEntry
 
 WIDTH_PX = 388
 _PADDING_PX = 20
+_ANY_PX = 10_000
 _STEP_TOKENS = 1024
 _INSIDE_PX = WIDTH_PX - 2 * _PADDING_PX - 1
 
@@ -48,7 +57,8 @@ class ModelDetail(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._entry: ModelEntry | None = None
-        set_fixed_width(self, WIDTH_PX)
+        self._beside = True
+        self.set_beside(True)
         self.setAccessibleName(strings.DETAIL)
         self.title = TextLabel(theme, "", 15, 20, "text", weight=600)
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
@@ -78,6 +88,12 @@ class ModelDetail(QWidget):
     def entry(self) -> ModelEntry | None:
         """The model shown; None if none is chosen."""
         return self._entry
+
+    def set_beside(self, beside: bool) -> None:
+        """Whether it stands at the right of the list, in its own width, or below it, as wide as there is."""
+        self._beside = beside
+        set_minimum_width(self, WIDTH_PX if beside else 0)
+        set_maximum_width(self, WIDTH_PX if beside else _ANY_PX)
 
     def show_nothing(self) -> None:
         """No model is chosen."""
@@ -124,7 +140,9 @@ class ModelDetail(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         painter.fillRect(area_of(self), self._theme.color("panel"))
-        painter.fillRect(QRectF(0, 0, 1, height_of(self)), self._theme.color("hair"))
+        beside = QRectF(0, 0, 1, height_of(self))
+        edge = beside if self._beside else QRectF(0, 0, width_of(self), 1)
+        painter.fillRect(edge, self._theme.color("hair"))
 
     # ---- inside
 

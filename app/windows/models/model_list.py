@@ -225,7 +225,10 @@ class _Header(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        for box, name in zip(columns(width_of(self)), strings.COLUMNS):
+        at = columns(width_of(self))
+        for box, name in zip((at.name, at.family, at.fit, at.drafts, at.action), strings.COLUMNS):
+            if box is None:
+                continue
             place = QRectF(box.left(), 0, box.width(), HEADER_PX)
             draw_text(painter, place, name, ui_font(11), self._theme.color("text2"), LEFT)
         painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), self._theme.color("hair"))

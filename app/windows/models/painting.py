@@ -9,6 +9,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
+from app.theme.zoom import zoom
 from app.windows.models import strings
 from app.windows.models.facts import FitFacts
 
@@ -43,7 +44,10 @@ def draw_fit(painter: QPainter, theme: Theme, box: QRectF, fit: FitFacts) -> Non
     """The word, what is spare, and a bar with a mark where the limit is."""
     word, top = strings.FIT_WORDS[fit.fit], box.center().y() - 15
     icon = icon_pixmap(
-        strings.FIT_ICONS[fit.fit], theme.color("text2"), _ICON_PX, painter.device().devicePixelRatioF()
+        strings.FIT_ICONS[fit.fit],
+        theme.color("text2"),
+        _ICON_PX,
+        painter.device().devicePixelRatioF() * zoom(),
     )
     painter.drawPixmap(QPointF(box.left(), top + 1.5), icon)
     line = QRectF(box.left() + _ICON_PX + 5, top, box.width() - _ICON_PX - 5, 16)

@@ -129,34 +129,35 @@ class ModelRow(KeyedRow):
         self.update()
 
     def _place(self) -> None:
-        action = columns(width_of(self))[4]
+        action = columns(width_of(self)).action
         size = design_size(self.button.sizeHint())
         top = (ROW_PX - size.height()) // 2
         place(self.button, action.right() - size.width(), top, size.width(), size.height())
 
     def _paint(self, painter: QPainter) -> None:
         facts, color = self._facts, self._theme.color
-        name, family, fit, drafts, action = columns(self.width())
-        self._two_lines(painter, name, facts.name, facts.detail)
-        if facts.family:
+        at = columns(width_of(self))
+        wide = QRectF(at.fit.left(), 0, at.action.left() - at.fit.left() - 12, ROW_PX)
+        self._two_lines(painter, at.name, facts.name, facts.detail)
+        if facts.family and at.family:
             fill = "window" if self.selected else "fill1"
-            draw_chip(painter, self._theme, family, facts.family, facts.family_color, fill)
+            draw_chip(painter, self._theme, at.family, facts.family, facts.family_color, fill)
         if facts.problem and not (facts.fit and facts.fit.fit == "too-large"):
-            words = QRectF(fit.left(), 0, drafts.right() - fit.left() - 12, ROW_PX)
-            draw_text(painter, words, facts.problem, ui_font(12), color("danger"), LEFT)
+            draw_text(painter, wide, facts.problem, ui_font(12), color("danger"), LEFT)
         elif facts.fit:
-            draw_fit(painter, self._theme, fit, facts.fit)
-            draw_text(painter, drafts.adjusted(0, 0, -12, 0), facts.drafts, ui_font(12), color("text2"), LEFT)
+            draw_fit(painter, self._theme, at.fit, facts.fit)
+            if at.drafts:
+                words = at.drafts.adjusted(0, 0, -12, 0)
+                draw_text(painter, words, facts.drafts, ui_font(12), color("text2"), LEFT)
         else:
-            words = QRectF(fit.left(), 0, drafts.right() - fit.left() - 12, ROW_PX)
-            draw_text(painter, words, strings.UNKNOWN_FIT, ui_font(12), color("text2"), LEFT)
+            draw_text(painter, wide, strings.UNKNOWN_FIT, ui_font(12), color("text2"), LEFT)
         if facts.state:
             ink = color("danger" if facts.standing == "unusable" else "text")
-            draw_text(painter, action, facts.state, ui_font(12), ink, _RIGHT)
+            draw_text(painter, at.action, facts.state, ui_font(12), ink, _RIGHT)
             if facts.standing == "loaded":
                 width = painter.fontMetrics().horizontalAdvance(facts.state)
-                left = action.right() - width - 6 - _DOT_PX
-                dot = QRectF(left, action.center().y() - _DOT_PX / 2, _DOT_PX, _DOT_PX)
+                left = at.action.right() - width - 6 - _DOT_PX
+                dot = QRectF(left, at.action.center().y() - _DOT_PX / 2, _DOT_PX, _DOT_PX)
                 draw_box(painter, dot, _DOT_PX / 2, color("series_blue"))
 
 
@@ -211,11 +212,12 @@ class DownloadRow(KeyedRow):
             button.setEnabled(alive)
         self.setAccessibleName(progress.model)
         self.setAccessibleDescription(", ".join(part for part in self.figures if part))
-        self.setToolTip(" ".join(part for part in (progress.problem, progress.hint) if part))
+        failed = " ".join(part for part in (progress.problem, progress.hint) if part)
+        self.setToolTip(failed or ", ".join(part for part in self.figures if part))
         self.update()
 
     def _place(self) -> None:
-        right = int(columns(width_of(self))[4].right())
+        right = int(columns(width_of(self)).action.right())
         size = design_size(self.cancel.sizeHint())
         top = (ROW_PX - size.height()) // 2
         place(self.cancel, right - 28, top, size.width(), size.height())
@@ -224,14 +226,16 @@ class DownloadRow(KeyedRow):
 
     def _paint(self, painter: QPainter) -> None:
         told, color = self._progress, self._theme.color
-        name, _, fit, drafts, _ = columns(self.width())
+        at = columns(width_of(self))
         owner, _, model = told.model.rpartition("/")
         size = strings.size(told.total_bytes) if told.total_bytes else ""
         if told.state == "failed" and size:
             size = strings.arrived(told.done_bytes, told.total_bytes)
         detail = strings.joined((size, owner))
-        self._two_lines(painter, name.adjusted(0, 0, 80, 0), model, detail)
-        track = QRectF(fit.left(), ROW_PX / 2 - 12, drafts.right() - fit.left() - 20, _BAR_PX)
+        # Its tokenizer is not known yet.
+        start = at.fit.left() if at.drafts else at.name.right()
+        self._two_lines(painter, QRectF(at.name.left(), 0, start - at.name.left(), ROW_PX), model, detail)
+        track = QRectF(start, ROW_PX / 2 - 12, at.action.left() - start - 20, _BAR_PX)
         draw_box(painter, track, _BAR_PX / 2, color("fill2"))
         share = told.done_bytes / told.total_bytes if told.total_bytes else 0.0
         if share:
@@ -245,8 +249,10 @@ class DownloadRow(KeyedRow):
             draw_text(painter, line, right, font, color("danger"), LEFT)
             return
         draw_text(painter, line, left, font, color("text2"), LEFT)
-        room = line.adjusted(painter.fontMetrics().horizontalAdvance(left) + 16, 0, 0, 0)
-        draw_text(painter, room, right, font, color("text2"), _RIGHT)
+        advance = painter.fontMetrics().horizontalAdvance
+        room = line.adjusted(advance(left) + 16, 0, 0, 0)
+        if advance(right) <= room.width():  # else its tooltip says it
+            draw_text(painter, room, right, font, color("text2"), _RIGHT)
 
 
 class HubRow(KeyedRow):
@@ -279,12 +285,12 @@ class HubRow(KeyedRow):
         return self._title
 
     def _place(self) -> None:
-        action = columns(width_of(self))[4]
+        action = columns(width_of(self)).action
         size = design_size(self.button.sizeHint())
         top = (ROW_PX - size.height()) // 2
         place(self.button, action.right() - size.width(), top, size.width(), size.height())
 
     def _paint(self, painter: QPainter) -> None:
-        name, _, _, drafts, _ = columns(self.width())
-        box = QRectF(name.left(), 0, drafts.right() - name.left(), ROW_PX)
+        at = columns(width_of(self))
+        box = QRectF(at.name.left(), 0, at.action.left() - at.name.left(), ROW_PX)
         self._two_lines(painter, box, self._title, self._detail)

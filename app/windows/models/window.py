@@ -9,19 +9,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QKeyEvent, QPaintEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QDesktopServices, QKeyEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.search_field import SearchField
 from app.controls.text_label import TextLabel
-from app.theme.measures import set_fixed_height, set_fixed_width, set_margins, set_spacing, start_at
+from app.theme.measures import (
+    set_fixed_height,
+    set_margins,
+    set_maximum_width,
+    set_minimum_width,
+    set_spacing,
+    start_at,
+)
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, width_of
 
 if TYPE_CHECKING:
     from app.controllers.models import ModelsController
 from app.windows.models import facts, strings
+from app.windows.models.columns import LEAST_WIDTH_PX
+from app.windows.models.detail import WIDTH_PX as DETAIL_PX
 from app.windows.models.detail import ModelDetail
 from app.windows.models.model_list import ModelListView
 from app.windows.models.problem_bar import ProblemBar
@@ -30,7 +39,10 @@ from app.windows.models.row import HubRow
 START_SIZE = QSize(1220, 756)
 MINIMUM_SIZE = QSize(980, 480)
 _BAR_PX = 52
-_SEARCH_PX = 250
+_SEARCH_PX = (216, 250)
+# Narrower, and the detail goes below the list.
+_BESIDE_FROM_PX = LEAST_WIDTH_PX + DETAIL_PX
+_LIST_SHARE, _DETAIL_SHARE = 5, 4
 
 
 class ModelsWindow(QWidget):
@@ -48,13 +60,15 @@ class ModelsWindow(QWidget):
         self.setMinimumSize(MINIMUM_SIZE)
         self.subtitle = TextLabel(theme, "", 11, 14, tabular=True)
         self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
-        set_fixed_width(self.search, _SEARCH_PX)
+        set_minimum_width(self.search, _SEARCH_PX[0])
+        set_maximum_width(self.search, _SEARCH_PX[1])
         self.add = Button(theme, strings.ADD, icon_name="folder")
         self.problem = ProblemBar(theme)
         self.list = ModelListView(theme)
         self.detail = ModelDetail(theme)
         self._lay_out()
         self._wire()
+        self._arrange()
         controller.watch()
         self._show()
 
@@ -79,6 +93,10 @@ class ModelsWindow(QWidget):
             self.close()
         else:
             super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -200,6 +218,16 @@ class ModelsWindow(QWidget):
         detail.context_changed.connect(self._set_context)
         detail.folder_requested.connect(self._open_folder)
         self._theme.changed.connect(self.update)
+        self._theme.zoomed.connect(self._arrange)
+
+    def _arrange(self) -> None:
+        """The detail beside the list, or below it where the list would have no room."""
+        beside = width_of(self) >= _BESIDE_FROM_PX
+        ways = QBoxLayout.Direction
+        self._content.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
+        self._content.setStretch(0, 1 if beside else _LIST_SHARE)
+        self._content.setStretch(1, 0 if beside else _DETAIL_SHARE)
+        self.detail.set_beside(beside)
 
     def _lay_out(self) -> None:
         theme = self._theme
@@ -214,19 +242,19 @@ class ModelsWindow(QWidget):
         row = QHBoxLayout(bar)
         set_margins(row, 20, 0, 14, 1)
         set_spacing(row, 8)
-        row.addLayout(titles, 1)
-        row.addWidget(self.search)
+        row.addLayout(titles, 4)
+        row.addWidget(self.search, 1)
         row.addWidget(self.add)
         left = QVBoxLayout()
         left.setSpacing(0)
         left.addWidget(self.problem)
         left.addWidget(self.list, 1)
-        content = QHBoxLayout()
-        content.setSpacing(0)
-        content.addLayout(left, 1)
-        content.addWidget(self.detail)
+        self._content = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._content.setSpacing(0)
+        self._content.addLayout(left)
+        self._content.addWidget(self.detail)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(bar)
-        layout.addLayout(content, 1)
+        layout.addLayout(self._content, 1)

@@ -1,0 +1,117 @@
+"""Windows as narrow as a small screen with large texts makes them: all words are whole, all can be reached."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from PySide6.QtCore import QPoint, QRect
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
+
+from app.shell.window import MainWindow
+from app.windows.models.row import ModelRow
+from app.windows.models.window import ModelsWindow
+from core.events import DownloadProgress, MemoryNeed, ModelEntry, ModelInfo, ModelList
+from tests.app.legible import illegible
+from tests.app.stage import play, ready
+
+GB = 2**30
+SIZES = [((1024, 700), 100), ((1024, 700), 150), ((1440, 900), 100), ((1440, 900), 150)]
+
+
+def model(name: str, gb: float, **more: object) -> ModelEntry:
+    need = MemoryNeed(weights=int(gb * GB), growing=GB // 8192, working=GB)
+    values: dict[str, object] = {"family": "f", "family_name": "Qwen3", "bits": 4, "context_tokens": 8192}
+    values |= {"disk_bytes": int(gb * GB), "need": need, "parameters": int(gb * 2e9), **more}
+    return ModelEntry(f"owner/{name}", name, "download", f"/m/{name}", **values)  # type: ignore[arg-type]
+
+
+MODELS = ModelList(
+    "",
+    "/m",
+    (
+        model("Qwen3 14B", 8.3),
+        model("Qwen3 4B", 2.1),
+        model("Qwen3 32B", 40.0),
+        model("Qwen3 0.6B", 0.4, problem="It lacks a file.", hint="Get it anew."),
+    ),
+    (DownloadProgress("owner/Qwen3-8B", "running", 2 * GB, 5 * GB, 40e6, 75.0),),
+    24 * GB,
+    70 * GB,
+    (model("Qwen3 1.7B", 0.9),),
+)
+LOADED = ModelInfo(
+    "Qwen3 14B", "/m/Qwen3 14B", "f", "Qwen3", "qwen3", "bf16", "4-bit", 1, 1, 8192, 1, 1, True
+)
+
+
+async def narrow(window: MainWindow, name: str, size: tuple[int, int], zoom_pct: int) -> QWidget:
+    """The window beside the chat's called `name`, in that size."""
+    await ready(window)
+    window.app_settings.set("look.zoom_pct", zoom_pct)
+    beside = window.windows.show(name)
+    beside.setMinimumSize(0, 0)
+    beside.resize(*size)
+    await asyncio.sleep(0.05)
+    return beside
+
+
+def within(widget: QWidget, window: QWidget) -> bool:
+    """Whether all of it is on the window, or can be brought there by an area that scrolls."""
+    box = QRect(widget.mapTo(window, QPoint(0, 0)), widget.size())
+    parent = widget.parentWidget()
+    while parent is not None and parent is not window:
+        area = parent.parentWidget()
+        if isinstance(area, QAbstractScrollArea) and parent is area.viewport():
+            reach = QRect(parent.mapTo(window, QPoint(0, 0)), parent.size())
+            across, down = area.horizontalScrollBar(), area.verticalScrollBar()
+            reach.adjust(-across.value(), -down.value(), 0, 0)
+            reach.setWidth(parent.width() + across.maximum())
+            reach.setHeight(parent.height() + down.maximum())
+            return reach.contains(box) and min(parent.width(), parent.height()) >= 40
+        parent = parent.parentWidget()
+    return window.rect().contains(box)
+
+
+@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
+def test_models(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
+    async def scene(window: MainWindow) -> None:
+        models = await narrow(window, "models", size, zoom_pct)
+        assert isinstance(models, ModelsWindow)
+        window.controller.models.on_event(MODELS)
+        for reference in ("owner/Qwen3 14B", "owner/Qwen3 0.6B"):
+            models.choose(reference)
+            await asyncio.sleep(0.05)
+            assert illegible(models) == []
+            rows = [*models.list.models.values(), *models.list.downloads.values()]
+            assert len(rows) == 5
+            detail = models.detail
+            for widget in (*rows, detail.title, detail.memory, detail.note, detail.folder, detail.remove):
+                assert not widget.isVisibleTo(models) or within(widget, models), (
+                    reference,
+                    widget,
+                    widget.geometry(),
+                )
+            # Three rows are seen at once, and the detail is more than its name.
+            area = rows[0].parentWidget().parentWidget()
+            assert area.height() >= 3 * rows[0].height()
+            assert detail.height() >= 3 * rows[0].height()
+
+    play(qapp, scene)
+
+
+def test_in_a_narrow_list_the_least_needed_columns_go_first(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        models = await narrow(window, "models", (1024, 700), 150)
+        assert isinstance(models, ModelsWindow)
+        window.controller.models.on_event(MODELS)
+        row = models.list.models["owner/Qwen3 4B"]
+        assert isinstance(row, ModelRow)
+        assert models.detail.y() > models.list.y()
+        assert models.detail.width() == models.width()
+        models.resize(1400, 700)
+        await asyncio.sleep(0.05)
+        assert models.detail.x() > models.list.x()
+        assert models.detail.width() == 582
+
+    play(qapp, scene)
