@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QKeyEvent, QPaintEvent
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeyEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QGridLayout, QVBoxLayout, QWidget
 
 from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
-from app.theme.measures import add_gap, set_margins, set_spacing, set_spacings, start_at
+from app.theme.measures import add_gap, set_margins, set_minimum_width, set_spacing, set_spacings, start_at
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on
+from app.theme.zoom import area_of, painter_on, px
 from app.windows.shortcuts import strings
 
 _SIZE = QSize(760, 780)
 _KEYS_PX = 120
 _PAD_PX = 24
+_GROUP_GAP_PX = 24
 
 # A heading, and under it pairs of what is done and its keys as people write them.
 Sheet = Sequence[tuple[str, Sequence[tuple[str, str]]]]
@@ -34,11 +35,12 @@ class ShortcutsWindow(QWidget):
         self.setAccessibleName(strings.TITLE)
         start_at(self, _SIZE)
         page = QWidget()
-        columns = QHBoxLayout(page)
+        columns = self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight, page)
         set_margins(columns, _PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
         set_spacing(columns, 2 * _PAD_PX)
         sides = (QVBoxLayout(), QVBoxLayout())
         for side in sides:
+            side.setSpacing(0)
             columns.addLayout(side, 1)
         # The longer side is never more than one group longer.
         lengths = [0, 0]
@@ -46,13 +48,22 @@ class ShortcutsWindow(QWidget):
             place = lengths.index(min(lengths))
             lengths[place] += len(rows) + 2
             sides[place].addLayout(self._group(heading, rows))
-            add_gap(sides[place], 18)
+            add_gap(sides[place], _GROUP_GAP_PX)
         for side in sides:
             side.addStretch(1)
+        self._sides = sides
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(ScrollPage(theme, page))
         theme.changed.connect(self.update)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Two columns, or one where two have no room."""
+        super().resizeEvent(event)
+        widest = max(side.sizeHint().width() for side in self._sides)
+        beside = 2 * (widest + px(2 * _PAD_PX)) <= self.width()
+        ways = QBoxLayout.Direction
+        self._columns.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
@@ -67,12 +78,13 @@ class ShortcutsWindow(QWidget):
 
     def _group(self, heading: str, rows: Sequence[tuple[str, str]]) -> QGridLayout:
         grid = QGridLayout()
-        set_spacings(grid, grid.horizontalSpacing(), 6)
+        set_spacings(grid, 12, 6)
         grid.setAlignment(Qt.AlignmentFlag.AlignTop)
         grid.setColumnStretch(0, 1)
-        grid.setColumnMinimumWidth(1, _KEYS_PX)
         grid.addWidget(TextLabel(self._theme, heading, 12, 16, "text", weight=600), 0, 0, 1, 2)
         for number, (title, keys) in enumerate(rows, start=1):
             grid.addWidget(TextLabel(self._theme, title, 13, 18, "text"), number, 0)
-            grid.addWidget(TextLabel(self._theme, keys, 13, 18, "text2", tabular=True), number, 1)
+            written = TextLabel(self._theme, keys, 13, 18, "text2", tabular=True)
+            set_minimum_width(written, _KEYS_PX)
+            grid.addWidget(written, number, 1)
         return grid

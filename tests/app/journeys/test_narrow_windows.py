@@ -1,4 +1,4 @@
-"""Windows as narrow as a small screen with large texts makes them: all words are whole, all can be reached."""
+"""Windows as narrow as a small screen with large texts makes them: all words are whole and in reach."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import QPoint, QRect
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
+from app.controls.text_label import TextLabel
 from app.shell.window import MainWindow
 from app.windows.models.row import ModelRow
 from app.windows.models.window import ModelsWindow
@@ -113,5 +114,17 @@ def test_in_a_narrow_list_the_least_needed_columns_go_first(qapp: QApplication) 
         await asyncio.sleep(0.05)
         assert models.detail.x() > models.list.x()
         assert models.detail.width() == 582
+
+    play(qapp, scene)
+
+
+@pytest.mark.parametrize(("size", "zoom_pct"), [((760, 780), 100), *SIZES])
+def test_the_sheet_of_keys(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
+    async def scene(window: MainWindow) -> None:
+        keys = await narrow(window, "shortcuts", size, zoom_pct)
+        assert illegible(keys) == []
+        labels = keys.findChildren(TextLabel)
+        assert len(labels) > 60
+        assert all(within(label, keys) for label in labels)
 
     play(qapp, scene)
