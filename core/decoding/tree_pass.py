@@ -26,6 +26,7 @@ from core.decoding.tree_rows import TreeRows
 from core.errors import InternalError
 from core.kv.entries import kind_of, leaves
 from core.kv.masks import masked
+from core.kv.told import ToldCache, Tree
 from core.models.rope import Rotation, rotations, standing
 
 
@@ -59,6 +60,8 @@ def tree_pass(
         raise InternalError(f"A tree was to be verified, but {reason}.")
     # No nodes, no tree. One row alone would also take another path through the caches.
     found = [] if not parents else rotations(model) if found is None else found
+    if parents and isinstance(cache, ToldCache):
+        cache.tell(Tree(tuple(parents), lead))
     masks = [] if not parents else [(entry, _tree_mask(entry, rows)) for entry in leaves(cache)]
     with standing(found, rows), masked(masks):
         yield rows

@@ -29,6 +29,7 @@ from core.kv.columns import Columns
 from core.kv.entries import columns_of, keeps_all, kind_of, leaves, parts, why_no_rollback
 from core.kv.marks import Mark, go_back, mark
 from core.kv.positioned import Positioned
+from core.kv.told import Append, CloseUp, Fork, Insert, Marked, Skip, Stand, ToldCache, Truncate, tell
 
 _MARKS = 6
 
@@ -84,6 +85,8 @@ class CachedSequence:
 
     def append(self, tokens: Sequence[int]) -> None:
         """A forward pass has put `tokens` into the cache, at the positions that follow."""
+        if isinstance(self.cache, ToldCache):
+            self.cache.tell(Append(len(tokens)))
         self.tokens.extend(tokens)
         self.columns.extend(len(tokens))
 
@@ -95,31 +98,35 @@ class CachedSequence:
         for run in np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1):
             self.skip(prompt[len(self.tokens) : int(run[0])])
             self.append(prompt[int(run[0]) : int(run[-1]) + 1])
-        self._stand()
+        tell(self.cache, Stand())
+        self.stand()
 
     def close_up(self, closed: bool) -> None:
         """Whether gaps to come count for nothing in positions. Only while there are none."""
         if self.columns.whole is not None and closed != self.closed_up:
             raise InternalError("A sequence with gaps was to change its positions.")
+        tell(self.cache, CloseUp(closed))
         self.closed_up = closed
         if closed:
-            self.cache = [_stock(entry) for entry in self.cache]
+            self.cache[:] = [_stock(entry) for entry in self.cache]
 
     def skip(self, tokens: Sequence[int]) -> None:
         """The context goes on with `tokens`, and they are not read."""
         if not tokens:
             return
+        tell(self.cache, Skip(len(tokens)))
         if self.columns.whole is None and not self.closed_up:
-            self.cache = [self._positioned(entry) for entry in self.cache]
+            self.cache[:] = [self._positioned(entry) for entry in self.cache]
         self.tokens.extend(tokens)
         self.columns.jump(len(self.tokens))
-        self._stand()
+        self.stand()
 
     def insert(self, positions: np.ndarray[Any, Any]) -> None:
         """A forward pass has put the skipped tokens at `positions` behind all others in the cache.
 
         `positions` (int32) ascend. They are moved to where they belong. Only where `keeps_all`.
         """
+        tell(self.cache, Insert(tuple(positions.tolist())))
         order = self.columns.insert(positions)
         first = int(np.argmax(order != np.arange(len(order))))
         moved = mx.array(order[first:])
@@ -132,6 +139,7 @@ class CachedSequence:
 
     def truncate(self, length: int) -> None:
         """Take back everything from position `length` on. Only where `keeps_all` or at a mark."""
+        tell(self.cache, Truncate(length))
         self._marks = [mark for mark in self._marks if mark.length <= length]
         if not self.keeps_all:
             go_back(self.cache, next(mark for mark in self._marks if mark.length == length))
@@ -149,6 +157,7 @@ class CachedSequence:
         here = len(self.tokens)
         if self.keeps_all or self.why_no_rollback or not here:
             return
+        tell(self.cache, Marked())
         others = [mark for mark in self._marks if mark.length != here]
         # The first is what chats share; of the others the latest are likely to be wanted again.
         self._marks = [*others[:1], *others[1:][2 - _MARKS :], mark(self.cache, here)]
@@ -158,6 +167,8 @@ class CachedSequence:
         other = CachedSequence(self._new_cache)
         if not length:
             return other
+        if isinstance(self.cache, ToldCache):
+            tell(other.cache, Fork(self.cache.number, length))
         other.tokens, other.columns = self.tokens[:length], self.columns.fork(length)
         other._marks = [mark for mark in self._marks if mark.length <= length]
         if not self.keeps_all:
@@ -167,7 +178,7 @@ class CachedSequence:
                 _copy_head(new, entry, other.columns.count)
         other.closed_up = self.closed_up
         if other.columns.whole is not None and not other.closed_up:
-            other.cache = [other._positioned(entry) for entry in other.cache]
+            other.cache[:] = [other._positioned(entry) for entry in other.cache]
         return other
 
     def settle(self) -> None:
@@ -183,7 +194,8 @@ class CachedSequence:
         self._marks = []
         mx.clear_cache()
 
-    def _stand(self) -> None:
+    def stand(self) -> None:
+        """The next token of every window stands where the sequence ends."""
         if self.closed_up:
             return
         for entry in leaves(self.cache):

@@ -17,12 +17,16 @@ import mlx.core as mx
 
 from core.errors import InternalError
 from core.kv.entries import columns_of, kind_of, leaves, parts
+from core.kv.told import Block, Keep, ToldCache
 
 
 class VerifyBlock:
     """Worker's main thread; used once."""
 
     def __init__(self, cache: Sequence[Any]) -> None:
+        self._told = cache if isinstance(cache, ToldCache) else None
+        if self._told is not None:
+            self._told.tell(Block())
         self._guards: list[_Guard] = [_guard(entry) for entry in leaves(cache)]
 
     def keep(self, width: int, rows: Sequence[int]) -> bool:
@@ -30,6 +34,8 @@ class VerifyBlock:
 
         Returns False if nothing is kept and the cache is as before the block.
         """
+        if self._told is not None:
+            self._told.tell(Keep(width, tuple(rows)))
         whole = len(rows) == width
         if not rows or (not whole and any(guard.all_or_nothing for guard in self._guards)):
             for guard in self._guards:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import mlx.core as mx
@@ -26,6 +27,7 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.entries import columns_of, kind_of, leaves, window_columns
 from core.kv.masks import masked
 from core.kv.positioned import window_mask
+from core.kv.told import Placed, ToldCache
 from core.models.rope import Rotation, Steps, standing
 
 Positions = np.ndarray[Any, Any]
@@ -94,11 +96,8 @@ def read_kept(
             model(ids, cache=sequence.cache)
         else:
             sequence.skip(prompt[len(sequence.tokens) : int(chunk[0])])
-            steps = Steps(chunk - chunk[0])
-            with standing(found, steps), masked(_masks(sequence, chunk)):
+            with placed(sequence, chunk, found):
                 model(ids, cache=sequence.cache)
-                if found and not steps.rotated:
-                    raise InternalError("The model has rotary modules and called none of them.")
         sequence.settle()
         sequence.append_at(prompt, chunk)
         mx.clear_cache()
@@ -122,12 +121,9 @@ def read_skipped(
     estimate = _Estimate(sequence.columns.count + len(skipped), sequence.columns.count, clock)
     yield estimate.progress(sequence.columns.count)
     for chunk in _chunks(skipped, chunk_tokens):
-        steps = Steps(chunk - sequence.columns.next)  # entries say that the next token stands at the end
         try:
-            with standing(found, steps), masked(_masks(sequence, chunk)):
+            with placed(sequence, chunk, found):
                 model(mx.array([sequence.tokens[i] for i in chunk])[None], cache=sequence.cache)
-                if found and not steps.rotated:
-                    raise InternalError("The model has rotary modules and called none of them.")
             sequence.settle()
         except BaseException:
             sequence.truncate(len(sequence.tokens))  # some layers hold the chunk, and others do not
@@ -135,6 +131,22 @@ def read_skipped(
         sequence.insert(chunk)
         mx.clear_cache()
         yield estimate.progress(sequence.columns.count)
+
+
+@contextmanager
+def placed(sequence: CachedSequence, chunk: Positions, found: Sequence[Rotation]) -> Iterator[None]:
+    """While open, the rows of a forward over `sequence` stand at `chunk`, and see what is before them.
+
+    Its first position is where the sequence ends, or all are of skipped tokens. `found` is what
+    `rotations(model)` gave. Raises `InternalError` if the model rotates and did not do so here.
+    """
+    if isinstance(sequence.cache, ToldCache):
+        sequence.cache.tell(Placed(tuple(chunk.tolist())))
+    steps = Steps(chunk - sequence.columns.next)  # entries say that the next token stands at the end
+    with standing(found, steps), masked(_masks(sequence, chunk)):
+        yield
+        if found and not steps.rotated:
+            raise InternalError("The model has rotary modules and called none of them.")
 
 
 def _chunks(kept: Positions, chunk_tokens: int) -> list[Positions]:

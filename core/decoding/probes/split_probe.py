@@ -25,13 +25,11 @@ from copy import deepcopy
 from typing import Any
 
 import mlx.core as mx
-from mlx.utils import tree_map
 from msgspec import Struct
 
 from core.decoding.probes.agreement import agree
-from core.kv.columns import Columns
 from core.kv.entries import kind_of, leaves
-from core.kv.positioned import Positioned
+from core.kv.fill import fill
 
 _CONTEXT_TOKENS = 56
 _BLOCK_TOKENS = 6
@@ -41,8 +39,6 @@ LENGTHS = tuple(1 << power for power in range(6, 18))
 _FILLED_TOKENS = 4096
 # A try may take so much memory; beyond it, longer contexts are not tried.
 _MOST_BYTES = 1 << 30
-_EDGE_COLUMNS = 8
-_EDGE_WEIGHT = 16.0
 # Ids that every tokenizer has.
 _IDS = 200
 # A router at a near-tie may flip on the way; a model that goes by the split is wrong every time.
@@ -106,10 +102,8 @@ def _standing(
         return cache
     if sum(_bytes_at(entry, start) for entry in leaves(cache)) > _MOST_BYTES:
         return None
-    columns = Columns()
-    columns.extend(_CONTEXT_TOKENS)
-    columns.jump(start)
-    return [_filled(entry, start, columns) for entry in cache]
+    fill(cache, start, _CONTEXT_TOKENS, _FILLED_TOKENS)
+    return cache
 
 
 def _bytes_at(entry: Any, start: int) -> int:
@@ -117,36 +111,6 @@ def _bytes_at(entry: Any, start: int) -> int:
         return 0
     columns = min(start, int(entry.max_size)) if kind_of(entry) == "window" else min(start, _FILLED_TOKENS)
     return int(entry.nbytes) * columns // _CONTEXT_TOKENS
-
-
-def _filled(entry: Any, start: int, columns: Columns) -> Any:
-    if hasattr(entry, "caches"):
-        entry.caches = type(entry.caches)(_filled(child, start, columns) for child in entry.caches)
-        return entry
-    kind = kind_of(entry)
-    if kind == "recurrent" or entry.keys is None:
-        return entry
-    if kind == "window":
-        held = min(start, int(entry.max_size))
-        entry.keys, entry.values = _repeated(entry.keys, held), _weighed(_repeated(entry.values, held))
-        entry.offset, entry._idx = start, held
-        return entry
-    if start > _FILLED_TOKENS:
-        return Positioned(entry, columns)
-    entry.keys, entry.values = tree_map(lambda part: _repeated(part, start), (entry.keys, entry.values))
-    entry.offset = start
-    return entry
-
-
-def _repeated(part: mx.array, columns: int) -> mx.array:
-    held = part[..., :_CONTEXT_TOKENS, :]
-    times = -(-columns // held.shape[-2])
-    return mx.contiguous(mx.concatenate([held] * times, axis=-2)[..., :columns, :])
-
-
-def _weighed(values: mx.array) -> mx.array:
-    edge = mx.arange(values.shape[-2])[:, None] < _EDGE_COLUMNS
-    return mx.where(edge, values * _EDGE_WEIGHT, values).astype(values.dtype)
 
 
 def _agrees(model: Any, cache: list[Any], rng: random.Random) -> bool:

@@ -26,11 +26,12 @@ from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models.cache import CacheList, KVCache, QuantizedKVCache, RotatingKVCache, make_prompt_cache
+from mlx_lm.models.cache import CacheList, KVCache, QuantizedKVCache, make_prompt_cache
 
 from core.decoding.probes.agreement import agree
 from core.decoding.tree_pass import tree_pass, why_no_tree_masks
 from core.errors import InternalError
+from core.kv.fill import stand_at
 from core.models.rope import rotations
 
 _LEAD = 2
@@ -68,7 +69,8 @@ def try_trees(model: nn.Module, cache: Sequence[Any]) -> Generator[None, None, s
     if reason := why_no_tree_masks(cache):
         return reason
     try:
-        empty = [_alike(new, held) for new, held in zip(make_prompt_cache(model), cache, strict=True)]
+        empty = make_prompt_cache(model)
+        empty[:] = [_alike(new, held) for new, held in zip(empty, cache, strict=True)]
         probe = _Probe(model, empty)
         if not any(probe.near_agrees(seed) for seed in range(_TRIALS)):
             return "its answers to a tree differ from its answers to the tree's branches"
@@ -108,7 +110,9 @@ class _Probe:
         rng = random.Random(seed)
         lead, twin = _ids(rng, _LEAD), _ids(rng, len(_FIRST_TWIN))
         start = tokens - _LEAD - len(_FIRST_TWIN)
-        logits = self._tree(lead + twin + twin, _TWIN_PARENTS, [_at(entry, start) for entry in self._empty])
+        cache = deepcopy(self._empty)
+        stand_at(cache, start)
+        logits = self._tree(lead + twin + twin, _TWIN_PARENTS, cache)
         return agree(_rows(logits, _FIRST_TWIN), _rows(logits, _SECOND_TWIN))
 
     def _tree(self, block: list[int], parents: Sequence[int], cache: list[Any]) -> mx.array:
@@ -139,12 +143,3 @@ def _alike(new: Any, held: Any) -> Any:
     if isinstance(new, KVCache) and isinstance(held, QuantizedKVCache):
         return new.to_quantized(group_size=held.group_size, bits=held.bits)
     return new
-
-
-def _at(empty: Any, offset: int) -> Any:
-    """An empty entry at `offset`: a window that has forgotten everything before it."""
-    if isinstance(empty, CacheList):
-        return CacheList(*(_at(child, offset) for child in empty.caches))
-    entry = RotatingKVCache(max_size=getattr(empty, "max_size", 1 << 30))
-    entry.offset = offset
-    return entry
