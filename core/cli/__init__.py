@@ -26,6 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.documents.child import main as read
 
         return read(arguments[1:])
+    if arguments == ["--follower"]:
+        from core.cluster.follower import main as follower
+
+        return follower()
     if arguments[:1] == ["--template"]:
         from core.models.template_child import main as template
 

@@ -67,8 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; returns the exit status. Raises `DraftlightError` kinds."""
     from core.serve.http.security import Doors
-    from core.serve.key_file import key_of
     from core.serve.server import Serving
+    from core.system.key_file import key_of
 
     key = ""
     if options.key_file is not None:

@@ -26,7 +26,7 @@ from core.engine.generation import Generation
 from core.engine.model_session import ModelSession
 from core.engine.planning import Planning, drafted_without_model
 from core.engine.title import cleaned, title_request
-from core.errors import EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
+from core.errors import ClusterError, EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
 from core.events import Change, Event, Finished, Generate, Message, ModelInfo, Rehearsing, Token
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
@@ -125,10 +125,11 @@ class Engine:
 
         It goes before the weights of the new one are read if there is no room for both.
         """
-        self.use(load(reference, progress, self._make_room))
+        self.use(load(reference, progress, self.make_room))
         return self.loaded.info
 
-    def _make_room(self, size_bytes: int) -> None:
+    def make_room(self, size_bytes: int) -> None:
+        """Let the model in use go if there is no room for so much beside it."""
         if self._resident and memory.used_bytes() + size_bytes > memory.limit_bytes():
             self.unload()
 
@@ -147,6 +148,8 @@ class Engine:
     def unload(self) -> None:
         """Free the model, the draft model and their caches."""
         self._rehearsal.forget_model()
+        if self._resident:
+            self._resident.model.close()
         self._resident = None
         mx.clear_cache()
 
@@ -219,15 +222,28 @@ class Engine:
         if here is None:
             return False
         self._threads.look()
-        if here.some_rest() or here.profile.some():
-            return True
+        try:
+            if here.some_rest() or here.profile.some():
+                return True
+        except Exception as error:
+            here.model.doubt(error)
+            raise
         more = self._rehearsal.piece(here.model)
         if self._rehearsal.made_table:
             here.beforehand.forget()
         return more
 
     def rehearse(self, wanted: bool) -> None:
-        """Whether the loaded model rehearses while idle; no other one will. Raises `NoModelError`."""
+        """Whether the loaded model rehearses while idle; no other one will. Raises `NoModelError`.
+
+        A model over several machines does not: `ClusterError`.
+        """
+        if wanted and self.loaded.info.machines:
+            raise ClusterError(
+                "A model that runs over several machines does not rehearse: it would answer several questions"
+                " at once, and the other machines hold one text at a time.",
+                "Rehearse with a model that runs here alone.",
+            )
         self._rehearsal.want(self.loaded.info.name, wanted)
 
     def typing(self) -> None:
@@ -322,8 +338,12 @@ class Engine:
         changes: Sequence[Change] = (),
     ) -> Iterator[Event]:
         self._rehearsal.drop()
+        model = self.loaded
         try:
             yield from self._answer_alone(text, request, cancelled, changes)
+        except Exception as error:
+            model.doubt(error)
+            raise
         finally:
             self._rehearsal.resume()
 

@@ -74,6 +74,7 @@ class MachineProfile:
             next(self._trying)
         except StopIteration as done:
             self._verdict, self._trying = done.value, None
+            self._loaded.settle()
             save_verdict(done.value)
             return False
         return True

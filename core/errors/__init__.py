@@ -143,6 +143,12 @@ class DraftModelError(RequestError):
     code = "bad-draft-model"
 
 
+class ClusterError(RequestError):
+    """A model cannot run over several machines, or not over these, as they are."""
+
+    code = "bad-cluster"
+
+
 class TableError(RequestError):
     """A table file is damaged, foreign, newer, or of another tokenizer family."""
 

@@ -36,6 +36,13 @@ class Positioned:
         rows = self.offset + np.arange(width)
         return window_mask(rows, np.append(self.columns.places(0, self.entry.offset), rows), window_size)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Models that run as a pipeline write the keys of an entry themselves."""
+        if name in ("entry", "columns", "make_mask"):
+            super().__setattr__(name, value)
+        else:
+            setattr(self.entry, name, value)
+
     def __getattr__(self, name: str) -> Any:
         if name == "entry":  # while it is being copied
             raise AttributeError(name)

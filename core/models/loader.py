@@ -56,6 +56,15 @@ class LoadedModel:
         self.info = info
         self.eos: frozenset[int] = frozenset(tokenizer.eos_token_ids)
 
+    def doubt(self, error: BaseException) -> None:
+        """An answer or a trial ended with `error`. A model that is here alone has nothing to fear of it."""
+
+    def settle(self) -> None:
+        """Wait until what was asked of it is done everywhere, so that what was found may be kept."""
+
+    def close(self) -> None:
+        """It is not used any more."""
+
     def new_cache(self) -> list[Any]:
         """A fresh KV cache, one entry a layer."""
         cache: list[Any] = make_prompt_cache(self.model)
@@ -97,21 +106,8 @@ def load(
     if tokenizer.has_chat_template:
         renderer().start()
     progress("Reading the weights", 0.5)
-    try:
-        model, _ = load_model(folder, lazy=True)
-    except Exception as error:  # mlx-lm raises ValueError, KeyError, FileNotFoundError, RuntimeError …
-        raise ModelError(
-            f"The model in {folder} cannot be loaded: {_first_line(error)}.",
-            "Check that it is a complete MLX model, or choose another.",
-        ) from error
-    vocabulary = tokenizer.get_vocab()
-    rows = _embedding_rows(model)
-    if rows is not None and max(vocabulary.values(), default=0) >= rows:
-        raise ModelError(
-            f"The tokenizer in {folder} does not belong to the model: it has ids up to"
-            f" {max(vocabulary.values()):,}, the model only {rows:,} embedding rows.",
-            "Use the tokenizer files that came with this model.",
-        )
+    model = _unread(folder)
+    vocabulary = _vocabulary(folder, tokenizer, model)
     progress("Preparing the weights", 0.7)
     make_room(need.total_at(0))
     # What is packed has its floats in its scales: far fewer of them before they are expanded than after.
@@ -121,10 +117,61 @@ def load(
         model = _expand_for_cpu(model)
     mx.eval(model.parameters())
     _check_numbers(folder, model, lambda module: module not in packed)
-    _check_sound(folder, model)
+    check_sound(folder, model)
     progress("Almost ready", 0.95)
     info = replace(_describe(folder, config, model, tokenizer, vocabulary), reference=reference)
     return LoadedModel(model, tokenizer, info)
+
+
+def load_part(folder: Path, split: Callable[[nn.Module], None]) -> nn.Module:
+    """What `split` leaves of the model in `folder`; no more of it is read. Raises `ModelError`.
+
+    `split` gets a model whose weights are not read yet.
+    """
+    check(folder)
+    model = _unread(folder)
+    if mx.default_device() == mx.cpu:
+        model = _expand_for_cpu(model)
+    split(model)
+    mx.eval(model.parameters())
+    _check_numbers(folder, model, lambda module: True)
+    return model
+
+
+def describe_part(
+    folder: Path, reference: str, part: nn.Module, machines: tuple[str, ...]
+) -> tuple[TokenizerWrapper, ModelInfo]:
+    """The tokenizer, and what is known of the whole model of which `part` is here. Raises `ModelError`."""
+    checked = check(folder)
+    tokenizer = _tokenizer(folder)
+    if tokenizer.has_chat_template:
+        renderer().start()
+    info = _describe(folder, checked.config, part, tokenizer, _vocabulary(folder, tokenizer, part))
+    return tokenizer, replace(info, reference=reference, machines=machines, parameters=checked.parameters)
+
+
+def _unread(folder: Path) -> nn.Module:
+    try:
+        model, _ = load_model(folder, lazy=True)
+    except Exception as error:  # mlx-lm raises ValueError, KeyError, FileNotFoundError, RuntimeError …
+        raise ModelError(
+            f"The model in {folder} cannot be loaded: {_first_line(error)}.",
+            "Check that it is a complete MLX model, or choose another.",
+        ) from error
+    found: nn.Module = model
+    return found
+
+
+def _vocabulary(folder: Path, tokenizer: TokenizerWrapper, model: nn.Module) -> dict[str, int]:
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    rows = _embedding_rows(model)
+    if rows is not None and max(vocabulary.values(), default=0) >= rows:
+        raise ModelError(
+            f"The tokenizer in {folder} does not belong to the model: it has ids up to"
+            f" {max(vocabulary.values()):,}, the model only {rows:,} embedding rows.",
+            "Use the tokenizer files that came with this model.",
+        )
+    return vocabulary
 
 
 def _check_numbers(folder: Path, model: nn.Module, of_module: Callable[[str], bool]) -> None:
@@ -161,7 +208,7 @@ def _has_no_number(value: mx.array) -> mx.array:
     return mx.max(value.view(kind) & ones) == ones
 
 
-def _check_sound(folder: Path, model: nn.Module) -> None:
+def check_sound(folder: Path, model: nn.Module) -> None:
     """One forward: weights that are not what the config says, or overflow, show in its logits.
 
     An id may be forbidden (−inf); none may be not-a-number, and not all of them forbidden.

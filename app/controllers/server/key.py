@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.serve.key_file import key_of, new_key, read_key, write_key
+from core.system.key_file import key_of, new_key, read_key, write_key
 
 
 class Key:

@@ -134,10 +134,10 @@ def probe(
 
 
 def machine_key(info: ModelInfo) -> str:
-    """Names a model as it runs here: model, dtype, machine, threads of OpenBLAS and mlx version."""
+    """Names a model as it runs here: model, dtype, machines, threads of OpenBLAS and mlx version."""
     parts = (info.path, info.architecture, info.size_bytes, info.dtype, info.quantisation)
     machine = (platform.node(), platform.machine(), os.cpu_count(), version("mlx"), mx.default_device())
-    return " ".join(map(str, (*parts, *machine, threads_at_start())))
+    return " ".join(map(str, (*parts, *machine, threads_at_start(), *info.machines)))
 
 
 def _filled(model: Callable[..., Any], new_cache: Callable[[], list[Any]], context: list[int]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The server's key in a file of its own, which nobody but its owner can read. It is never logged."""
+"""A key in a file of its own, which nobody but its owner can read. It is never logged."""
 
 from __future__ import annotations
 

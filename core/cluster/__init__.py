@@ -1,0 +1,1 @@
+"""One model over several machines: this one leads, the others follow."""

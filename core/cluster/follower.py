@@ -1,0 +1,244 @@
+"""A follower at work: the process that holds one machine's part of a model, for one leader.
+
+`core.cluster.following` starts it with the connection as a descriptor and the keys on stdin. The main thread
+does what the leader says; one thread hears it, one is the heart: it says that this process lives, to the
+leader and to whoever started it, and ends it when the leader is silent or an operation takes too long. The
+process ends when its leader or its starter is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+import traceback
+import zlib
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+from filelock import FileLock, Timeout
+from msgspec import Struct
+
+from core.cluster.leader import A_TOKEN_S, BEAT_S
+from core.cluster.line import Line, LineEnd
+from core.cluster.messages import (
+    Beat,
+    Do,
+    Done,
+    End,
+    Failed,
+    Forward,
+    Heard,
+    Joined,
+    Load,
+    Loaded,
+    Loading,
+    Look,
+    Told,
+    decode_told,
+    encode,
+)
+from core.errors import DraftlightError, ModelError
+
+if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
+    from core.cluster.replicas import Replicas
+
+_LOOK_S = 0.1
+_LEAST_SILENCE_S = 10.0
+_JOIN_S = 60.0
+# Of a model's first forwards, which compile.
+_DEFAULT_DEADLINE_S = 30.0
+LOST_STATUS = 69
+
+
+class Handed(Struct, frozen=True):
+    """What a follower's process is given: its connection, both keys, and the file that one at work locks."""
+
+    descriptor: int
+    send_key: bytes
+    receive_key: bytes
+    lock: str
+
+
+def main() -> int:
+    """Follow until the leader says that it is over; returns the exit status."""
+    words = sys.stdin.buffer.readline()
+    handed = msgspec.json.decode(words, type=Handed)
+    from core.models.runtime.runtime import prepare
+
+    prepare()
+    connection = socket.socket(fileno=handed.descriptor)
+    return _Following(Line(connection, (handed.send_key, handed.receive_key)), FileLock(handed.lock)).run()
+
+
+class _Following:
+    def __init__(self, line: Line, working: FileLock) -> None:
+        self._line = line
+        self._working = working
+        self._told: queue.SimpleQueue[tuple[Told, bytes]] = queue.SimpleQueue()
+        self._replicas: Replicas | None = None
+        self._check = 0
+        self._number = 0
+        self._deadline_s = _DEFAULT_DEADLINE_S
+        self._due: float | None = None
+        self._heard_at = time.monotonic()
+
+    def run(self) -> int:
+        for target in (self._hear, self._beat, self._watch_starter):
+            threading.Thread(target=target, name=target.__name__, daemon=True).start()
+        try:
+            while True:
+                message, payload = self._told.get()
+                if isinstance(message, End):
+                    self._say(f"The leader ended: {message.why}.")
+                    return 0
+                self._do(message, payload)
+        except LineEnd as error:
+            self._leave(f"The leader is gone ({error}).")
+        except Exception as error:  # the boundary: the leader is told, and this process ends
+            traceback.print_exc()
+            said = (error.message, error.hint) if isinstance(error, DraftlightError) else (_words(error), "")
+            self._fail(*said)
+        return LOST_STATUS
+
+    def _do(self, message: Told, payload: bytes) -> None:
+        match message:
+            case Look(model, folder):
+                self._look(model, folder)
+            case Load():
+                self._load(message)
+            case Do(number, actions):
+                if self._replicas is None or number != self._number + 1:
+                    raise ModelError(f"Operation {number} came where {self._number + 1} was to come.")
+                tokens = sum(len(each.ids) for each in actions if isinstance(each, Forward))
+                started = time.monotonic()
+                self._due = started + self._deadline_s + A_TOKEN_S * tokens
+                stands = self._replicas.do(actions)
+                self._due = None
+                self._number = number
+                self._check = zlib.crc32(payload, self._check)
+                self._tell(Done(number, self._check, *stands, time.monotonic() - started))
+            case _:
+                pass
+
+    def _look(self, model: str, folder: str) -> None:
+        from core.cluster.this_machine import digest_of, seen
+
+        found = seen(not self._works())
+        self._working.release()
+        if model:
+            try:
+                found = msgspec.structs.replace(found, digest=digest_of(model, folder))
+            except DraftlightError as error:
+                found = msgspec.structs.replace(found, problem=str(error))
+        self._tell(found)
+
+    def _load(self, load: Load) -> None:
+        from core.cluster.joining import join
+        from core.cluster.replicas import Replicas
+        from core.cluster.shard import Shard
+        from core.cluster.splitting import split_model
+        from core.cluster.this_machine import digest_of, folder_of
+        from core.models.loader import load_part
+
+        if not self._works():
+            raise ModelError("It follows somebody already.")
+        folder = folder_of(load.model, load.folder)
+        if digest_of(load.model, load.folder) != load.digest:
+            raise ModelError(f"The files in {folder} have changed since they were looked at.", "Try again.")
+        self._say(f"Loading {load.model} as machine {load.rank + 1} of {len(load.places)}.")
+        self._deadline_s = load.deadline_s
+        self._due = time.monotonic() + _JOIN_S
+        group = join(load.backend, load.rank, load.places)
+        self._due = None
+        self._tell(Joined())
+        self._tell(Loading("reading its part"))
+        shard = Shard(load_part(folder, lambda model: split_model(model, group, load.split)))
+        self._replicas = Replicas(shard)
+        self._tell(Loaded(shard.kinds))
+        self._say(f"Following with {load.model}.")
+
+    def _works(self) -> bool:
+        """From now on this process is the one at work here; False if another one is."""
+        try:
+            self._working.acquire(timeout=0)
+        except Timeout:
+            return False
+        return True
+
+    def _tell(self, message: Heard) -> None:
+        self._line.send(encode(message))
+
+    def _say(self, words: str) -> None:
+        """For whoever watches `draftlight follow`."""
+        os.write(1, f"{words}\n".encode())
+
+    def _fail(self, message: str, hint: str = "") -> None:
+        with suppress(LineEnd):
+            self._tell(Failed(message, hint))
+        self._leave(message)
+
+    def _leave(self, why: str) -> None:
+        """At once: MLX may be waiting for a machine that is lost."""
+        with suppress(OSError):
+            self._say(why)
+        os._exit(LOST_STATUS)
+
+    # ---- hearing thread
+
+    def _hear(self) -> None:
+        try:
+            while True:
+                payload = self._line.receive()
+                self._heard_at = time.monotonic()
+                message = decode_told(payload)
+                if not isinstance(message, Beat):
+                    self._told.put((message, payload))
+                if isinstance(message, End):
+                    if self._due is not None:
+                        self._leave(f"The leader ended: {message.why}.")
+                    return
+        except LineEnd as error:
+            self._leave(f"The leader is gone ({error}).")
+        except DraftlightError as error:
+            self._fail(error.message, error.hint)
+
+    # ---- heart
+
+    def _beat(self) -> None:
+        beat_at = 0.0
+        while True:
+            time.sleep(_LOOK_S)
+            now = time.monotonic()
+            if now - beat_at >= BEAT_S:
+                beat_at = now
+                with suppress(LineEnd):  # who hears says that the leader is gone
+                    self._tell(self._memory())
+                with suppress(OSError):
+                    self._say(".")
+            due, silence_s = self._due, max(self._deadline_s, _LEAST_SILENCE_S)
+            if due is not None and now > due:
+                self._fail("An operation took longer than its deadline.")
+            if now - self._heard_at > silence_s:
+                self._leave(f"The leader has said nothing for {silence_s:.0f} s.")
+
+    def _memory(self) -> Beat:
+        from core.models.runtime import memory
+
+        return Beat(memory.used_bytes(), memory.limit_bytes())
+
+    # ---- the starter's thread
+
+    def _watch_starter(self) -> None:
+        while sys.stdin.buffer.read(1):
+            pass
+        self._leave("It was stopped.")
+
+
+def _words(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'no words'}."[:300]

@@ -1,0 +1,363 @@
+"""Leader: rank 0's side of a cluster that works. It tells all what to do and ends them at any doubt.
+
+A connection has a thread that hears it; one more thread, the watch, says that this process lives, and looks
+for followers that fell silent or did not do something within its deadline. The main thread tells: changes
+of caches are collected and go with the next forward, as one message to each follower. Nobody waits for an
+answer; `Done` is compared with what is expected when it comes.
+
+There is one end: `end()` says why to whoever listens here and to all followers, and ends this process. MLX's
+collectives may wait for a lost machine for ever, so no thread could be trusted to leave them.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import threading
+import time
+import weakref
+import zlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import UnionType
+from typing import Any
+
+from core.cluster.line import GREETING_S, Line, LineEnd, greet_as_leader
+from core.cluster.messages import (
+    Action,
+    Beat,
+    Begin,
+    Changed,
+    Do,
+    Done,
+    Drop,
+    End,
+    Failed,
+    Forward,
+    Heard,
+    Joined,
+    Told,
+    decode_heard,
+    encode,
+)
+from core.errors import ClusterError, DraftlightError, ProtocolError
+from core.events import ClusterEnd, ClusterEnded, MachineUse
+from core.kv.told import Change, ToldCache
+from core.settings.cluster import FOLLOW_PORT, Cluster, Machine
+
+BEAT_S = 1.0
+_LOOK_S = 0.1
+_SETTLE_S = 0.002
+# Signs of life come from threads; a machine under load may keep one waiting.
+_LEAST_SILENCE_S = 10.0
+# A token of a prompt's chunk may take so much longer than a step's.
+A_TOKEN_S = 0.05
+# An error of MLX says that some machine is lost, and its connection says which, a moment later.
+_WHICH_S = 2.0
+# Of a process that a cluster ended; sysexits' EX_UNAVAILABLE.
+ENDED_STATUS = 69
+
+
+class Follower:
+    """The leader's connection to one machine. `name` is what it is called here."""
+
+    def __init__(self, machine: Machine, secret: bytes) -> None:
+        """Connects. Raises `ClusterError` that names the machine."""
+        self.name = machine.name
+        self.machine = machine
+        host, port = host_and_port(machine.address, FOLLOW_PORT)
+        try:
+            connection = socket.create_connection((host, port), GREETING_S)
+        except OSError as error:
+            raise ClusterError(
+                f"{machine.name} ({host}:{port}) cannot be reached: {error.strerror or error}.",
+                "See whether it is on, on this network, and runs draftlight follow.",
+            ) from None
+        self.here = str(connection.getsockname()[0])
+        self.there = str(connection.getpeername()[0])
+        try:
+            self.line = Line(connection, greet_as_leader(connection, secret))
+        except ClusterError as error:
+            connection.close()
+            raise ClusterError(f"{machine.name} ({host}:{port}): {error.message}", error.hint) from None
+        self.heard: queue.SimpleQueue[Heard | BaseException] = queue.SimpleQueue()
+        self.heard_at = time.monotonic()
+        self.beat = Beat(0, 0)
+        self.step_s = 0.0
+        self.due: deque[tuple[int, float]] = deque()
+        self.joined = False
+
+    def tell(self, message: Told) -> None:
+        """Raises `LineEnd`."""
+        self.line.send(encode(message))
+
+    def wait(self, kind: type | UnionType, timeout_s: float) -> Any:
+        """The next thing that it says, which must be a `kind`. Raises `ClusterError`."""
+        try:
+            found = self.heard.get(timeout=timeout_s)
+        except queue.Empty:
+            raise ClusterError(f"{self.name} has not answered for {timeout_s:.0f} s.") from None
+        if isinstance(found, kind):
+            return found
+        if isinstance(found, Failed):
+            raise ClusterError(f"{self.name}: {found.message}", found.hint)
+        raise ClusterError(f"{self.name} is gone: {found}.", "See what its draftlight follow says.")
+
+
+class Leader:
+    """Of `followers`, in the order of their ranks from 1. `said` hears why it ends; then the process ends.
+
+    Until `work()` a connection that ends only shows in what is waited for.
+    """
+
+    def __init__(
+        self, followers: Sequence[Follower], deadline_s: float, said: Callable[[ClusterEnded], None]
+    ) -> None:
+        self.followers = tuple(followers)
+        self._deadline_s = deadline_s
+        self._said = said
+        self._working = False
+        self._join_due: float | None = None
+        self._closed = threading.Event()
+        self._ending = threading.Lock()
+        self._caches = 0
+        self._dropped: deque[int] = deque()
+        self._actions: list[Action] = []
+        self._number = 0
+        self._check = 0
+        self._expected: dict[int, tuple[int, int, int]] = {}
+        self._started_at = 0.0
+        self.step_s = 0.0
+        self.messages = 0
+        self.bytes = 0
+        for follower in self.followers:
+            threading.Thread(target=self._hear, args=(follower,), name="follower", daemon=True).start()
+        threading.Thread(target=self._watch, name="cluster", daemon=True).start()
+
+    # ---- main thread
+
+    def work(self) -> None:
+        """From now on whatever is wrong ends the cluster."""
+        self._working = True
+        for follower in self.followers:
+            follower.heard_at = time.monotonic()
+
+    def join_within(self, seconds: float) -> None:
+        """Until `joined()`, which must come by then. MLX's joining cannot be called off."""
+        self._join_due = time.monotonic() + seconds
+
+    def joined(self) -> None:
+        """This machine has found all others."""
+        self._join_due = None
+
+    def settle(self) -> None:
+        """Wait until every machine has done all that it was told; if one never does, this process ends."""
+        while any(follower.due for follower in self.followers) and not self._closed.is_set():
+            time.sleep(_SETTLE_S)
+
+    def begin(self, cache: ToldCache) -> int:
+        """As a `Teller`."""
+        self._caches += 1
+        weakref.finalize(cache, self._dropped.append, self._caches).atexit = False
+        self._actions.append(Begin(self._caches))
+        return self._caches
+
+    def tell(self, number: int, change: Change) -> None:
+        """As a `Teller`."""
+        self._actions.append(Changed(number, change))
+
+    def forward(self, cache: ToldCache, ids: Sequence[int]) -> int:
+        """Have all followers do what was collected, and run over `ids`; returns the number of it."""
+        while self._dropped:
+            self._actions.append(Drop(self._dropped.popleft()))
+        self._actions.append(Forward(cache.number, tuple(ids)))
+        self._number += 1
+        payload = encode(Do(self._number, tuple(self._actions)))
+        self._actions.clear()
+        self._check = zlib.crc32(payload, self._check)
+        now = self._started_at = time.monotonic()
+        due = now + self._deadline_s + A_TOKEN_S * len(ids)
+        for follower in self.followers:
+            follower.due.append((self._number, max(due, follower.due[-1][1] if follower.due else due)))
+            try:
+                follower.line.send(payload)
+            except LineEnd as error:
+                self._lost(follower, error)
+        self.messages += len(self.followers)
+        self.bytes += len(self.followers) * len(payload)
+        return self._number
+
+    def stands(self, number: int, stands: tuple[int, int]) -> None:
+        """Where the cache of that forward stands here, or `RAISED`. Before this machine lets others go on."""
+        self._expected[number] = (self._check, *stands)
+
+    def doubt(self, error: BaseException) -> None:
+        """Something failed here that followers may have done: the end. Does not return."""
+        time.sleep(_WHICH_S)  # the connection of a machine that is lost ends this process first
+        self.end("", "failed", f"This machine failed: {type(error).__name__}: {error}.")
+
+    def close(self) -> None:
+        """An orderly end: followers forget the model and wait for somebody else."""
+        with self._ending:
+            if self._closed.is_set():
+                return
+            self._closed.set()
+            self._say_end("it was unloaded")
+        for follower in self.followers:
+            follower.line.close()
+
+    @property
+    def use(self) -> tuple[MachineUse, ...]:
+        """The followers at work."""
+        return tuple(
+            MachineUse(one.name, one.beat.memory_bytes, one.beat.limit_bytes, one.step_s)
+            for one in self.followers
+        )
+
+    # ---- any thread
+
+    def end(self, machine: str, end: ClusterEnd, message: str, hint: str = "") -> None:
+        """Say why and end this process. Does not return but to a thread that comes second, for a moment."""
+        with self._ending:
+            if self._closed.is_set():
+                return
+            self._closed.set()
+            try:
+                self._said(ClusterEnded(machine, end, message, hint))
+                threading.Thread(target=self._say_end, args=(message,), daemon=True).start()
+                time.sleep(_LOOK_S)
+            finally:
+                os._exit(ENDED_STATUS)
+
+    def _say_end(self, why: str) -> None:
+        for follower in self.followers:
+            with suppress(LineEnd):
+                follower.tell(End(why))
+
+    def _lost(self, follower: Follower, error: BaseException) -> None:
+        if isinstance(error, ProtocolError):
+            self.end(follower.name, "failed", f"{follower.name}: {error.message}", error.hint)
+        self.end(
+            follower.name,
+            "lost",
+            f"{follower.name} is gone: its connection ended.",
+            "With its part of the model all machines ended. See whether it is on and awake, then try again.",
+        )
+
+    # ---- a follower's thread
+
+    def _hear(self, follower: Follower) -> None:
+        try:
+            while True:
+                message = decode_heard(follower.line.receive())
+                follower.heard_at = time.monotonic()
+                match message:
+                    case Beat():
+                        follower.beat = message
+                    case Done():
+                        self._done(follower, message)
+                    case Joined():
+                        follower.joined = True
+                    case Failed() if self._working:
+                        self.end(follower.name, "failed", f"{follower.name}: {message.message}", message.hint)
+                    case _:
+                        follower.heard.put(message)
+        except (LineEnd, DraftlightError) as error:
+            if self._working:
+                self._lost(follower, error)
+            follower.heard.put(error)
+
+    def _done(self, follower: Follower, done: Done) -> None:
+        number, _ = follower.due[0] if follower.due else (0, 0.0)
+        expected = self._expected.get(done.number)
+        if done.number != number or expected is None:
+            self._disagrees(follower, f"did operation {done.number} where {number} was to be done")
+            return
+        follower.due.popleft()
+        follower.step_s = done.took_s
+        check, *stands = expected
+        if done.check != check:
+            self._disagrees(follower, f"heard other words up to operation {number} than were said")
+        for here, there in zip(stands, (done.appending, done.window)):
+            if -1 not in (here, there) and here != there:
+                self._disagrees(
+                    follower, f"stands at {there:,} after operation {number}; it should at {here:,}"
+                )
+        if all(not one.due or one.due[0][0] > number for one in self.followers):
+            self._expected.pop(number, None)
+            self.step_s = time.monotonic() - self._started_at
+
+    def _disagrees(self, follower: Follower, what: str) -> None:
+        self.end(follower.name, "disagrees", f"{follower.name} {what}.", "Please report this.")
+
+    # ---- the watch
+
+    def _watch(self) -> None:
+        beat_at = 0.0
+        while not self._closed.wait(_LOOK_S):
+            now = time.monotonic()
+            if now - beat_at >= BEAT_S:
+                beat_at = now
+                for follower in self.followers:
+                    with suppress(LineEnd):  # who hears it says so
+                        follower.tell(Beat(0, 0))
+            if self._working:
+                for follower in self.followers:
+                    self._look_at(follower, now)
+
+    def _look_at(self, follower: Follower, now: float) -> None:
+        due = follower.due[0] if follower.due else None
+        if due is not None and now > due[1]:
+            late_s = self._deadline_s + now - due[1]
+            self.end(
+                follower.name,
+                "deadline",
+                f"{follower.name} has not done operation {due[0]} within its deadline of {late_s:.0f} s.",
+                "See whether it is awake and has memory left, then try again.",
+            )
+        if self._join_due is not None and now > self._join_due and not follower.joined:
+            self.end(
+                follower.name,
+                "deadline",
+                f"{follower.name} and the other machines did not find each other.",
+                "See whether their addresses for tensors are right, and no firewall is between them.",
+            )
+        silence_s = max(self._deadline_s, _LEAST_SILENCE_S)
+        if now - follower.heard_at > silence_s:
+            self.end(
+                follower.name,
+                "deadline",
+                f"{follower.name} has said nothing for {silence_s:.0f} s.",
+                "See whether it is awake and on the network, then try again.",
+            )
+
+
+def connect(cluster: Cluster, secret: bytes) -> dict[str, Follower | ClusterError]:
+    """To all machines of `cluster`, at once; by name, in order. An error says why one was not reached."""
+    found: dict[str, Follower | ClusterError] = {}
+
+    def one(machine: Machine) -> None:
+        try:
+            found[machine.name] = Follower(machine, secret)
+        except ClusterError as error:
+            found[machine.name] = error
+
+    threads = [threading.Thread(target=one, args=(machine,)) for machine in cluster.machines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return {machine.name: found[machine.name] for machine in cluster.machines}
+
+
+def host_and_port(address: str, port: int) -> tuple[str, int]:
+    """Of `host`, `host:port` or `[host]:port`. Raises `ClusterError`."""
+    host, colon, given = address.rpartition(":")
+    if not colon or "]" in given or (":" in host and not host.startswith("[")):
+        host, given = address, str(port)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not given.isdigit() or not 0 <= int(given) <= 65535:
+        raise ClusterError(f"“{address}” is no address.", f"Give a host, or host:port, as 10.0.0.2:{port}.")
+    return host, int(given)

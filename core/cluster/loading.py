@@ -1,0 +1,229 @@
+"""Gathering: the machines of a cluster, reached and asked; a model can then be loaded over them.
+
+Everything that can be checked is checked before a weight is read anywhere. Until then a refusal leaves
+everything as it was; from then on whatever fails ends all machines, this process included.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from core.cluster.checks import ModelFacts, plan
+from core.cluster.leader import Follower, Leader, connect, host_and_port
+from core.cluster.messages import Load, Loaded, Loading, Look, Place, Seen
+from core.cluster.secret import read_secret, secret_path
+from core.cluster.this_machine import digest_of, folder_of, seen
+from core.errors import ClusterError, DraftlightError
+from core.events import ClusterEnded, MachinesChecked, MachineSeen
+from core.models.folder import check
+from core.models.library.naming import display_name
+from core.models.library.need import Machine as Room
+from core.models.library.need import need_of
+from core.models.loader import Progress
+from core.settings.cluster import FOLLOW_PORT, Cluster
+
+if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
+    from core.cluster.sharded import ClusterModel
+
+# Starting a follower's process and importing MLX.
+_LOOK_S = 60.0
+# Reading all files of a large model from a slow disk, and its weights.
+_LONG_S = 3600.0
+_JOIN_S = 60.0
+
+_TENSOR_PORT = FOLLOW_PORT + 1
+
+Said = Callable[[ClusterEnded], None]
+
+
+def here() -> str:
+    """What this machine is called."""
+    return socket.gethostname().partition(".")[0] or "this machine"
+
+
+class Gathering:
+    """Of the machines of `cluster`, for `model`; empty: only the machines are looked at.
+
+    Nothing that is wrong with a machine is raised: it is in `checked`. Raises `KeyFileError` for a secret
+    that cannot be read, `ModelError` for a model that is not whole here. `load()` it or `close()` it.
+    """
+
+    def __init__(self, cluster: Cluster, model: str, said: Said = lambda ended: None) -> None:
+        self._cluster = cluster
+        self._model = model
+        self._name = here()
+        self._folder = folder_of(model) if model else None
+        secret = read_secret(secret_path(cluster.secret_file))
+        reached = connect(cluster, secret)
+        self._followers = [one for one in reached.values() if isinstance(one, Follower)]
+        self._leader = Leader(self._followers, cluster.deadline_s, said)
+        self._wrong = {name: one for name, one in reached.items() if isinstance(one, ClusterError)}
+        try:
+            self._seen = self._ask()
+        except BaseException:
+            self.close()
+            raise
+        facts = self._facts() if self._folder else None
+        self._digest = facts.digest if facts else ""
+        self._plan = plan(cluster, self._name, self._seen, facts)
+
+    def _ask(self) -> dict[str, Seen]:
+        for follower in self._followers:
+            follower.tell(Look(self._model, follower.machine.model))
+        own = seen()
+        if self._folder:
+            own = replace(own, digest=digest_of(self._model))
+        found = {self._name: own}
+        for follower in self._followers:
+            try:
+                found[follower.name] = follower.wait(Seen, _LONG_S if self._model else _LOOK_S)
+            except ClusterError as error:
+                self._wrong[follower.name] = error
+        return found
+
+    def _facts(self) -> ModelFacts:
+        assert self._folder is not None
+        checked, own = check(self._folder), self._seen[self._name]
+        room = Room(own.limit_bytes, own.expands)
+        return ModelFacts(
+            display_name(self._folder, checked.config),
+            checked.config,
+            own.digest,
+            need_of(checked.config, checked.parameters, checked.stored_bytes, room),
+        )
+
+    def checked(self, request: str = "") -> MachinesChecked:
+        """What was found, in words; this machine first."""
+        addresses = {self._name: self._cluster.here}
+        addresses |= {machine.name: machine.address for machine in self._cluster.machines}
+        machines = tuple(self._machine(name, address) for name, address in addresses.items())
+        runs = not self._plan.problems and not any(each.problem for each in machines)
+        return MachinesChecked(
+            request, machines, runs, self._plan.backend, self._plan.split, self._plan.problems
+        )
+
+    def _machine(self, name: str, address: str) -> MachineSeen:
+        if name not in self._seen:
+            error = self._wrong[name]
+            return MachineSeen(name, address, error.message, error.hint)
+        found = self._seen[name]
+        return MachineSeen(
+            name,
+            address,
+            self._plan.by_machine.get(name, ""),
+            "",
+            True,
+            found.busy,
+            found.chip,
+            found.memory_bytes,
+            found.limit_bytes,
+            self._plan.need_bytes,
+            found.version,
+            found.mlx,
+            found.mlx_lm,
+            found.backends,
+        )
+
+    def close(self) -> None:
+        """Hang up; the followers wait for somebody else."""
+        self._leader.close()
+
+    def load(self, progress: Progress = lambda stage, fraction: None) -> ClusterModel:
+        """The model over all machines. Raises `ClusterError` if `checked` says that it does not run."""
+        found = self.checked()
+        if not found.runs or self._folder is None:
+            self.close()
+            wrong = [each for each in found.machines if each.problem]
+            said = " ".join((*(each.problem for each in wrong), *found.problems))
+            raise ClusterError(
+                said, next((each.hint for each in wrong if each.hint), "See draftlight cluster check.")
+            )
+        from core.cluster.joining import check_free
+
+        try:
+            check_free()
+        except ClusterError:
+            self.close()
+            raise
+        try:
+            return self._load(progress)
+        except Exception as error:
+            # Others may wait for this machine for ever: no way back.
+            message, hint = (
+                (error.message, error.hint) if isinstance(error, DraftlightError) else (str(error), "")
+            )
+            self._leader.end("", "failed", message, hint)
+            raise
+
+    def _load(self, progress: Progress) -> ClusterModel:
+        from core.cluster.joining import join
+        from core.cluster.shard import Shard
+        from core.cluster.sharded import ClusterModel, ShardedModel
+        from core.cluster.splitting import split_model
+        from core.models.loader import check_sound, describe_part, load_part
+
+        assert self._folder is not None
+        places, split = self._places(), self._plan.split
+        names = (self._name, *(follower.name for follower in self._followers))
+        progress(f"Joining {len(names)} machines", 0.1)
+        self._leader.work()
+        self._leader.join_within(_JOIN_S)
+        for rank, follower in enumerate(self._followers, 1):
+            follower.tell(
+                Load(
+                    self._model,
+                    follower.machine.model,
+                    self._digest,
+                    rank,
+                    places,
+                    self._plan.backend,
+                    split,
+                    self._cluster.deadline_s,
+                )
+            )
+        group = join(self._plan.backend, 0, places)
+        self._leader.joined()
+        progress("Reading the weights", 0.3)
+        part = load_part(self._folder, lambda model: split_model(model, group, split))
+        shard = Shard(part)
+        tokenizer, info = describe_part(self._folder, self._model, part, names)
+        for follower in self._followers:
+            self._wait_for(follower, shard.kinds, progress)
+        model = ShardedModel(shard, self._leader)
+        check_sound(self._folder, model)
+        progress("Almost ready", 0.95)
+        return ClusterModel(model, tokenizer, info, self._leader)
+
+    def _wait_for(self, follower: Follower, kinds: tuple[str, ...], progress: Progress) -> None:
+        """Until it has its part in memory. What it says on the way is shown."""
+        until = time.monotonic() + _LONG_S
+        while True:
+            message = follower.wait(Loading | Loaded, until - time.monotonic())
+            if isinstance(message, Loaded):
+                break
+            progress(f"{follower.name}: {message.stage}", 0.6)
+        if message.kinds != kinds:
+            # What a block keeps is decided here, by the entries of this machine's layers.
+            raise ClusterError(
+                f"{follower.name} would hold layers with {', '.join(message.kinds)} caches, and this machine"
+                f" with {', '.join(kinds)}.",
+                "Use fewer machines, or a model whose layers are alike.",
+            )
+
+    def _places(self) -> tuple[Place, ...]:
+        """Where each machine takes what layers exchange, by rank."""
+        first = self._followers[0]
+        own = self._cluster.here or f"{first.here}:{_TENSOR_PORT}"
+        host, port = host_and_port(own, _TENSOR_PORT)
+        places = [Place(f"{host}:{port}", self._cluster.rdma)]
+        for follower in self._followers:
+            control = host_and_port(follower.machine.address, FOLLOW_PORT)[1]
+            given = follower.machine.tensors or f"{follower.there}:{control + 1}"
+            host, port = host_and_port(given, _TENSOR_PORT)
+            places.append(Place(f"{host}:{port}", follower.machine.rdma))
+        return tuple(places)

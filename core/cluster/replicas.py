@@ -1,0 +1,128 @@
+"""Replicas: a follower's part of every cache of the leader, and what the leader says is done to them.
+
+Each is a `CachedSequence` of the same classes as the leader's, so that the same methods do the same. Ids
+that were only counted are zeros: a follower needs to know how many there are. Main thread of a follower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from core.cluster.messages import Action, Begin, Changed, Drop, Forward
+from core.cluster.shard import RAISED, Shard, standing
+from core.decoding.tree_pass import tree_pass
+from core.errors import InternalError
+from core.kv import told
+from core.kv.cached_sequence import CachedSequence
+from core.kv.fill import fill, stand_at
+from core.kv.verify_block import VerifyBlock
+from core.prefill.read import placed
+
+# A forward this wide is part of a prompt: its buffers are given back, as the leader does.
+_CHUNK_TOKENS = 32
+_CLEAR_EVERY = 256
+
+
+class Replicas:
+    """Of one `shard`."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+        self._held: dict[int, _Replica] = {}
+        self._forwards = 0
+
+    def do(self, actions: Sequence[Action]) -> tuple[int, int]:
+        """Do them; returns where the last forward's cache stands, as `standing` says it."""
+        stands = (-1, -1)
+        for action in actions:
+            match action:
+                case Begin(number):
+                    self._held[number] = _Replica(CachedSequence(self._shard.new_cache))
+                case Drop(number):
+                    self._held.pop(number, None)
+                case Changed(number, told.Fork(of, length)):
+                    self._held[number] = _Replica(self._replica(of).sequence.fork(length))
+                case Changed(number, told.Copy(of)):
+                    self._replica(number).sequence.cache[:] = deepcopy(self._replica(of).sequence.cache)
+                case Changed(number, change):
+                    self._change(self._replica(number), change)
+                case Forward(number, ids):
+                    stands = self._forward(self._replica(number), ids)
+        return stands
+
+    def _replica(self, number: int) -> _Replica:
+        if number not in self._held:
+            raise InternalError(f"The leader speaks of a cache {number} that it never began.")
+        return self._held[number]
+
+    def _forward(self, replica: _Replica, ids: Sequence[int]) -> tuple[int, int]:
+        cache = replica.sequence.cache
+        hooks, replica.hooks = replica.hooks, nullcontext
+        asked: list[Any] = []
+        computed = False
+        try:
+            with hooks():
+                _, asked = self._shard.forward(mx.array(list(ids))[None], cache)
+                mx.eval(asked)
+                computed = True
+        except Exception:
+            if asked and not computed:
+                raise
+            # The model's code or a hook refused, there as here; the leader says what becomes of it.
+            if not computed:
+                return RAISED
+        self._forwards += 1
+        if len(ids) >= _CHUNK_TOKENS or self._forwards % _CLEAR_EVERY == 0:
+            mx.clear_cache()
+        return standing(cache)
+
+    def _change(self, replica: _Replica, change: told.Change) -> None:
+        sequence, shard = replica.sequence, self._shard
+        match change:
+            case told.Append(tokens):
+                sequence.append([0] * tokens)
+            case told.Skip(tokens):
+                sequence.skip([0] * tokens)
+            case told.Stand():
+                sequence.stand()
+            case told.CloseUp(closed):
+                sequence.close_up(closed)
+            case told.Insert(positions):
+                sequence.insert(np.array(positions, np.int32))
+            case told.Truncate(length):
+                sequence.truncate(length)
+            case told.Marked():
+                sequence.mark()
+            case told.Fill(start, read_tokens, most_tokens):
+                fill(sequence.cache, start, read_tokens, most_tokens)
+            case told.StandAt(position):
+                stand_at(sequence.cache, position)
+            case told.Block():
+                replica.block = VerifyBlock(sequence.cache)
+            case told.Keep(width, rows):
+                if replica.block is None:
+                    raise InternalError("The leader keeps rows of a block that it never began.")
+                replica.block.keep(width, rows)
+                replica.block = None
+            case told.Tree(parents, lead):
+                replica.hooks = lambda: tree_pass(shard.model, sequence.cache, parents, lead, shard.rotations)
+            case told.Placed(positions):
+                at = np.array(positions, np.int32)
+                replica.hooks = lambda: placed(sequence, at, shard.rotations)
+            case _:
+                raise InternalError(f"{change} is not done to a cache that is there.")
+
+
+class _Replica:
+    """`hooks` are those of its next forward."""
+
+    def __init__(self, sequence: CachedSequence) -> None:
+        self.sequence = sequence
+        self.block: VerifyBlock | None = None
+        self.hooks: Callable[[], AbstractContextManager[Any]] = nullcontext
