@@ -14,7 +14,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow test-clients e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: tour schemas mutants bench-prefill bench-quality attack models-table settings-doc messages-doc handbook starter-verdict
+.PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack models-table settings-doc messages-doc handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux
 
 help: ## Show this list
@@ -48,6 +48,9 @@ e2e: setup ## Try it as people do, on a virtual display; saves pictures (needs X
 
 test-clients: setup $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed ## Ask a real server by the real clients (installs them once, under OUT; Python 3.11 or 3.12)
 	@CLIENTS_ENVIRONMENTS=$(CLIENTS) $(BIN)/python -m pytest -q -p no:cacheprovider -m clients tests/clients
+
+test-cluster: setup ## Run models over several machines, as processes of this one (a quarter of an hour)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m cluster tests/core/cluster
 
 # Environments of their own: what clients depend on is nothing of Draftlight's.
 $(CLIENTS)/%/.installed: tests/clients/%.lock

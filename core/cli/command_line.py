@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 from core.cli import (
     bench,
+    cluster,
     completion,
     doctor,
+    follow,
     generate,
     json_lines,
     models,
@@ -85,6 +87,10 @@ def parser() -> argparse.ArgumentParser:
     tables.add_arguments(
         add_command(commands, "tables", "what the drafters learned: list, save, share, erase")
     )
+    cluster.add_arguments(
+        add_command(commands, "cluster", "one model over several machines: are they there, does it run")
+    )
+    follow.add_arguments(add_command(commands, "follow", "hold a part of a model for another machine"))
     settings.add_arguments(
         add_command(commands, "settings", "what --set takes: bounds, defaults, what each is for")
     )

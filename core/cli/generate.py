@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from core.cli import json_lines
+from core.cli.cluster import add_cluster, load_over
 from core.cli.console.arguments import readable_file
 from core.cli.console.parser import add_model, add_quiet
 from core.cli.console.settings_flags import add_settings, settings_from
@@ -42,6 +43,7 @@ class FileError(RequestError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
     add_model(parser)
+    add_cluster(parser)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--prompt", help="the question")
     source.add_argument(
@@ -90,7 +92,11 @@ def run(options: argparse.Namespace) -> int:
         line.say(f"Loading {options.model}")
         engine = Engine(TableMemory(TableFolder(tables_dir()), say))
         try:
-            info = engine.load(options.model, lambda stage, fraction: line.say(_loading(stage, fraction)))
+            if options.cluster:
+                load_over(engine, options.cluster, options.model, line)
+            else:
+                engine.load(options.model, lambda stage, fraction: line.say(_loading(stage, fraction)))
+            info = engine.loaded.info
             settings = settings_from(options, info.settings)
             line.clear()
             for note in model_notes(info, settings):

@@ -24,6 +24,7 @@ from contextlib import suppress
 from types import UnionType
 from typing import Any
 
+from core.cluster.addresses import host_and_port
 from core.cluster.line import GREETING_S, Line, LineEnd, greet_as_leader
 from core.cluster.messages import (
     Action,
@@ -107,15 +108,22 @@ class Follower:
 
 
 class Leader:
-    """Of `followers`, in the order of their ranks from 1. `said` hears why it ends; then the process ends.
+    """Of `followers`, in the order of their ranks from 1.
+
+    `said` hears why it ends; then the process ends with `status`.
 
     Until `work()` a connection that ends only shows in what is waited for.
     """
 
     def __init__(
-        self, followers: Sequence[Follower], deadline_s: float, said: Callable[[ClusterEnded], None]
+        self,
+        followers: Sequence[Follower],
+        deadline_s: float,
+        said: Callable[[ClusterEnded], None],
+        status: int = ENDED_STATUS,
     ) -> None:
         self.followers = tuple(followers)
+        self._status = status
         self._deadline_s = deadline_s
         self._said = said
         self._working = False
@@ -229,7 +237,7 @@ class Leader:
                 threading.Thread(target=self._say_end, args=(message,), daemon=True).start()
                 time.sleep(_LOOK_S)
             finally:
-                os._exit(ENDED_STATUS)
+                os._exit(self._status)
 
     def _say_end(self, why: str) -> None:
         for follower in self.followers:
@@ -350,14 +358,3 @@ def connect(cluster: Cluster, secret: bytes) -> dict[str, Follower | ClusterErro
     for thread in threads:
         thread.join()
     return {machine.name: found[machine.name] for machine in cluster.machines}
-
-
-def host_and_port(address: str, port: int) -> tuple[str, int]:
-    """Of `host`, `host:port` or `[host]:port`. Raises `ClusterError`."""
-    host, colon, given = address.rpartition(":")
-    if not colon or "]" in given or (":" in host and not host.startswith("[")):
-        host, given = address, str(port)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not given.isdigit() or not 0 <= int(given) <= 65535:
-        raise ClusterError(f"“{address}” is no address.", f"Give a host, or host:port, as 10.0.0.2:{port}.")
-    return host, int(given)

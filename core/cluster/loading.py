@@ -9,14 +9,15 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from core.cluster.addresses import host_and_port
 from core.cluster.checks import ModelFacts, plan
-from core.cluster.leader import Follower, Leader, connect, host_and_port
+from core.cluster.leader import ENDED_STATUS, Follower, Leader, connect
 from core.cluster.messages import Load, Loaded, Loading, Look, Place, Seen
-from core.cluster.secret import read_secret, secret_path
 from core.cluster.this_machine import digest_of, folder_of, seen
 from core.errors import ClusterError, DraftlightError
 from core.events import ClusterEnded, MachinesChecked, MachineSeen
@@ -26,6 +27,8 @@ from core.models.library.need import Machine as Room
 from core.models.library.need import need_of
 from core.models.loader import Progress
 from core.settings.cluster import FOLLOW_PORT, Cluster
+from core.system.key_file import read_key
+from core.system.paths import data_dir
 
 if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
     from core.cluster.sharded import ClusterModel
@@ -53,15 +56,24 @@ class Gathering:
     that cannot be read, `ModelError` for a model that is not whole here. `load()` it or `close()` it.
     """
 
-    def __init__(self, cluster: Cluster, model: str, said: Said = lambda ended: None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        model: str,
+        said: Said = lambda ended: None,
+        status: int = ENDED_STATUS,
+    ) -> None:
         self._cluster = cluster
         self._model = model
         self._name = here()
         self._folder = folder_of(model) if model else None
-        secret = read_secret(secret_path(cluster.secret_file))
+        file = (
+            Path(cluster.secret_file).expanduser() if cluster.secret_file else data_dir() / "cluster-secret"
+        )
+        secret = read_key(file).encode()
         reached = connect(cluster, secret)
         self._followers = [one for one in reached.values() if isinstance(one, Follower)]
-        self._leader = Leader(self._followers, cluster.deadline_s, said)
+        self._leader = Leader(self._followers, cluster.deadline_s, said, status)
         self._wrong = {name: one for name, one in reached.items() if isinstance(one, ClusterError)}
         try:
             self._seen = self._ask()
@@ -133,8 +145,15 @@ class Gathering:
         """Hang up; the followers wait for somebody else."""
         self._leader.close()
 
-    def load(self, progress: Progress = lambda stage, fraction: None) -> ClusterModel:
-        """The model over all machines. Raises `ClusterError` if `checked` says that it does not run."""
+    def load(
+        self,
+        progress: Progress = lambda stage, fraction: None,
+        make_room: Callable[[int], None] = lambda size_bytes: None,
+    ) -> ClusterModel:
+        """The model over all machines. Raises `ClusterError` if `checked` says that it does not run.
+
+        `make_room` is called with the bytes that are needed here, when nothing is read yet.
+        """
         found = self.checked()
         if not found.runs or self._folder is None:
             self.close()
@@ -150,6 +169,7 @@ class Gathering:
         except ClusterError:
             self.close()
             raise
+        make_room(self._plan.need_bytes)
         try:
             return self._load(progress)
         except Exception as error:

@@ -2,8 +2,7 @@
 
 It is called like mlx-lm's models. Before it runs, the followers hear what is run; then all run their parts
 together and the logits come out here. Ids must be known for that: those that are still being computed are
-waited for. So a pipelined loop does not run ahead of its tokens, but the next forward is under way while
-the token that it stands on is decoded and shown. Worker's main thread.
+waited for. Worker's main thread.
 """
 
 from __future__ import annotations

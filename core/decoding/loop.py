@@ -11,7 +11,8 @@ that partial acceptance costs rows but never a forward of its own.
 Steps without a draft are pipelined like mlx-lm's `generate_step`: the next forward is built on
 the token that is still being computed, so the interpreter's work hides behind the model's. Such
 a forward commits the next step to no draft, so it is started only where none is to be expected:
-always for a drafter that never drafts, else after `_DRY_STEPS` fruitless look-ups, and never with a grammar.
+always for a drafter that never drafts, else after `_DRY_STEPS` fruitless look-ups, and never with a grammar
+or where other machines must be told the ids first (`CachedSequence.is_told`).
 
 What a grammar forces is drafted as a chain in front of the drafter's own draft. It comes for certain, so
 the drafter hears of it before the forward and guesses what follows it, and neither its feedback nor gate
@@ -323,7 +324,7 @@ class DecodeLoop:
         ahead: Choices | None = None
         # What may follow a token that is not known yet, a grammar cannot say.
         idle = not self._drafts or self._dry >= _DRY_STEPS
-        if left > 1 and idle and self._grammar is None:
+        if left > 1 and idle and self._grammar is None and not sequence.is_told:
             ahead = self._forward([], unknown=running.ids)
             ahead.start()
         (token,) = running.pull()

@@ -27,7 +27,7 @@ from core.engine.model_session import ModelSession
 from core.engine.planning import Planning, drafted_without_model
 from core.engine.title import cleaned, title_request
 from core.errors import ClusterError, EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
-from core.events import Change, Event, Finished, Generate, Message, ModelInfo, Rehearsing, Token
+from core.events import Change, Event, Finished, Generate, MachineUse, Message, ModelInfo, Rehearsing, Token
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel, Progress, load
@@ -114,6 +114,12 @@ class Engine:
     def model_folders(self) -> tuple[str, ...]:
         """Of the loaded model and of the draft model, if one is held."""
         return self._resident.folders if self._resident else ()
+
+    @property
+    def machines_use(self) -> tuple[MachineUse, ...]:
+        """The machines at work on the loaded model; none if it is here alone. Any thread."""
+        here = self._resident
+        return here.model.use if here else ()
 
     @property
     def memory(self) -> TableMemory:

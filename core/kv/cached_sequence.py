@@ -53,6 +53,11 @@ class CachedSequence:
         return len(self.tokens) - self.columns.count
 
     @property
+    def is_told(self) -> bool:
+        """Whether others hold it, too: they must know the ids of a forward before it begins."""
+        return isinstance(self.cache, ToldCache)
+
+    @property
     def nbytes(self) -> int:
         """Memory of the cache's arrays and of what was put aside."""
         held = sum(int(entry.nbytes) for entry in leaves(self.cache) if not entry.empty())

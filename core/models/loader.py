@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.errors import ModelError, ModelNotHereError
-from core.events import ModelInfo
+from core.events import MachineUse, ModelInfo
 from core.kv.entries import why_no_rollback
 from core.models.expand import expand
 from core.models.family import fingerprint
@@ -55,6 +55,11 @@ class LoadedModel:
         self.tokenizer = tokenizer
         self.info = info
         self.eos: frozenset[int] = frozenset(tokenizer.eos_token_ids)
+
+    @property
+    def use(self) -> tuple[MachineUse, ...]:
+        """The machines at work on it, this one first; none if it is here alone. Any thread."""
+        return ()
 
     def doubt(self, error: BaseException) -> None:
         """An answer or a trial ended with `error`. A model that is here alone has nothing to fear of it."""

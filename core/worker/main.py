@@ -36,6 +36,7 @@ from core.events import (
     LoadModel,
     LoadProgress,
     LoadTables,
+    MachineFigures,
     ModelLoaded,
     ModelUnloaded,
     PrefillProgress,
@@ -54,6 +55,7 @@ from core.events import (
     UnloadModel,
     failure,
 )
+from core.settings.cluster import Cluster
 from core.system.clock import TICK_S, Clock
 from core.system.paths import tables_dir
 from core.worker.channel import Channel
@@ -149,8 +151,8 @@ class _Worker:
         request = getattr(command, "request", "")
         try:
             match command:
-                case LoadModel(model):
-                    self._load(model)
+                case LoadModel(model, cluster):
+                    self._load(model, cluster)
                 case UnloadModel():
                     self._engine.unload()
                     self._channel.send(ModelUnloaded())
@@ -221,7 +223,7 @@ class _Worker:
         if due_s is not None and due_s <= 0:
             self._engine.memory.save_soon()
 
-    def _load(self, model: str) -> None:
+    def _load(self, model: str, cluster: Cluster | None) -> None:
         self._set("loading")
         self._in_use.loading()
 
@@ -229,7 +231,15 @@ class _Worker:
             self._moved_at = self._clock()
             self._channel.send(LoadProgress(model, stage, fraction))
 
-        self._channel.send(ModelLoaded(self._engine.load(model, progress)))
+        if cluster is None:
+            info = self._engine.load(model, progress)
+        else:
+            from core.cluster.loading import Gathering
+
+            gathering = Gathering(cluster, model, self._channel.send)
+            self._engine.use(gathering.load(progress, self._engine.make_room))
+            info = self._engine.loaded.info
+        self._channel.send(ModelLoaded(info))
 
     def _generate(self, command: Generate) -> None:
         self._set("prefilling")
@@ -336,6 +346,8 @@ class _Worker:
             ticks += 1
             if ticks % _TICKS_A_BEAT == 0:
                 self._channel.send(self._heartbeat())
+                if use := self._engine.machines_use:
+                    self._channel.send(MachineFigures(use))
 
     def _heartbeat(self) -> Event:
         from core.models.runtime import memory

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from core.errors import DraftlightError
 from core.events import (
     CancelDownload,
+    CheckMachines,
     Command,
     DownloadModel,
     DownloadProgress,
@@ -46,6 +47,7 @@ _COMMANDS = (
     CancelDownload,
     ImportModel,
     RemoveModel,
+    CheckMachines,
 )
 
 
@@ -98,6 +100,9 @@ class ModelService:
             case LookUpModels():
                 # A hub may take its time; a pause must not wait for it.
                 threading.Thread(target=self._look_up, args=(command,), name="look-up", daemon=True).start()
+            case CheckMachines():
+                # Machines may take their time, too.
+                threading.Thread(target=self._check, args=(command,), name="machines", daemon=True).start()
             case DownloadModel(model):
                 self._downloads.start(model)
             case PauseDownload(model):
@@ -122,6 +127,18 @@ class ModelService:
             self._say(failure(error, command="look_up_models", request=command.request))
         else:
             self._say(ModelsFound(command.request, command.text, found))
+
+    def _check(self, command: CheckMachines) -> None:
+        from core.cluster.loading import Gathering
+
+        try:
+            gathering = Gathering(command.cluster, command.model)
+            self._say(gathering.checked(command.request))
+            gathering.close()
+        except Exception as error:  # the boundary, as in `_run`
+            if not isinstance(error, DraftlightError):
+                traceback.print_exc()
+            self._say(failure(error, command="check_machines", request=command.request))
 
     def _cancel(self, model: str) -> None:
         try:

@@ -75,6 +75,11 @@ def write_toy_model(folder: Path, seed: int = 0, **changes: Any) -> None:
     weights = dict(tree_flatten(model.parameters()))
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
     (folder / "config.json").write_text(json.dumps(toy_config(**changes)))
+    write_tokenizer(folder)
+
+
+def write_tokenizer(folder: Path) -> None:
+    """The toy tokenizer's files."""
     toy_tokenizer().save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(
         json.dumps(
