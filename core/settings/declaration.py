@@ -95,12 +95,23 @@ def declared(root: type[Struct] = Settings) -> tuple[Setting, ...]:
 def find(key: str, root: type[Struct] = Settings) -> Setting:
     """The setting called `key`. Raises `SettingError` that names the nearest known ones."""
     group, _, name = key.strip().partition(".")
-    known = {setting.key: setting for setting in declared(root)}
+    known = _by_key(root)
     wanted = f"{group.replace('-', '_')}.{name.replace('-', '_')}"
     if wanted in known:
         return known[wanted]
     near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.5) or list(known)
     raise SettingError(f"There is no setting “{key}”.", f"Did you mean {', '.join(near)}?")
+
+
+@cache
+def _by_key(root: type[Struct]) -> dict[str, Setting]:
+    return {setting.key: setting for setting in declared(root)}
+
+
+@cache
+def _types(group: type[Struct]) -> dict[str, Any]:
+    """What each field takes. Python evaluates the annotations anew each time it is asked."""
+    return typing.get_type_hints(group, include_extras=True)
 
 
 def read(settings: Struct, key: str) -> Any:
@@ -160,12 +171,11 @@ def check(settings: Settings) -> None:
 
 
 def _with(settings: _Root, setting: Setting, value: Any) -> _Root:
-    group = getattr(settings, setting.group)
-    hints = typing.get_type_hints(type(group), include_extras=True)
+    group: Struct = getattr(settings, setting.group)
     if setting.kind == "number" and type(value) is int:
         value = float(value)
     try:
-        checked = msgspec.convert(value, hints[setting.name])
+        checked = msgspec.convert(value, _types(type(group))[setting.name])
     except msgspec.ValidationError:
         raise SettingError(
             f"“{value}” is not allowed for {setting.key} ({setting.title}).", f"It takes {setting.allowed}."

@@ -47,6 +47,8 @@ class WorkerClient:
         self._heard: asyncio.Queue[Heard] = asyncio.Queue()
         self._event_task: asyncio.Task[None] | None = None
         self._stderr_task: asyncio.Task[None] | None = None
+        # Since something was heard.
+        self._waits = 0
         self._saving_at: float | None = None
         self._log: deque[str] = deque(maxlen=_LOG_LINES)
         self._stopping = False
@@ -144,36 +146,34 @@ class WorkerClient:
         process = self._process
         assert process is not None
         assert process.stdout is not None
-        reading: asyncio.Task[bytes] = asyncio.ensure_future(process.stdout.readline())
+        # Beside the reading, not around each line: an answer's lines come by the hundred a second.
+        noticing = asyncio.ensure_future(self._notice_silence())
         try:
-            wait_s, waits = self._silence_s / _WAITS_OF_A_SILENCE, 0
             while True:
-                silent = waits == _WAITS_OF_A_SILENCE
-                done, _ = await asyncio.wait({reading}, timeout=None if silent else wait_s)
-                if not done:
-                    waits += 1
-                    if waits == _WAITS_OF_A_SILENCE:
-                        self._heard.put_nowait(WorkerSilent(self._silence_s))
-                    continue
-                waits = 0
                 try:
-                    line = reading.result()
+                    line = await process.stdout.readline()
                 except ValueError:  # longer than the limit: the stream has dropped what it held
-                    reading = asyncio.ensure_future(process.stdout.readline())
                     self._heard.put_nowait(BadLine(TOO_LONG))
-                    continue
-                if not line:
-                    break
-                reading = asyncio.ensure_future(process.stdout.readline())
-                self._heard.put_nowait(self._decoded(line))
-            returncode = await process.wait()
-            if self._stderr_task:
-                await self._stderr_task
-            self._heard.put_nowait(
-                WorkerExited(returncode, _signal_name(returncode), self.log, self._stopping)
-            )
+                else:
+                    if not line:
+                        break
+                    self._heard.put_nowait(self._decoded(line))
+                self._waits = 0
         finally:
-            reading.cancel()
+            noticing.cancel()
+            await asyncio.gather(noticing, return_exceptions=True)
+        returncode = await process.wait()
+        if self._stderr_task:
+            await self._stderr_task
+        self._heard.put_nowait(WorkerExited(returncode, _signal_name(returncode), self.log, self._stopping))
+
+    async def _notice_silence(self) -> None:
+        """Says once of each silence that it is one."""
+        while True:
+            await asyncio.sleep(self._silence_s / _WAITS_OF_A_SILENCE)
+            self._waits += 1
+            if self._waits == _WAITS_OF_A_SILENCE:
+                self._heard.put_nowait(WorkerSilent(self._silence_s))
 
     def _decoded(self, line: bytes) -> Heard:
         try:
