@@ -262,12 +262,16 @@ class Engine:
 
     # ---- answers
 
-    def generate(self, request: Generate, cancelled: Callable[[], bool] = never) -> Iterator[Event]:
+    def generate(
+        self, request: Generate, cancelled: Callable[[], bool] = never, asked_s: float | None = None
+    ) -> Iterator[Event]:
         """The events of one answer, ending with Finished.
 
-        Raises `RequestError` kinds before the first event, and `OutOfMemoryError`. `cancelled`
-        is asked between steps and prefill chunks; an abandoned iterator counts as cancelled.
+        Its times count from `asked_s`, by the engine's clock; None: from now. Raises `RequestError` kinds
+        before the first event, and `OutOfMemoryError`. `cancelled` is asked between steps and prefill
+        chunks; an abandoned iterator counts as cancelled.
         """
+        asked_s = self._clock() if asked_s is None else asked_s
         request = replace(request, settings=drawn(request.settings))
         prompt = self._prompt(request)
         tokenizer = self.loaded.tokenizer
@@ -278,7 +282,7 @@ class Engine:
             return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
 
         text = PromptText([*prompt.ids, *continuation], prompt.asked, laid_out, len(continuation))
-        yield from self._answer(text, request, cancelled, prompt.changes)
+        yield from self._answer(text, request, cancelled, asked_s, prompt.changes)
 
     def _prompt(self, request: Generate) -> Prompt:
         """Raises `RequestError` kinds."""
@@ -334,19 +338,20 @@ class Engine:
         """
         text = PromptText(list(prompt), "", lambda: unknown_layout(len(prompt)))
         asked = replace(also or Generate(request, ()), settings=settings)
-        yield from self._answer(text, asked, cancelled)
+        yield from self._answer(text, asked, cancelled, self._clock())
 
     def _answer(
         self,
         text: PromptText,
         request: Generate,
         cancelled: Callable[[], bool],
+        asked_s: float,
         changes: Sequence[Change] = (),
     ) -> Iterator[Event]:
         self._rehearsal.drop()
         model = self.loaded
         try:
-            yield from self._answer_alone(text, request, cancelled, changes)
+            yield from self._answer_alone(text, request, cancelled, asked_s, changes)
         except Exception as error:
             model.doubt(error)
             raise
@@ -354,9 +359,14 @@ class Engine:
             self._rehearsal.resume()
 
     def _answer_alone(
-        self, text: PromptText, request: Generate, cancelled: Callable[[], bool], changes: Sequence[Change]
+        self,
+        text: PromptText,
+        request: Generate,
+        cancelled: Callable[[], bool],
+        asked_s: float,
+        changes: Sequence[Change],
     ) -> Iterator[Event]:
-        started, prompt, here = self._clock(), text.ids, self._here
+        prompt, here = text.ids, self._here
         settings, isolated = request.settings, request.isolated
         if not isolated:
             here.rest = None
@@ -409,7 +419,7 @@ class Engine:
                 cancelled,
                 request,
                 self._clock,
-                started,
+                asked_s,
                 self._threads,
             )
             try:

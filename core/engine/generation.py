@@ -90,7 +90,7 @@ class Generation:
     """`request` is what was asked for; `plan` what can be done of its settings. The prompt fits the context.
 
     `cancelled` is asked between steps and prefill chunks.
-    `clock` gives seconds; by it the request was taken up at `started`.
+    `clock` gives seconds; by it the answer was asked for at `asked_s`.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Generation:
         cancelled: Callable[[], bool],
         request: Generate,
         clock: Callable[[], float],
-        started: float,
+        asked_s: float,
         threads: BlasThreads,
     ) -> None:
         self._loaded = loaded
@@ -118,7 +118,7 @@ class Generation:
         self._asked = request
         self._request = request.request
         self._clock = clock
-        self._started = started
+        self._asked_s = asked_s
         self._gate = Gate(plan.settings.gate)
         self._tally = Tally()
         self._shown: list[int] = []
@@ -393,4 +393,4 @@ class Generation:
             self._sequence.truncate(shown)
 
     def _now(self) -> float:
-        return self._clock() - self._started
+        return self._clock() - self._asked_s

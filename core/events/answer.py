@@ -37,7 +37,8 @@ class Stats(Struct, frozen=True):
     drafted tokens that the walk reached: the accepted ones and the first rejected one of each step;
     `drafted` counts all proposed; `rechecked` counts close calls that a pass of width 1 decided.
     `mean_per_step` is MAT: tokens ÷ steps. `tokens_per_s` is decode speed: the tokens after
-    the first, over the time from the first to the last. `read_tokens` is what prefill ran
+    the first, over the time from the first to the last. `prefill_s`, `ttft_s` and `total_s` count
+    from asking, the chat template and the tokenizer included. `read_tokens` is what prefill ran
     through the model now, `reused_tokens` what the cache already held, `skipped_tokens` what
     the model has not read, now or in an earlier turn: prompt = reused + read + skipped.
     `table` is set where a shared table was asked.

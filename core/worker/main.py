@@ -16,6 +16,7 @@ import queue
 import threading
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,7 +114,8 @@ class _Worker:
         self._engine = Engine(memory, channel.send, self._clock, BlasThreads())
         self._in_use = FoldersInUse()
         self._models = ModelService(channel.send, machine(), self._in_use)
-        self._queue: queue.SimpleQueue[Command] = queue.SimpleQueue()
+        # Each with the moment at which it came.
+        self._queue: queue.SimpleQueue[tuple[Command, float]] = queue.SimpleQueue()
         self._cancelled: set[str] = set()
         self._closing = threading.Event()
         self._leaving = threading.Event()
@@ -130,10 +132,10 @@ class _Worker:
         heart = threading.Thread(target=self._beat, name="heart", daemon=True)
         heart.start()
         while not self._closing.is_set():
-            command = self._next_command()
+            command, came_s = self._next_command()
             if isinstance(command, Shutdown):
                 break
-            self._run(command)
+            self._run(command, came_s)
         self._closing.set()
         self._leaving.set()
         try:
@@ -147,7 +149,7 @@ class _Worker:
 
     # ---- main thread
 
-    def _run(self, command: Command) -> None:
+    def _run(self, command: Command, came_s: float) -> None:
         request = getattr(command, "request", "")
         try:
             match command:
@@ -157,7 +159,7 @@ class _Worker:
                     self._engine.unload()
                     self._channel.send(ModelUnloaded())
                 case Generate():
-                    self._generate(command)
+                    self._generate(command, came_s)
                 case CountTokens(_, text, prompt):
                     engine = self._engine
                     tokens = engine.count_tokens(text) if prompt is None else engine.count_prompt(prompt)
@@ -198,7 +200,7 @@ class _Worker:
             self._in_use.settled(self._engine.model_folders, *_wanted_models(command))
             self._set(self._resting())
 
-    def _next_command(self) -> Command:
+    def _next_command(self) -> tuple[Command, float]:
         """The next command; until it comes, what the engine finds worth doing, a piece at a time.
 
         Tables are saved when that is due, in the middle of other idle work, too. Told to stand still,
@@ -241,10 +243,13 @@ class _Worker:
             info = self._engine.loaded.info
         self._channel.send(ModelLoaded(info))
 
-    def _generate(self, command: Generate) -> None:
+    def _generate(self, command: Generate, came_s: float) -> None:
+        # Waiting for a piece of idle work to end counts, waiting for the command before does not.
+        asked_s = max(came_s, self._moved_at)
         self._set("prefilling")
         self._in_use.loading()
-        for event in self._engine.generate(command, lambda: self._is_cancelled(command.request)):
+        cancelled = partial(self._is_cancelled, command.request)
+        for event in self._engine.generate(command, cancelled, asked_s):
             if isinstance(event, Token):
                 self._activity = "decoding"
             if isinstance(event, Token | PrefillProgress):
@@ -313,7 +318,7 @@ class _Worker:
                 if isinstance(command, Shutdown):
                     self._closing.set()
                 self._in_use.coming(*_wanted_models(command))
-                self._queue.put(command)
+                self._queue.put((command, self._clock()))
         self._leave()
 
     # ---- any thread
@@ -324,7 +329,7 @@ class _Worker:
             return
         self._alone.set()
         self._closing.set()
-        self._queue.put(Shutdown())
+        self._queue.put((Shutdown(), self._clock()))
         threading.Thread(target=self._end_by_force, name="grace", daemon=True).start()
 
     # ---- grace thread

@@ -28,13 +28,17 @@ _LOOK_S = 0.1
 class Served(Struct, frozen=True):
     """One answer, as its client saw it. `own` is what Draftlight's server says of it besides.
 
-    `ttft_s` is from sending to the first text, `decode_s` from there to the last.
+    `ttft_s` is from before connecting to the first text, `decode_s` from there to the last. `engine_ttft_s`
+    and `engine_decode_s` are of the same two tokens by the engine's clock, from when its worker had read
+    the request; 0 where nobody asked for its tokens' times.
     """
 
     text: str
     tokens: int
     ttft_s: float
     decode_s: float
+    engine_ttft_s: float = 0.0
+    engine_decode_s: float = 0.0
     own: dict[str, Any] = {}
 
     @property
@@ -144,6 +148,7 @@ class BenchServer:
 def _heard(response: http.client.HTTPResponse, started: float) -> Served:
     text, first_s, last_s, tokens = "", 0.0, 0.0, 0
     own: dict[str, Any] = {}
+    written_s: list[float] = []
     for line in response:
         if not line.startswith(b"data: ") or line.startswith(b"data: [DONE]"):
             continue
@@ -156,10 +161,13 @@ def _heard(response: http.client.HTTPResponse, started: float) -> Served:
                 text += said
                 first_s = first_s or now_s
                 last_s = now_s
+        told = chunk.get("draftlight", {}).get("tokens", ())
+        written_s += [token["time_s"] for token in told if token["text"]]
         if usage := chunk.get("usage"):
             tokens = usage["completion_tokens"]
             own = {**chunk.get("draftlight", {}), "timings": chunk.get("timings", {}), "usage": usage}
-    return Served(text, tokens, first_s, last_s - first_s, own)
+    first, last = (written_s[0], written_s[-1]) if written_s else (0.0, 0.0)
+    return Served(text, tokens, first_s, last_s - first_s, first, last - first, own)
 
 
 def _free_port() -> int:

@@ -39,7 +39,7 @@ Ask = Callable[[Mapping[str, BenchServer], int], Served]
 
 
 class ServedRun(Struct, frozen=True):
-    """One answer. `engine_ttft_s` and `engine_decode_s` are by the engine's clock; 0 for mlx-lm's server.
+    """One answer. `engine_ttft_s` and `engine_decode_s` are by the engine's clock, where that was asked for.
 
     `valid`: of records, whether all of them were there by the schema's keys.
     """
@@ -137,6 +137,10 @@ def _workloads(max_tokens: int) -> dict[str, dict[str, Ask]]:
 
         return ask
 
+    def overhead(servers: Mapping[str, BenchServer], pair: int) -> Served:
+        """Of the same tokens by both clocks."""
+        return servers[_OWN].chat(_long_answer(pair), 128, **plainly, draftlight={"tokens": True})
+
     prediction = {"type": "content", "content": workloads.predicted_rest()}
     by_schema = {"response_format": workloads.response_format()}
     plainly = {"drafter": "off"}
@@ -158,7 +162,7 @@ def _workloads(max_tokens: int) -> dict[str, dict[str, Ask]]:
             for server in (_OWN, _PLAIN)
             for name, second in (("cold", False), ("second turn", True))
         },
-        "overhead": {_OWN: lambda servers, pair: servers[_OWN].chat(_long_answer(pair), 128, **plainly)},
+        "overhead": {_OWN: overhead},
     }
 
 
@@ -168,7 +172,7 @@ def _long_answer(pair: int) -> workloads.Messages:
 
 def _measured(servers: Mapping[str, BenchServer], pair: int, workload: str, way: str, ask: Ask) -> ServedRun:
     served = ask(servers, pair)
-    own, timings = served.own, served.own.get("timings", {})
+    own = served.own
     details = served.own.get("usage", {}).get("completion_tokens_details") or {}
     held = workloads.as_json(served.text)
     return ServedRun(
@@ -183,8 +187,8 @@ def _measured(servers: Mapping[str, BenchServer], pair: int, workload: str, way:
         own.get("steps", 0),
         own.get("forced", 0),
         (own.get("usage", {}).get("prompt_tokens_details") or {}).get("cached_tokens", 0),
-        own.get("ttft_ms", 0.0) / 1000,
-        timings.get("predicted_ms", 0.0) / 1000,
+        served.engine_ttft_s,
+        served.engine_decode_s,
         (details.get("accepted_prediction_tokens", 0), details.get("rejected_prediction_tokens", 0)),
         isinstance(held, dict) and isinstance(held.get("records"), list),
     )

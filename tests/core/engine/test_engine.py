@@ -416,7 +416,7 @@ def test_a_stop_text_ends_the_answer_before_it(toy_engine: Engine, drafter: str,
     toy_engine.forget(tables=True)
     request = Generate("stopped", (), chosen, stops=("never said", stop))
     layout = PromptText(prompt, "", lambda: unknown_layout(len(prompt)))
-    events = list(toy_engine._answer(layout, request, never))
+    events = list(toy_engine._answer(layout, request, never, 0.0))
     finished = events[-1]
     assert isinstance(finished, Finished)
     assert (finished.reason, finished.stopped_by) == ("stop", stop)

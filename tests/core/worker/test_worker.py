@@ -133,6 +133,19 @@ def test_cancel_acts_within_a_step(toy_folder: Path) -> None:
     run(life)
 
 
+def test_an_answers_times_leave_out_the_commands_before_it(toy_folder: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.until(Hello)
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.client.send(ask("long", **{"sampling.max_tokens": 400}))
+            await talk.client.send(ask("short", **{"sampling.max_tokens": 1}))
+            long, short = await talk.until(Finished), await talk.until(Finished)
+            assert short.stats.total_s < long.stats.total_s / 2
+
+    run(life)
+
+
 def test_a_request_cancelled_before_its_turn_does_nothing(toy_folder: Path) -> None:
     async def life() -> None:
         async with worker() as talk:
