@@ -1,6 +1,4 @@
-"""Times count from when an answer was asked for, template and tokenizer included; those to come go by the pace,
-which knows that later chunks look back on more.
-"""
+"""Times count from when an answer was asked for; those to come go by the pace of reading, which slows."""
 
 from __future__ import annotations
 
