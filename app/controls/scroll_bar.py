@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QStyle, QStyleOpt
 
 from app.controls.shapes import draw_box
 from app.theme.theme import Theme
-from app.theme.zoom import height_of, painter_on, px, px_size, width_of
+from app.theme.zoom import design_rect, height_of, painter_on, px, px_size, width_of
 
 _WIDTH_PX = 8
 _HANDLE_PX = 4
@@ -38,7 +38,8 @@ class ScrollBar(QScrollBar):
         option = QStyleOptionSlider()
         self.initStyleOption(option)
         part = QStyle.SubControl.SC_ScrollBarSlider
-        handle = QRectF(self.style().subControlRect(QStyle.ComplexControl.CC_ScrollBar, option, part, self))
+        on_screen = self.style().subControlRect(QStyle.ComplexControl.CC_ScrollBar, option, part, self)
+        handle = design_rect(QRectF(on_screen))
         painter = painter_on(self)
         color = self._theme.color("text3")
         color.setAlphaF(0.85 if self.isSliderDown() or self.underMouse() else 0.45)
@@ -54,16 +55,25 @@ class ScrollBar(QScrollBar):
 
 
 class OverlayScrollBar(ScrollBar):
-    """Stands for the vertical bar of `area`, which is switched off; hidden when all fits."""
+    """Stands for a bar of `area`, which is switched off; hidden when all fits."""
 
-    def __init__(self, theme: Theme, area: QAbstractScrollArea) -> None:
-        super().__init__(theme, Qt.Orientation.Vertical, area)
+    def __init__(
+        self,
+        theme: Theme,
+        area: QAbstractScrollArea,
+        orientation: Qt.Orientation = Qt.Orientation.Vertical,
+    ) -> None:
+        super().__init__(theme, orientation, area)
         self._area = area
-        area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        bar = area.verticalScrollBar()
+        off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        if orientation == Qt.Orientation.Vertical:
+            area.setVerticalScrollBarPolicy(off)
+        else:
+            area.setHorizontalScrollBarPolicy(off)
+        bar = self._stood_for()
         bar.rangeChanged.connect(self._follow)
         bar.valueChanged.connect(self.setValue)
-        self.valueChanged.connect(lambda value: area.verticalScrollBar().setValue(value))
+        self.valueChanged.connect(lambda value: self._stood_for().setValue(value))
         area.installEventFilter(self)
         self._follow()
 
@@ -72,15 +82,23 @@ class OverlayScrollBar(ScrollBar):
             self._follow()
         return False
 
-    def _follow(self) -> None:
-        """Take the range of the bar that is stood for, and the right edge of the area."""
+    def _stood_for(self) -> QScrollBar:
         # Asked for each time: a wrapper that is held may become invalid, and an error in an event
         # filter ends the process.
-        bar = self._area.verticalScrollBar()
+        upright = self.orientation() == Qt.Orientation.Vertical
+        return self._area.verticalScrollBar() if upright else self._area.horizontalScrollBar()
+
+    def _follow(self) -> None:
+        """Take the range of the bar that is stood for, and the right or lower edge of the area."""
+        bar = self._stood_for()
         self.setRange(bar.minimum(), bar.maximum())
         self.setPageStep(bar.pageStep())
         self.setSingleStep(bar.singleStep())
         self.setValue(bar.value())
         self.setVisible(bar.maximum() > bar.minimum())
-        self.setGeometry(self._area.width() - px(_WIDTH_PX) - 1, 0, px(_WIDTH_PX), self._area.height())
+        width, height, thick = self._area.width(), self._area.height(), px(_WIDTH_PX)
+        if self.orientation() == Qt.Orientation.Vertical:
+            self.setGeometry(width - thick - 1, 0, thick, height)
+        else:
+            self.setGeometry(0, height - thick - 1, width, thick)
         self.raise_()

@@ -26,6 +26,8 @@ from app.theme.fonts import enlarged_mono_font, enlarged_ui_font
 from app.theme.zoom import px, px_size
 
 _NOTED = "designMeasures"
+# No bound, at any zoom.
+ANY_PX = 100_000
 
 
 def set_margins(of: QLayout | QWidget, left: int, top: int, right: int, bottom: int) -> None:
@@ -80,6 +82,11 @@ def set_minimum_width(widget: QWidget, width: int) -> None:
 def set_maximum_width(widget: QWidget, width: int) -> None:
     """Not wider."""
     _note(widget, maximum_width=(width,))
+
+
+def set_maximum_height(widget: QWidget, height: int) -> None:
+    """Not higher."""
+    _note(widget, maximum_height=(height,))
 
 
 def set_font(widget: QWidget, size_px: float, weight: int = 400, *, tabular: bool = False) -> None:
@@ -151,6 +158,7 @@ _SETTERS: dict[str, Any] = {
     "fixed_height": lambda widget, length: widget.setFixedHeight(length),
     "minimum_width": lambda widget, length: widget.setMinimumWidth(length),
     "maximum_width": lambda widget, length: widget.setMaximumWidth(length),
+    "maximum_height": lambda widget, length: widget.setMaximumHeight(length),
 }
 
 

@@ -53,7 +53,7 @@ class LabWindow(QWidget):
         self.setMinimumSize(MINIMUM_SIZE)
         start_at(self, START_SIZE)
         self.choices = LabChoices(theme)
-        self.subtitle = TextLabel(theme, strings.SUBTITLE, 11, 14)
+        self.subtitle = TextLabel(theme, strings.SUBTITLE, 11, 14, whole=True)
         self.past = Popup(theme, [("", strings.NOW)])
         self.past.setAccessibleName(strings.PAST)
         set_fixed_width(self.past, 170)

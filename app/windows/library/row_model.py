@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 
-from app.controls.row_model import Index, RowModel
+from app.controls.rows.row_model import Index, RowModel
 from app.windows.library.rows import LibraryRow
 
 

@@ -137,7 +137,7 @@ class LibraryWindow(QWidget):
         titles.setSpacing(0)
         titles.addStretch(1)
         titles.addWidget(TextLabel(self._theme, strings.TITLE, 13, 17, "text", weight=600))
-        titles.addWidget(TextLabel(self._theme, strings.SUBTITLE, 11, 15))
+        titles.addWidget(TextLabel(self._theme, strings.SUBTITLE, 11, 15, whole=True))
         titles.addStretch(1)
         row = QHBoxLayout(header)
         set_margins(row, 26, 0, 14, 0)

@@ -18,6 +18,7 @@ from app.controls.slider import Slider
 from app.controls.text_label import TextLabel
 from app.session.worker.models import ModelsState
 from app.theme.measures import (
+    ANY_PX,
     add_gap,
     set_fixed_height,
     set_fixed_width,
@@ -37,7 +38,6 @@ from core.events import ModelEntry
 
 WIDTH_PX = 388
 _PADDING_PX = 20
-_ANY_PX = 10_000
 _STEP_TOKENS = 1024
 _INSIDE_PX = WIDTH_PX - 2 * _PADDING_PX - 1
 
@@ -93,7 +93,7 @@ class ModelDetail(QWidget):
         """Whether it stands at the right of the list, in its own width, or below it, as wide as there is."""
         self._beside = beside
         set_minimum_width(self, WIDTH_PX if beside else 0)
-        set_maximum_width(self, WIDTH_PX if beside else _ANY_PX)
+        set_maximum_width(self, WIDTH_PX if beside else ANY_PX)
 
     def show_nothing(self) -> None:
         """No model is chosen."""

@@ -1,64 +1,46 @@
-"""RowDelegate: paints a request's row, 46 high, in the columns that the header names."""
+"""RequestRowDelegate: paints a request's row."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter
-from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QStyleOptionViewItem
 
-from app.controls.row_ground import INSET_PX, PADDING_PX, paint_ground
-from app.controls.row_model import ROW, Index
+from app.controls.rows.columns import Column
+from app.controls.rows.row_delegate import ROW_PX, RowDelegate
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
-from app.theme.theme import Theme
-from app.theme.zoom import design_rect, px, zoom
+from app.windows.server import strings
 from app.windows.server.rows import Level, RequestRow
 
-ROW_PX = 46
-_LINES_PX = (18, 14)
-# From the right; the client takes what is left.
-_WIDTHS_PX = (
-    ("state", 132),
-    ("tokens", 72),
-    ("speed", 78),
-    ("accepted", 84),
-    ("cached", 128),
-    ("first_token", 84),
-    ("came", 96),
+COLUMNS = (
+    Column("client", strings.CLIENT, 212, after_px=12, grows=True),
+    Column("state", strings.STATE, 132),
+    Column("tokens", strings.TOKENS, 72, right=True),
+    Column("speed", strings.SPEED, 78, right=True),
+    Column("accepted", strings.ACCEPTED, 84, right=True),
+    Column("cached", strings.CACHED, 128, right=True),
+    Column("first_token", strings.FIRST_TOKEN, 84, right=True),
+    Column("came", strings.CAME, 96, right=True),
 )
-RIGHT = ("tokens", "speed", "accepted", "cached", "first_token", "came")
+_LINES_PX = (18, 14)
 _INKS: dict[Level, str] = {"live": "accent", "plain": "text2", "bad": "danger"}
 
 
-def columns(row: QRectF) -> dict[str, QRectF]:
-    """Where the columns of a row lie."""
-    right, boxes = row.right() - INSET_PX - PADDING_PX, {}
-    for name, width in reversed(_WIDTHS_PX):
-        boxes[name] = QRectF(right - width, row.top(), width, row.height())
-        right -= width
-    left = row.left() + INSET_PX + PADDING_PX
-    boxes["client"] = QRectF(left, row.top(), max(0.0, right - left - 12), row.height())
-    return boxes
-
-
-class RowDelegate(QStyledItemDelegate):
+class RequestRowDelegate(RowDelegate[RequestRow]):
     """For a list of requests."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._theme = theme
+    columns = COLUMNS
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return QSize(0, px(ROW_PX))
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        row = index.data(ROW)
-        assert isinstance(row, RequestRow)
-        painter.save()
-        painter.scale(zoom(), zoom())
-        paint_ground(painter, option, self._theme)
-        boxes, color = columns(design_rect(QRectF(option.rect))), self._theme.color
-        left, right = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
+    def paint_row(
+        self,
+        painter: QPainter,
+        boxes: dict[str, QRectF],
+        row: RequestRow,
+        option: QStyleOptionViewItem,
+        number: int,
+    ) -> None:
+        color, left = self.theme.color, Qt.AlignmentFlag.AlignLeft
         box = boxes["client"]
         top = box.top() + (ROW_PX - sum(_LINES_PX)) / 2
         for text, font, ink, y, height in (
@@ -69,7 +51,7 @@ class RowDelegate(QStyledItemDelegate):
             draw_text(painter, QRectF(box.left(), y, box.width(), height), cut, font, color(ink), left)
         draw_text(painter, boxes["state"], row.state, ui_font(13), color(_INKS[row.level]), left)
         figures = ui_font(13, tabular=True)
-        for name in RIGHT:
+        for name in (column.name for column in COLUMNS if column.right):
             ink = "text2" if name == "came" else "text"
-            draw_text(painter, boxes[name], getattr(row, name), figures, color(ink), right)
-        painter.restore()
+            figure, right = getattr(row, name), Qt.AlignmentFlag.AlignRight
+            draw_text(painter, boxes[name], figure, figures, color(ink), right)

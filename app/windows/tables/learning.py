@@ -9,10 +9,17 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
-from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_control import SettingControl, control_for
-from app.theme.measures import set_fixed_height, set_fixed_width, set_margins, set_spacing
+from app.theme.measures import (
+    ANY_PX,
+    set_fixed_height,
+    set_fixed_width,
+    set_margins,
+    set_maximum_width,
+    set_minimum_width,
+    set_spacing,
+)
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 from app.windows.tables import strings
@@ -42,7 +49,8 @@ class Learning(QWidget):
         self.disk = TextLabel(theme, "", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
         self.folder = Button(theme, strings.SHOW_FOLDER, "link", small=True)
         self.folder.clicked.connect(self.folder_requested)
-        set_fixed_width(self, WIDTH_PX)
+        self._beside = True
+        self.set_beside(True)
         self.setAccessibleName(strings.LEARNING)
         self._lay_out()
         theme.changed.connect(self.update)
@@ -57,15 +65,22 @@ class Learning(QWidget):
         self.tables.setText(strings.tables(tables))
         self.disk.setText(strings.on_disk(disk))
 
+    def set_beside(self, beside: bool) -> None:
+        """Whether it stands at the right, in its own width, or below, as wide as there is."""
+        self._beside = beside
+        set_minimum_width(self, WIDTH_PX if beside else 0)
+        set_maximum_width(self, WIDTH_PX if beside else ANY_PX)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         painter.fillRect(area_of(self), self._theme.color("panel"))
-        painter.fillRect(QRectF(0, 0, 1, height_of(self)), self._theme.color("hair"))
+        beside = QRectF(0, 0, 1, height_of(self))
+        edge = beside if self._beside else QRectF(0, 0, width_of(self), 1)
+        painter.fillRect(edge, self._theme.color("hair"))
 
     def _lay_out(self) -> None:
-        page = QWidget()
-        column = QVBoxLayout(page)
-        set_margins(column, _PADDING_PX, 12, _PADDING_PX, 8)
+        column = QVBoxLayout(self)
+        set_margins(column, _PADDING_PX + 1, 12, _PADDING_PX, 8)
         set_spacing(column, 5)
         column.addWidget(TextLabel(self._theme, strings.LEARNING, 13, 20, "text", weight=600))
         for key, title in _KEYS.items():
@@ -81,9 +96,6 @@ class Learning(QWidget):
         foot.addWidget(self.folder)
         foot.addWidget(self.disk, 1)
         column.addLayout(foot)
-        layout = QVBoxLayout(self)
-        set_margins(layout, 1, 0, 0, 0)
-        layout.addWidget(ScrollPage(self._theme, page))
 
     def _row(self, key: str, title: str) -> QHBoxLayout:
         setting = find(key)

@@ -1,137 +1,18 @@
-"""TableList: the tables as rows under a header, one selected."""
+"""TableList: the tables as rows, one selected."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QRectF, Qt, Signal
-from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QFrame, QListView, QSizePolicy, QVBoxLayout, QWidget
-
-from app.controls.row_model import ROW, RowModel
-from app.controls.scroll_bar import OverlayScrollBar
-from app.controls.shapes import draw_text
-from app.theme.fonts import ui_font
-from app.theme.measures import add_gap, set_fixed_height
+from app.controls.rows.row_list import RowList, RowView
+from app.controls.rows.row_model import RowModel
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on
 from app.windows.tables import strings
-from app.windows.tables.row_delegate import RowDelegate, columns
+from app.windows.tables.row_delegate import COLUMNS, TableRowDelegate
 from app.windows.tables.rows import TableRow
 
-_HEADER_PX = 28
-_ABOVE_PX = 5
-_TITLES = {
-    "family": strings.FAMILY,
-    "entries": strings.ENTRIES_USED,
-    "hits": strings.HITS,
-    "accepted": strings.ACCEPTED,
-    "size": strings.ON_DISK_COLUMN,
-    "saved": strings.SAVED,
-    "learned": strings.LEARNED_FROM,
-}
-_RIGHT = ("hits", "accepted", "size")
 
-
-class TableListView(QWidget):
-    """`row_selected` tells a person's choice and what is chosen when rows come and go."""
-
-    row_selected = Signal(str)  # the row's id; empty if there is none
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._chosen = ""
-        self.view = _View(theme)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(_Header(theme))
-        add_gap(layout, _ABOVE_PX)
-        layout.addWidget(self.view, 1)
-        self.view.chosen.connect(self._choose)
-
-    @property
-    def selected(self) -> str:
-        """The selected row's id; empty if none is."""
-        return self._chosen
-
-    @property
-    def rows(self) -> tuple[TableRow, ...]:
-        """What is shown."""
-        return self.view.model_.rows
-
-    def show_rows(self, rows: Sequence[TableRow]) -> None:
-        """Show these; what is selected stays so if it is there, else the first row is."""
-        self.view.silent = True
-        self.view.model_.show(rows)
-        self.view.silent = False
-        self.select(self._chosen if any(row.id == self._chosen for row in rows) else "")
-
-    def select(self, row_id: str) -> None:
-        """Select a row; an empty id is the first one's."""
-        rows = self.view.model_.rows
-        row_id = row_id or (rows[0].id if rows else "")
-        index = self.view.model_.index_of(row_id)
-        if index.isValid():
-            self.view.silent = True
-            self.view.selectionModel().setCurrentIndex(
-                index, QItemSelectionModel.SelectionFlag.ClearAndSelect
-            )
-            self.view.silent = False
-            self.view.scrollTo(index)
-        self._choose(row_id if index.isValid() else "")
-
-    def _choose(self, row_id: str) -> None:
-        if row_id != self._chosen:
-            self._chosen = row_id
-            self.row_selected.emit(row_id)
-
-
-class _View(QListView):
-    chosen = Signal(str)
+class TableList(RowList[TableRow]):
+    """The first one is selected where none was."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self.silent = False
-        self.model_ = RowModel[TableRow](self)
-        self.setModel(self.model_)
-        self.setItemDelegate(RowDelegate(theme, self))
-        self.setUniformItemSizes(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setEditTriggers(QListView.EditTrigger.NoEditTriggers)
-        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setMouseTracking(True)
-        self.setAccessibleName(strings.LIST)
-        self.viewport().setAutoFillBackground(False)
-        OverlayScrollBar(theme, self)
-        theme.changed.connect(self.viewport().update)
-
-    def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
-        super().selectionChanged(selected, deselected)
-        indexes = selected.indexes()
-        if indexes and not self.silent:
-            row = indexes[0].data(ROW)
-            assert isinstance(row, TableRow)
-            self.chosen.emit(row.id)
-
-
-class _Header(QWidget):
-    """The columns' names, 28 high, with hairlines."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        set_fixed_height(self, _HEADER_PX)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self.update)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        box = area_of(self)
-        left, right = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
-        for name, column in columns(box).items():
-            align = right if name in _RIGHT else left
-            draw_text(painter, column, _TITLES[name], ui_font(11), self._theme.color("text2"), align)
-        hair = self._theme.color("hair")
-        painter.fillRect(QRectF(0, box.bottom() - 1, box.width(), 1), hair)
+        model = RowModel[TableRow]()
+        super().__init__(theme, model, RowView(theme, strings.LIST, model, TableRowDelegate), COLUMNS)

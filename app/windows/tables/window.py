@@ -9,30 +9,42 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtGui import QPaintEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
 from app.controls.question import Question
+from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
 from app.session.worker.families import recognised
 from app.session.worker.tables import Tables
-from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing, start_at
+from app.theme.measures import (
+    add_gap,
+    set_fixed_height,
+    set_margins,
+    set_maximum_height,
+    set_spacing,
+    start_at,
+)
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, height_of, painter_on, width_of
+from app.theme.zoom import area_of, design_px, painter_on, width_of
 from app.windows.tables import strings
 from app.windows.tables.abilities import Abilities, abilities_of
 from app.windows.tables.detail import TableDetail
+from app.windows.tables.learning import WIDTH_PX as LEARNING_PX
 from app.windows.tables.learning import Learning
 from app.windows.tables.notices import Notices
 from app.windows.tables.rows import learned_id, rows_of, size_text, table_id
-from app.windows.tables.table_list import TableListView
+from app.windows.tables.table_list import TableList
 from core.events import LearnedTable, TableInfo
 
 SIZE = QSize(1180, 732)
 _MINIMUM = QSize(1020, 620)
 _HEADER_PX = 52
 _FOOT_PX = 366
+# Narrower, and how tables learn goes below the charts.
+_BESIDE_FROM_PX = LEARNING_PX + 440
+_LIST_SHARE, _FOOT_SHARE = 2, 3
 
 
 class TablesWindow(QWidget):
@@ -59,7 +71,7 @@ class TablesWindow(QWidget):
         self.export = Button(theme, strings.EXPORT, small=True, icon_name="export")
         self.reset = Button(theme, strings.RESET, "danger", small=True, icon_name="reset")
         self.notices = Notices(theme)
-        self.list = TableListView(theme)
+        self.list = TableList(theme)
         self.detail = TableDetail(theme)
         self.learning = Learning(theme)
         self._lay_out()
@@ -70,6 +82,7 @@ class TablesWindow(QWidget):
         self.reset.clicked.connect(self.reset_requested)
         self.list.row_selected.connect(lambda row_id: self._show_selected())
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._arrange)
         self.show_tables(Tables(), alive=False)
 
     @property
@@ -112,11 +125,15 @@ class TablesWindow(QWidget):
         super().showEvent(event)
         self.shown.emit()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         painter.fillRect(area_of(self), self._theme.color("window"))
         painter.fillRect(QRectF(0, _HEADER_PX - 1, width_of(self), 1), self._theme.color("hair"))
-        top = height_of(self) - _FOOT_PX
+        top = design_px(self._foot.y())
         painter.fillRect(QRectF(0, top, width_of(self), 1), self._theme.color("hair"))
 
     # ---- inside
@@ -127,15 +144,26 @@ class TablesWindow(QWidget):
         column.setSpacing(0)
         column.addWidget(self._make_header())
         column.addWidget(self.notices)
-        column.addWidget(self.list, 1)
-        foot = QWidget()
-        set_fixed_height(foot, _FOOT_PX)
-        row = QHBoxLayout(foot)
-        set_margins(row, 0, 1, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.detail, 1)
-        row.addWidget(self.learning)
-        column.addWidget(foot)
+        column.addWidget(self.list, _LIST_SHARE)
+        page = QWidget()
+        self._parts = QBoxLayout(QBoxLayout.Direction.LeftToRight, page)
+        self._parts.setContentsMargins(0, 0, 0, 0)
+        self._parts.setSpacing(0)
+        self._parts.addWidget(self.detail, 1)
+        self._parts.addWidget(self.learning)
+        self._foot = QWidget()
+        set_maximum_height(self._foot, _FOOT_PX)
+        inside = QVBoxLayout(self._foot)
+        set_margins(inside, 0, 1, 0, 0)
+        inside.addWidget(ScrollPage(self._theme, page))
+        column.addWidget(self._foot, _FOOT_SHARE)
+
+    def _arrange(self) -> None:
+        """How tables learn beside the charts, or below them where they would have no room."""
+        beside = width_of(self) >= _BESIDE_FROM_PX
+        ways = QBoxLayout.Direction
+        self._parts.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
+        self.learning.set_beside(beside)
 
     def _make_header(self) -> QWidget:
         header = QWidget()
@@ -144,7 +172,7 @@ class TablesWindow(QWidget):
         titles.setSpacing(0)
         titles.addStretch(1)
         titles.addWidget(TextLabel(self._theme, strings.TITLE, 13, 17, "text", weight=600))
-        titles.addWidget(TextLabel(self._theme, strings.SUBTITLE, 11, 15))
+        titles.addWidget(TextLabel(self._theme, strings.SUBTITLE, 11, 15, whole=True))
         titles.addStretch(1)
         row = QHBoxLayout(header)
         set_margins(row, 26, 0, 14, 0)

@@ -87,7 +87,7 @@ def test_a_click_opens_another_request(qapp: QApplication) -> None:
         newest = page.list.rows[0]
         assert page.list.selected != newest.id
         view = page.list.view
-        place = view.visualRect(page.list.view.model_.index_of(newest.id)).center()
+        place = view.visualRect(page.list.model.index_of(newest.id)).center()
         await asyncio.sleep(0)
         QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(place))
         assert page.list.selected == newest.id

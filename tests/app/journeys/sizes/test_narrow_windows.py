@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from PySide6.QtCore import QPoint, QRect
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
 from app.controls.text_label import TextLabel
 from app.shell.window import MainWindow
 from app.windows.models.row import ModelRow
 from app.windows.models.window import ModelsWindow
+from app.windows.tables.row_delegate import COLUMNS
+from app.windows.tables.window import TablesWindow
 from core.events import DownloadProgress, MemoryNeed, ModelEntry, ModelInfo, ModelList
 from tests.app.legible import illegible
+from tests.app.painted import noted_words
 from tests.app.stage import play, ready
+from tests.app.windows.tables.test_window import KNOWN
 
 GB = 2**30
 SIZES = [((1024, 700), 100), ((1024, 700), 150), ((1440, 900), 100), ((1440, 900), 150)]
@@ -126,5 +131,59 @@ def test_the_sheet_of_keys(qapp: QApplication, size: tuple[int, int], zoom_pct: 
         labels = keys.findChildren(TextLabel)
         assert len(labels) > 60
         assert all(within(label, keys) for label in labels)
+
+    play(qapp, scene)
+
+
+@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
+def test_tables(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
+    async def scene(window: MainWindow) -> None:
+        tables = await narrow(window, "tables", size, zoom_pct)
+        assert isinstance(tables, TablesWindow)
+        tables.show_tables(KNOWN, alive=True)
+        await asyncio.sleep(0.05)
+        view, learning = tables.list.view, tables.learning
+        assert view.viewport().height() >= 3 * view.sizeHintForRow(0) * 0.9
+        across = view.horizontalScrollBar()
+        # All columns are seen: at once, or one end after the other.
+        seen: set[str] = set()
+        for at in (0, across.maximum()):
+            across.setValue(at)
+            await asyncio.sleep(0.02)
+            with noted_words() as noted:
+                tables.list.grab()
+            box = tables.list.rect()
+            seen |= {word.text for word in noted if box.contains(word.area.toAlignedRect())}
+            assert [each for each in illegible(tables) if "edge" not in each] == []
+        assert {column.title for column in COLUMNS} <= seen
+        assert {"412,306", "61%", "72%"} & seen
+        for widget in (
+            tables.detail.title,
+            tables.detail.entries,
+            tables.detail.accepted,
+            tables.detail.teachers,
+            *learning.controls.values(),
+            learning.rehearsal,
+            learning.folder,
+            learning.disk,
+        ):
+            assert within(widget, tables), widget
+        if across.maximum():
+            across.setValue(0)
+            tables.activateWindow()
+            view.setFocus()
+            for _ in range(40):
+                QTest.keyClick(view, Qt.Key.Key_Right)
+            assert across.value() == across.maximum()
+
+    play(qapp, scene)
+
+
+@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
+@pytest.mark.parametrize("name", ["library", "settings", "deleted", "archived"])
+def test_others(qapp: QApplication, name: str, size: tuple[int, int], zoom_pct: int) -> None:
+    async def scene(window: MainWindow) -> None:
+        beside = await narrow(window, name, size, zoom_pct)
+        assert illegible(beside) == []
 
     play(qapp, scene)

@@ -1,0 +1,1 @@
+"""Lists of records: rows in columns under a header, one of them selected."""
