@@ -17,9 +17,8 @@ from app.controls.search_field import SearchField
 from app.controls.text_label import TextLabel
 from app.theme.measures import (
     set_fixed_height,
+    set_fixed_width,
     set_margins,
-    set_maximum_width,
-    set_minimum_width,
     set_spacing,
     start_at,
 )
@@ -39,7 +38,7 @@ from app.windows.models.row import HubRow
 START_SIZE = QSize(1220, 756)
 MINIMUM_SIZE = QSize(980, 480)
 _BAR_PX = 52
-_SEARCH_PX = (216, 250)
+_SEARCH_PX = 250
 # Narrower, and the detail goes below the list.
 _BESIDE_FROM_PX = LEAST_WIDTH_PX + DETAIL_PX
 _LIST_SHARE, _DETAIL_SHARE = 5, 4
@@ -58,10 +57,9 @@ class ModelsWindow(QWidget):
         self.setWindowTitle(strings.TITLE)
         start_at(self, START_SIZE)
         self.setMinimumSize(MINIMUM_SIZE)
-        self.subtitle = TextLabel(theme, "", 11, 14, tabular=True)
+        self.subtitle = TextLabel(theme, "", 11, 14, tabular=True, whole=True)
         self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
-        set_minimum_width(self.search, _SEARCH_PX[0])
-        set_maximum_width(self.search, _SEARCH_PX[1])
+        set_fixed_width(self.search, _SEARCH_PX)
         self.add = Button(theme, strings.ADD, icon_name="folder")
         self.problem = ProblemBar(theme)
         self.list = ModelListView(theme)
@@ -242,8 +240,8 @@ class ModelsWindow(QWidget):
         row = QHBoxLayout(bar)
         set_margins(row, 20, 0, 14, 1)
         set_spacing(row, 8)
-        row.addLayout(titles, 4)
-        row.addWidget(self.search, 1)
+        row.addLayout(titles, 1)
+        row.addWidget(self.search)
         row.addWidget(self.add)
         left = QVBoxLayout()
         left.setSpacing(0)
