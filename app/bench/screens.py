@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,6 +27,8 @@ from core.settings.window import ZOOM_STEPS_PCT
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
+    from app.chat.transcript.finder import Finder
+    from app.panels.document.finder import DocumentFinder
     from app.shell.window import MainWindow
     from app.theme.theme import Scheme
 
@@ -35,6 +39,8 @@ _GRAB_AFTER_TOKENS = 60
 _THEME_S = 0.3
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 _SIZE, _ZOOM_PCT = (1440, 900), 100
+# Qt's own offscreen is smaller than most windows are designed.
+_OFFSCREEN_PX = (1920, 1200)
 # First what needs no answer: all of it is there soon.
 SCREENS = (
     "empty",
@@ -90,10 +96,23 @@ def run_screens(
     if problem := display_problem(os.environ, sys.platform):
         print(problem, file=sys.stderr)
         return 1
+    with tempfile.TemporaryDirectory() as place:
+        if os.environ.get("QT_QPA_PLATFORM") == "offscreen":
+            os.environ["QT_QPA_PLATFORM"] = f"offscreen:configfile={_screen_file(Path(place))}"
+        return _open(Path(out), schemes, only, model, sizes, zooms_pct)
+
+
+def _open(
+    folder: Path,
+    schemes: Sequence[Scheme],
+    only: Sequence[str],
+    model: str,
+    sizes: Sequence[tuple[int, int]],
+    zooms_pct: Sequence[int],
+) -> int:
     from app.launch.opening import open_window
     from app.launch.scenario import ScenarioFailed
 
-    folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
 
     async def scenario(window: MainWindow) -> int:
@@ -163,6 +182,7 @@ class _Screens:
         await self._grab("main", before=lambda: point_at_token(self._window, turn_id, "accepted"))
         self._window.controller.asking.stop()
         await self._ready()
+        await self._find("find", self._window.views.transcript.finder, "harbour")
 
     async def _panels(self) -> None:
         """Each panel over the content, where it does not fit beside it."""
@@ -311,7 +331,15 @@ class _Screens:
         await self._grab("prefill", settled_s=0.4)
         await self._ready()
         await self._grab("document")
+        await self._find("find-document", views.document.finder, "tide")
         views.side.show_tab("settings")
+
+    async def _find(self, name: str, finder: Finder | DocumentFinder, words: str) -> None:
+        """The bar over the text that is looked through, with what it found."""
+        finder.open()
+        finder.bar.field.setText(words)
+        await self._grab(name)
+        finder.close()
 
     async def _error(self) -> None:
         """The worker is killed while it writes."""
@@ -411,6 +439,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_screens(
         options.out, options.schemes, options.only, options.model, options.sizes, options.zooms
     )
+
+
+def _screen_file(place: Path) -> Path:
+    """What Qt's offscreen platform is told of its screen."""
+    width, height = _OFFSCREEN_PX
+    screen = {"name": "wide", "x": 0, "y": 0, "width": width, "height": height}
+    dots = {"logicalDpi": 96, "logicalBaseDpi": 96, "dpr": 1.0}
+    path = place / "screen.json"
+    path.write_text(json.dumps({"screens": [screen | dots]}))
+    return path
 
 
 def _form(size: tuple[int, int], zoom_pct: int) -> str:
