@@ -182,7 +182,7 @@ class _Screens:
         await self._grab("main", before=lambda: point_at_token(self._window, turn_id, "accepted"))
         self._window.controller.asking.stop()
         await self._ready()
-        await self._find("find", self._window.views.transcript.finder, "harbour")
+        await self._find("find", self._window.views.transcript.finder, "handbook")
 
     async def _panels(self) -> None:
         """Each panel over the content, where it does not fit beside it."""
@@ -281,6 +281,8 @@ class _Screens:
             print(f"{name}: not in this build")
             return
         window = self._window.windows.show(name)
+        if name == "models":
+            await self._until(lambda: self._window.controller.models.state.listed, "models are listed")
         await self._grab(name, window)
         window.close()
 

@@ -72,7 +72,7 @@ class TextLabel(QLabel):
 
     def sizeHint(self) -> QSize:
         if self._wrap and self._width_px:
-            return px_size(QSize(px(self._width_px), self.heightForWidth(px(self._width_px))))
+            return QSize(px(self._width_px), self.heightForWidth(px(self._width_px)))
         lines = self.text().split("\n")
         metrics = QFontMetricsF(self._text_font())
         widest = max(metrics.horizontalAdvance(line) for line in lines)

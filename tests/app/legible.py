@@ -7,9 +7,11 @@ from itertools import combinations
 from PySide6.QtCore import QPoint, QRect, QRectF
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QWidget
 
+from app.chat.composer.composer_edit import ComposerEdit
 from tests.app.painted import Word, noted_words
 
 ELLIPSIS = "…"
+_SEPARATORS = " ·"
 # Boxes of letters are higher than the letters, and rounded.
 _SLACK_PX = 1.5
 _OVER_SHARE = 0.35
@@ -19,7 +21,7 @@ def illegible(window: QWidget) -> list[str]:
     """What is wrong with each word of `window` that cannot be read as it stands."""
     with noted_words() as noted:
         window.grab()
-    words = [word for word in noted if word.text.strip()]
+    words = [word for word in noted if word.text.strip(_SEPARATORS) and not _covered(word, window)]
     whole = _full_texts(window)
     found = [f"“{word.text}” is cut short" for word in words if _is_cut(word, whole)]
     found += [f"“{word.text}” goes over the edge" for word in words if _leaves(word, window)]
@@ -32,9 +34,19 @@ def illegible(window: QWidget) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def _covered(word: Word, window: QWidget) -> bool:
+    """Whether another widget lies over the middle of it: a panel, a bar."""
+    middle = word.area.center().toPoint()
+    top, own = window.childAt(middle), word.widget
+    if top is None or own is None or top is own:
+        return False
+    return not (own.isAncestorOf(top) or top.isAncestorOf(own))
+
+
 def _full_texts(window: QWidget) -> set[str]:
     """What widgets say in full: some of it ends in an ellipsis of its own."""
     texts = {each.text() for kind in (QAbstractButton, QLabel) for each in window.findChildren(kind)}
+    texts |= {edit.placeholder for edit in window.findChildren(ComposerEdit)}
     for box in window.findChildren(QComboBox):
         texts |= {box.itemText(row) for row in range(box.count())}
     return texts

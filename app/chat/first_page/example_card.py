@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QKeyEvent, QPaintEvent
+from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.controls.buttons.press import pressed_by
@@ -42,6 +42,11 @@ class ExampleCard(QAbstractButton):
         self._ring = FocusRing(self, theme, 12)
         theme.changed.connect(self.update)
 
+    @property
+    def least_width(self) -> float:
+        """What its title needs, in design pixels."""
+        return QFontMetricsF(_title_font()).horizontalAdvance(self.text()) + 2 * _PAD_X_PX
+
     def height_for(self, width: float) -> int:
         """How high the card is with its text broken to that width, in design pixels."""
         return _TEXT_TOP_PX + round(self._layout(width).height) + _BOTTOM_PX
@@ -63,6 +68,10 @@ class ExampleCard(QAbstractButton):
         icon = icon_pixmap(self._icon_name, color("accent"), 16, ratio_of(self))
         painter.drawPixmap(_PAD_X_PX + 6, _TILE_TOP_PX + 6, icon)
         title = QRectF(_PAD_X_PX, _TITLE_TOP_PX, area.width() - 2 * _PAD_X_PX, 18)
-        draw_text(painter, title, self.text(), ui_font(13.5, 600), color("text"), Qt.AlignmentFlag.AlignLeft)
+        draw_text(painter, title, self.text(), _title_font(), color("text"), Qt.AlignmentFlag.AlignLeft)
         painter.setPen(color("text2"))
         self._layout(width_of(self)).draw(painter, _PAD_X_PX, _TEXT_TOP_PX, area)
+
+
+def _title_font() -> QFont:
+    return ui_font(13.5, 600)

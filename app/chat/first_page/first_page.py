@@ -32,7 +32,6 @@ _TOP_PX = 98
 _LOW_TOP_PX = 24
 _MARK_PX = 52
 _CARD_GAP_PX = 12
-_BESIDE_FROM_PX = 640
 _CLASS_GAP_PX = 28
 _BAR_PX = 6
 _CLASSES: tuple[Origin, ...] = ("accepted", "bonus", "normal")
@@ -151,8 +150,10 @@ class _Page(QWidget):
         self._column = max(200, min(_COLUMN_PX, width - 2 * _MIN_MARGIN_PX))
         self._left = (width - self._column) // 2
         # Under each other where side by side they would cut their titles off.
-        across = len(self.cards) if self._column >= _BESIDE_FROM_PX else 1
+        across = len(self.cards)
         card_width = (self._column - (across - 1) * _CARD_GAP_PX) // across
+        if card_width < max(card.least_width for card in self.cards):
+            across, card_width = 1, self._column
         card_height = max(card.height_for(card_width) for card in self.cards)
         rows = len(self.cards) // across
         cards_height = rows * card_height + (rows - 1) * _CARD_GAP_PX

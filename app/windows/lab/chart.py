@@ -62,7 +62,7 @@ class Chart(QWidget):
         return px_size(QSize(320, 300))
 
     def minimumSizeHint(self) -> QSize:
-        return px_size(QSize(240, 200))
+        return px_size(QSize(240, 240))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent, QPixmap
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QPaintEvent, QPixmap, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.popup import Popup
+from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
 from app.session.lab.figures import places, turns
 from app.session.lab.lab import Lab, LabStage
@@ -25,7 +26,7 @@ from app.theme.measures import (
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, painter_on, width_of
 from app.windows.lab import strings
-from app.windows.lab.choices import LabChoices
+from app.windows.lab.choices import WIDTH_PX, LabChoices
 from app.windows.lab.difference_window import DifferenceWindow
 from app.windows.lab.keep_chart import KeepChart
 from app.windows.lab.line_chart import places_chart, turns_chart
@@ -36,6 +37,8 @@ from core.events.sweep import SweepResults
 START_SIZE = QSize(1440, 900)
 MINIMUM_SIZE = QSize(1040, 660)
 HEADER_PX = 52
+# Narrower, and the charts stand below one another and scroll.
+_BESIDE_FROM_PX = WIDTH_PX + 1052
 
 
 class LabWindow(QWidget):
@@ -73,6 +76,7 @@ class LabWindow(QWidget):
         self.parity.mark_opened.connect(self.open_difference)
         self.show_button.clicked.connect(lambda: self.open_difference(0))
         theme.changed.connect(self.update)
+        theme.zoomed.connect(self._arrange)
         self._show_results(None, False)
 
     def show_lab(self, lab: Lab) -> None:
@@ -102,6 +106,10 @@ class LabWindow(QWidget):
     def picture(self) -> QPixmap:
         """The charts, without the choices."""
         return self._body.grab()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -155,11 +163,11 @@ class LabWindow(QWidget):
         found.addWidget(self.show_button)
         board.addLayout(found)
         board.addStretch(1)
-        upper = QHBoxLayout()
+        upper = self._upper = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         set_spacing(upper, 40)
         upper.addLayout(_widget(self.speed), 66)
         upper.addLayout(board, 34)
-        lower = QHBoxLayout()
+        lower = self._lower = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         set_spacing(lower, 28)
         for chart in (self.places, self.turns, self.keeps):
             lower.addWidget(chart, 1)
@@ -175,12 +183,19 @@ class LabWindow(QWidget):
         right = QVBoxLayout()
         right.setSpacing(0)
         right.addLayout(header)
-        right.addWidget(self._body, 1)
+        right.addWidget(ScrollPage(theme, self._body), 1)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         row.addWidget(self.choices)
         row.addLayout(right, 1)
+
+    def _arrange(self) -> None:
+        """Charts side by side where each has room for its words."""
+        ways = QBoxLayout.Direction
+        beside = width_of(self) >= _BESIDE_FROM_PX
+        for row in (self._upper, self._lower):
+            row.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
 
 
 class _Page(QWidget):

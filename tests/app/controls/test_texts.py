@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtCore import QMimeData, QSize, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QApplication, QScrollArea, QTextEdit, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
@@ -145,3 +145,17 @@ def test_the_overlay_bar_comes_when_it_is_needed_and_scrolls(
     assert area.verticalScrollBar().value() == 120
     area.verticalScrollBar().setValue(30)
     assert bar.value() == 30
+
+
+@pytest.mark.parametrize("zoom", [1.0, 1.5])
+def test_a_label_of_known_width_is_as_high_as_its_lines_at_every_zoom(
+    theme: Theme, qtbot: QtBot, zoom: float
+) -> None:
+    theme.set_zoom(zoom)
+    label = TextLabel(theme, "Nothing you write leaves this computer, ever.", 12, 16, wrap=True, width_px=120)
+    qtbot.addWidget(label)
+    lines = sum(layout.lineCount() for layout in label._layouts(120))
+    size = label.sizeHint()
+    theme.set_zoom(1.0)
+    assert lines > 1
+    assert size == QSize(round(120 * zoom), round(lines * 16 * zoom))

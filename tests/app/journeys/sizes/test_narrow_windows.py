@@ -180,10 +180,22 @@ def test_tables(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> Non
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-@pytest.mark.parametrize("name", ["library", "settings", "deleted", "archived"])
+@pytest.mark.parametrize("name", ["library", "settings", "deleted", "archived", "lab"])
 def test_others(qapp: QApplication, name: str, size: tuple[int, int], zoom_pct: int) -> None:
     async def scene(window: MainWindow) -> None:
         beside = await narrow(window, name, size, zoom_pct)
         assert illegible(beside) == []
+
+    play(qapp, scene)
+
+
+@pytest.mark.parametrize(("size", "zoom_pct"), [*SIZES, ((1920, 1080), 150)])
+def test_the_first_page(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        window.app_settings.set("look.zoom_pct", zoom_pct)
+        window.resize(*size)
+        await asyncio.sleep(0.05)
+        assert illegible(window.views.first_page) == []
 
     play(qapp, scene)

@@ -192,6 +192,7 @@ def test_windows_made_at_a_size_look_as_those_that_were_brought_to_it(qapp: QApp
                 name: tuple(
                     length
                     for each in window.windows.show(name).findChildren(QAbstractButton)
+                    if each.isVisible()
                     for length in (
                         each.sizeHint().width(),
                         each.sizeHint().height(),
