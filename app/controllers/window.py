@@ -24,6 +24,7 @@ from app.controllers.handlers import Handlers
 from app.controllers.models import ModelsController
 from app.controllers.race import RaceController
 from app.controllers.running_answer import AnswerListener, RunningAnswer
+from app.controllers.server.keeping import RequestKeeping
 from app.controllers.server.key import Key
 from app.controllers.server.server import ServerController, ServerState
 from app.controllers.server.sharing import WorkerSharing
@@ -97,6 +98,9 @@ class WindowController(QObject):
         self.models = ModelsController(views.inspector, self.home.preferences, self.handle, self)
         self.sharing = WorkerSharing(
             self.handle, lambda: self._link, lambda: self._server_settings.learn, self
+        )
+        self.keeping = RequestKeeping(
+            self.sharing.requests, self.home.requests, lambda: self._server_settings.keep_requests, self
         )
         self.server = ServerController(self.sharing, Key(self.home.folder), self._served_base, self)
         self._server_trouble: Trouble | None = None

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-LOST_AT_THE_END = "Some chats could not be saved before the window closed."
+LOST_AT_THE_END = "Some chats or requests could not be saved before the window closed."

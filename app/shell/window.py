@@ -240,7 +240,7 @@ class MainWindow(QMainWindow):
         from app.windows.server.window import ServerWindow
 
         window = ServerWindow(self._theme)
-        ServerPage(window, self.controller.sharing, self.controller.server)
+        ServerPage(window, self.controller.sharing, self.controller.keeping, self.controller.server)
         window.transcript.set_tint_mode(self.app_settings.now.look.tint)
         self.app_settings.changed.connect(lambda now: window.transcript.set_tint_mode(now.look.tint))
         window.settings_requested.connect(lambda: self.windows.show("settings"))
@@ -349,6 +349,7 @@ class MainWindow(QMainWindow):
         views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.changed.connect(lambda settings: self.controller.server.apply(settings.server))
+        self.app_settings.changed.connect(lambda settings: self.controller.keeping.follow_settings())
         self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)

@@ -1,4 +1,4 @@
-"""Home: where one window keeps its chats and preferences: a folder, or nowhere."""
+"""Home: where one window keeps its chats, its server's requests and preferences: a folder, or nowhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from app.session.chats.archive import ChatArchive, MemoryArchive
 from app.session.library.document_archive import DocumentArchive, MemoryDocuments
 from app.store.library import Library
 from app.store.preferences import PreferencesFile
+from app.store.requests.kept_requests import KeptRequests
 
 
 class Home:
@@ -18,8 +19,10 @@ class Home:
         self.library = Library(folder) if folder else None
         self.archive: ChatArchive = self.library or MemoryArchive()
         self.documents: DocumentArchive = self.library.documents if self.library else MemoryDocuments()
+        self.requests = KeptRequests(folder)
         self.preferences = PreferencesFile(folder)
 
     def close(self) -> bool:
         """Save what waits. False if something could not be saved."""
-        return self.library.close() if self.library else True
+        requests = self.requests.close()
+        return (self.library.close() if self.library else True) and requests

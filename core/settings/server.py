@@ -92,6 +92,21 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
             " chats.",
         ),
     ] = False
+    keep_requests: Annotated[
+        bool,
+        Meta(
+            title="Keep requests",
+            description="All that clients send and get back stays in a file on this disk for 30 days, at most"
+            " the newest 1,000 requests and 500 MB. It can be read and deleted in the server's window."
+            " Switched off, nothing new is kept; what is there stays until it is too old or deleted.",
+            extra={
+                "notes": {
+                    "True": "On: all that clients send and get back stays on this disk for 30 days.",
+                    "False": "Off: requests are forgotten when Draftlight quits.",
+                }
+            },
+        ),
+    ] = False
     metrics: Annotated[
         bool,
         Meta(

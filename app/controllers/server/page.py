@@ -1,4 +1,4 @@
-"""ServerPage: fills the local server's window with the requests that are kept, and follows the opened one.
+"""ServerPage: fills the local server's window with the requests that there are, and follows the opened one.
 
 The list is told at most a few times a second, tokens at most thirty times, as a chat's are.
 """
@@ -10,11 +10,13 @@ from datetime import datetime
 
 from PySide6.QtCore import QObject, QTimer
 
+from app.controllers.server.keeping import RequestKeeping
 from app.controllers.server.server import ServerController
 from app.controllers.server.settings_box import state_words
 from app.controllers.server.sharing import WorkerSharing
 from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Answer, Turn
+from app.store.requests.kept_request import KeptRequest
 from app.windows.server import strings
 from app.windows.server.facts import facts_of
 from app.windows.server.rows import rows_of
@@ -22,7 +24,6 @@ from app.windows.server.window import ServerWindow
 from core.events import (
     Event,
     Finished,
-    Generate,
     Message,
     PrefillProgress,
     ReadingMap,
@@ -38,13 +39,22 @@ _SHOWN_CHARACTERS = 20_000
 class ServerPage(QObject):
     """As long as the window."""
 
-    def __init__(self, window: ServerWindow, sharing: WorkerSharing, server: ServerController) -> None:
+    def __init__(
+        self,
+        window: ServerWindow,
+        sharing: WorkerSharing,
+        keeping: RequestKeeping,
+        server: ServerController,
+    ) -> None:
         super().__init__(window)
         self._window = window
         self._sharing = sharing
         self._requests = sharing.requests
+        self._keeping = keeping
         self._server = server
         self._opened = ""
+        # What is shown of one that is over: it is not read again.
+        self._over_one: KeptRequest | None = None
         self._over = True
         self._coalescer = Coalescer(time.monotonic)
         self._soon = QTimer(self, singleShot=True, interval=_ROWS_EVERY_MS)
@@ -54,11 +64,14 @@ class ServerPage(QObject):
         stop_listening = self._requests.listen(self)
         window.destroyed.connect(lambda: stop_listening())
         window.opened.connect(self._open)
-        window.clear_requested.connect(self._clear)
+        window.shown.connect(keeping.refresh)
+        window.delete_requested.connect(keeping.delete)
+        window.delete_all_requested.connect(self._delete_all)
+        keeping.changed.connect(self._show_kept)
         server.changed.connect(self._show_server)
         sharing.line_moved.connect(self._show_server)
         self._show_server()
-        self._show_rows()
+        keeping.refresh()
 
     # ---- as `RequestListener`
 
@@ -91,42 +104,64 @@ class ServerPage(QObject):
         words = state_words(self._server.state)
         if waiting:
             words = f"{words} {strings.in_line(waiting)}"
+        if self._keeping.problem:
+            words = f"{words} {self._keeping.problem}"
+        elif self._keeping.is_wanted:
+            words = f"{words} {strings.KEEPING}"
         self._window.show_server(words, self._server.state.address)
 
     def _show_rows(self) -> None:
         self._soon.stop()
-        self._window.show_rows(rows_of(self._requests.all))
+        self._window.show_rows(rows_of(self._keeping.records, datetime.now().date()))
         self._show_facts()
 
-    def _clear(self) -> None:
-        self._requests.clear()
+    def _show_kept(self) -> None:
+        self._show_server()
         self._show_rows()
+
+    def _delete_all(self) -> None:
+        """What is on the disk is not deleted by one click."""
+        count = self._keeping.kept_count
+        if not count:
+            self._keeping.delete_all()
+            return
+        question = self._window.ask(strings.DELETE_ALL_QUESTION, strings.delete_all_detail(count))
+        question.chosen.connect(lambda _: self._keeping.delete_all())
 
     def _open(self, request: str) -> None:
         self._flush_soon.stop()
         self._coalescer.drain()
-        self._opened = request
-        record, asked = self._requests.of(request), self._requests.asked(request)
+        self._opened, self._over_one = request, None
+        one = self._now()
         transcript = self._window.transcript
-        self._over = record is None or record.is_over
-        self._window.show_kept(record is None or asked is not None)
-        if record is None or asked is None:
+        self._over = one is None or one.record.is_over
+        self._window.show_kept(one is None or one.asked is not None)
+        if one is None or one.asked is None:
             transcript.clear()
         else:
-            events = self._requests.events(request)
-            transcript.show_turns((_turn(record, asked, events),), asked.settings.drafting.drafter)
-            progress = next((each for each in reversed(events) if isinstance(each, PrefillProgress)), None)
-            if progress is not None and not self._over and not record.tokens:
+            transcript.show_turns((_turn(one),), one.asked.settings.drafting.drafter)
+            progress = next(
+                (each for each in reversed(one.events) if isinstance(each, PrefillProgress)), None
+            )
+            if progress is not None and not self._over and not one.record.tokens:
                 transcript.show_progress(request, progress)
         self._show_facts()
 
+    def _now(self) -> KeptRequest | None:
+        """The opened one as it stands."""
+        if self._over_one is None and self._opened:
+            one = self._keeping.of(self._opened)
+            if one is None or not one.record.is_over:
+                return one
+            self._over_one = one
+        return self._over_one
+
     def _show_facts(self) -> None:
-        record = self._requests.of(self._opened)
-        if record is None:
+        one = self._now()
+        if one is None:
             return
-        ended = _finished(self._requests.events(self._opened))
-        effective = ended.effective if ended is not None else None
-        self._window.facts.show_facts(facts_of(record, self._requests.asked(self._opened), effective))
+        effective = one.finished.effective if one.finished is not None else None
+        self._window.facts.show_facts(facts_of(one.record, one.asked, effective))
 
     def _plan_flush(self) -> None:
         due_in_s = self._coalescer.due_in_s()
@@ -150,9 +185,11 @@ class ServerPage(QObject):
         self._window.transcript.finish_answer(self._opened, finished, _note(record, finished))
 
 
-def _turn(record: ServedRequest, asked: Generate, events: tuple[Event, ...]) -> Turn:
+def _turn(one: KeptRequest) -> Turn:
+    """Of one whose words are there."""
+    record, asked, events, finished = one.record, one.asked, one.events, one.finished
+    assert asked is not None
     tokens = tuple(each for each in events if isinstance(each, Token))
-    finished = _finished(events)
     reading = next((each for each in reversed(events) if isinstance(each, ReadingMap)), None)
     if record.is_over:
         status = "finished" if record.state == "finished" else "stopped"
@@ -165,10 +202,6 @@ def _turn(record: ServedRequest, asked: Generate, events: tuple[Event, ...]) -> 
         text = f"{text[:_SHOWN_CHARACTERS]}…"
     message = Message(last.role, text, last.attachments)
     return Turn(record.id, message, answer, datetime.fromtimestamp(record.came_s))
-
-
-def _finished(events: tuple[Event, ...]) -> Finished | None:
-    return next((each for each in reversed(events) if isinstance(each, Finished)), None)
 
 
 def _note(record: ServedRequest, finished: Finished | None) -> str:

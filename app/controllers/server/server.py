@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # starlette comes in when there is something to serve
 # Whoever turns the port's figure passes many that are not meant.
 _SETTLE_MS = 600
 # What the running server need not be started anew for.
-_LIVE = {"waiting": 0, "learn": False}
+_LIVE = {"waiting": 0, "learn": False, "keep_requests": False}
 
 
 class ServerState(Struct, frozen=True):

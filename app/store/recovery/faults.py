@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 
 from app.store import strings
 from app.store.checksum import ChecksumError
@@ -16,12 +17,18 @@ class StoreError(RequestError):
 
 
 class NewerStoreError(StoreError):
-    """The chats were written by a newer Draftlight."""
+    """What is stored was written by a newer Draftlight."""
 
     code = "newer-store"
 
-    def __init__(self, found: int, known: int) -> None:
-        super().__init__(strings.NEWER, strings.newer_hint(found, known))
+    def __init__(
+        self,
+        found: int,
+        known: int,
+        what: str = strings.NEWER,
+        hint: Callable[[int, int], str] = strings.newer_hint,
+    ) -> None:
+        super().__init__(what, hint(found, known))
 
 
 class ForeignStoreError(StoreError):

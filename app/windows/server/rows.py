@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from functools import lru_cache
 from typing import Literal
 
 from app.gauges.figures import DASH, count, percent, seconds, speed
@@ -32,6 +33,7 @@ class RequestRow:
     first_token: str
     came: str
     tip: str
+    over: bool = True
 
     @property
     def spoken(self) -> str:
@@ -47,12 +49,14 @@ class RequestRow:
         return ", ".join((self.title, self.subtitle, self.state, *figures, f"{strings.CAME} {self.came}"))
 
 
-def rows_of(requests: Sequence[ServedRequest]) -> tuple[RequestRow, ...]:
+def rows_of(requests: Sequence[ServedRequest], today: date) -> tuple[RequestRow, ...]:
     """The newest first."""
-    return tuple(_row(each) for each in reversed(requests))
+    return tuple(_row(each, today) for each in reversed(requests))
 
 
-def _row(request: ServedRequest) -> RequestRow:
+# Of a thousand kept ones few change while one is answered.
+@lru_cache(4096)
+def _row(request: ServedRequest, today: date) -> RequestRow:
     waits = request.state == "waiting"
     return RequestRow(
         id=request.id,
@@ -67,9 +71,15 @@ def _row(request: ServedRequest) -> RequestRow:
         if request.prompt_tokens
         else DASH,
         first_token=strings.seconds(seconds(request.ttft_s)) if request.ttft_s else DASH,
-        came=f"{datetime.fromtimestamp(request.came_s):%H:%M:%S}",
+        came=_came(datetime.fromtimestamp(request.came_s), today),
         tip=request.problem or request.client,
+        over=request.is_over,
     )
+
+
+def _came(when: datetime, today: date) -> str:
+    """14:02:31 today, 3 Nov 14:02 before."""
+    return f"{when:%H:%M:%S}" if when.date() == today else f"{when.day} {when:%b %H:%M}"
 
 
 def endpoint(path: str) -> str:

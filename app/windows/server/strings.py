@@ -6,8 +6,13 @@ TITLE = "Local server"
 LIST = "Requests"
 ADDRESS = "Address"
 SETTINGS = "Settings…"
-CLEAR = "Clear list"
-CLEAR_HELP = "Forget the requests that are over. They are kept in memory only, until the window closes."
+DELETE = "Delete"
+DELETE_HELP = "Erase the chosen request and its answer, from the disk, too."
+DELETE_ALL = "Delete all"
+DELETE_ALL_HELP = "Erase all requests that are over and their answers, from the disk, too."
+DELETE_ALL_QUESTION = "Delete all requests?"
+CANCEL = "Cancel"
+KEEPING = "Requests are kept for 30 days."
 
 CLIENT = "Client"
 STATE = "State"
@@ -30,7 +35,7 @@ NEXT = "Next"
 CANCELLED_NOTE = "Cancelled: the client went away, or it was ended there."
 NOTHING_ON = "No request yet. Give the address above to an editor or a script as its base URL."
 NOTHING_OFF = "The server is off. Switch it on in Settings, and requests are seen here as they come."
-NOT_KEPT = "What was asked and answered is not kept any more: newer requests took the room."
+NOT_KEPT = "What was asked and answered is not there any more: newer requests took the room."
 
 REQUEST = "Request"
 EFFECTIVE = "What really ran"
@@ -67,6 +72,11 @@ def characters(count: int) -> str:
 
 def read_of(cached: int, prompt: int) -> str:
     return f"{cached:,} of {prompt:,}"
+
+
+def delete_all_detail(kept: int) -> str:
+    what = "1 request is" if kept == 1 else f"{kept:,} requests are"
+    return f"{what} erased from this disk, answers included. Nothing brings them back."
 
 
 def in_line(waiting_now: int) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtGui import QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.transcript.transcript import Transcript
-from app.controls.buttons.button import Button
+from app.controls.buttons.button import Button, Kind
 from app.controls.buttons.copy_button import CopyButton
+from app.controls.question import Question
 from app.controls.text_label import TextLabel
 from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
@@ -34,8 +35,10 @@ _LIST_PX = 268
 class ServerWindow(QWidget):
     """`opened` says which request is to be shown below the list; whoever hears it fills `transcript`."""
 
+    shown = Signal()  # it came to the screen: what is shown may be old
     settings_requested = Signal()
-    clear_requested = Signal()
+    delete_requested = Signal(str)  # the request's id
+    delete_all_requested = Signal()
     opened = Signal(str)  # the request's id; empty: none
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -49,8 +52,10 @@ class ServerWindow(QWidget):
         self.address = CopyButton(theme, strings.ADDRESS)
         self.address.hide()
         self.settings = Button(theme, strings.SETTINGS, small=True)
-        self.clear = Button(theme, strings.CLEAR, small=True, icon_name="trash")
-        self.clear.setToolTip(strings.CLEAR_HELP)
+        self.delete = Button(theme, strings.DELETE, small=True, icon_name="trash")
+        self.delete.setToolTip(strings.DELETE_HELP)
+        self.delete_all = Button(theme, strings.DELETE_ALL, small=True)
+        self.delete_all.setToolTip(strings.DELETE_ALL_HELP)
         self.list = RequestList(theme)
         self.transcript = Transcript(theme, watched=True)
         self.facts = FactsPanel(theme)
@@ -60,8 +65,11 @@ class ServerWindow(QWidget):
         self._below = QStackedWidget()
         self._lay_out()
         self.settings.clicked.connect(self.settings_requested)
-        self.clear.clicked.connect(self.clear_requested)
+        self.delete.clicked.connect(self._ask_to_delete)
+        self.delete_all.clicked.connect(self.delete_all_requested)
+        self.list.delete_requested.connect(self._ask_to_delete)
         self.list.row_selected.connect(self.opened)
+        self.list.row_selected.connect(self._show_buttons)
         theme.changed.connect(self.update)
         self.show_rows(())
 
@@ -84,14 +92,26 @@ class ServerWindow(QWidget):
             self.address.set_value(address, address)
 
     def show_rows(self, rows: Sequence[RequestRow]) -> None:
-        """The requests that are kept, the newest first."""
+        """The requests that there are, the newest first."""
         self.list.show_rows(rows)
         self._pages.setCurrentIndex(0 if rows else 1)
-        self.clear.setEnabled(bool(rows))
+        self.delete_all.setEnabled(any(row.over for row in rows))
+        self._show_buttons()
 
     def show_kept(self, kept: bool) -> None:
         """Whether what the opened request said is still there."""
         self._below.setCurrentIndex(0 if kept else 1)
+
+    def ask(self, title: str, detail: str) -> Question:
+        """Ask before all is deleted."""
+        answers: tuple[tuple[str, str, Kind], ...] = (("delete", strings.DELETE_ALL, "danger"),)
+        question = Question(self._theme, title, detail, strings.CANCEL, answers, self)
+        question.open()
+        return question
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.shown.emit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -107,6 +127,15 @@ class ServerWindow(QWidget):
         painter.end()
 
     # ---- inside
+
+    def _ask_to_delete(self) -> None:
+        row = self.list.selected_row
+        if row is not None and row.over:
+            self.delete_requested.emit(row.id)
+
+    def _show_buttons(self) -> None:
+        row = self.list.selected_row
+        self.delete.setEnabled(row is not None and row.over)
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
@@ -147,5 +176,6 @@ class ServerWindow(QWidget):
         row.addWidget(self.address)
         row.addWidget(self.settings)
         add_gap(row, 8)
-        row.addWidget(self.clear)
+        row.addWidget(self.delete)
+        row.addWidget(self.delete_all)
         return header

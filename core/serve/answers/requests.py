@@ -1,8 +1,8 @@
 """ServedRequests: what came to the server and what became of it, for whoever watches.
 
-The newest are kept in memory, with their tokens if that is wanted; nothing is written anywhere. A record
-is frozen: each change is a new one. Listeners are called on the loop, once for each event; whoever paints
-gathers them first.
+The newest are kept in memory, with their tokens if that is wanted; who listens may keep them elsewhere.
+A record is frozen: each change is a new one. Listeners are called on the loop, once for each event;
+whoever paints gathers them first.
 """
 
 from __future__ import annotations
@@ -133,6 +133,12 @@ class ServedRequests:
         """Its events so far; none if they are not kept."""
         kept = self._kept.get(request)
         return tuple(kept.events) if kept else ()
+
+    def forget(self, request: str) -> None:
+        """Forget it, if it is over."""
+        kept = self._kept.get(request)
+        if kept is not None and kept.record.is_over:
+            del self._kept[request]
 
     def clear(self) -> None:
         """Forget those that are over."""

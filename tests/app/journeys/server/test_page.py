@@ -97,7 +97,7 @@ def test_a_click_opens_another_request(qapp: QApplication) -> None:
         # Nothing can be asked again from here.
         assert len(answer.footer.buttons) == 1
         assert answer.footer.more_button.isHidden()
-        page.clear.click()
+        page.delete_all.click()
         assert page.list.rows == ()
         assert page.empty_text == strings.NOTHING_ON
 
