@@ -28,7 +28,7 @@ _VISITORS = 8
 # After somebody who does not know the secret.
 _WRONG_S = 1.0
 # A sign of life comes each second.
-_SILENCE_S = 30.0
+_SILENCE_S = 15.0
 _LOOK_S = 0.5
 
 

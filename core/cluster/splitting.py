@@ -9,13 +9,14 @@ mlx-lm takes heads that do not divide and fails at the first token, so they are 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
 
 from core.errors import ClusterError
-from core.models.library.need import text_config
+from core.models.library.need import layer_kinds, text_config
 
 # What has to divide by the number of machines, as configs call it, and in words.
 _DIVIDES = (
@@ -52,13 +53,31 @@ def why_not(split: str, config: dict[str, Any], size: int) -> str:
         return f"models of the type “{name}” cannot be split by {split}{other}"
     text = text_config(config)
     if split == "pipeline":
-        layers = int(text.get("num_hidden_layers") or 0)
-        return f"it has {layers} layers for {size} machines" if layers < size else ""
+        kinds = layer_kinds(text)
+        if len(kinds) < size:
+            return f"it has {len(kinds)} layers for {size} machines"
+        # What of a block is kept is decided on one machine, by the caches of its layers.
+        if len({frozenset(stage) for stage in _stages(kinds, size)}) > 1:
+            return (
+                f"its {len(kinds)} layers are of several kinds, not all of which {size} machines would have"
+            )
+        return ""
     for key, words in _DIVIDES:
         count = text.get(key)
         if isinstance(count, int) and count % size:
             return f"it has {count:,} {words}, which do not divide by {size} machines{_instead(text)}"
     return ""
+
+
+def _stages(kinds: Sequence[str], size: int) -> list[Sequence[str]]:
+    """As mlx-lm's `pipeline` cuts them: the last layers on the first machine, more on the first ones."""
+    base, extra = divmod(len(kinds), size)
+    stages, end = [], len(kinds)
+    for rank in range(size):
+        start = end - base - (rank < extra)
+        stages.append(kinds[start:end])
+        end = start
+    return stages
 
 
 def _instead(text: dict[str, Any]) -> str:

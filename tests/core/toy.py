@@ -86,6 +86,9 @@ def write_tokenizer(folder: Path) -> None:
             {
                 "tokenizer_class": "PreTrainedTokenizerFast",
                 "eos_token": "<|end|>",
+                # Classes of some model types would add tokens of their own, which no row is for.
+                "pad_token": "<|end|>",
+                "unk_token": "<|end|>",
                 "clean_up_tokenization_spaces": False,
                 "chat_template": TEMPLATE,
             }

@@ -24,17 +24,26 @@ ROOT = Path(__file__).parents[3]
 DEADLINE_S = 20.0
 
 
-def write_architecture(folder: Path, name: str) -> None:
-    """A tiny model of `tests.core.architectures` as a folder, with the toy tokenizer."""
+def write_architecture(folder: Path, name: str, *, twice: bool = False) -> None:
+    """A tiny model of `tests.core.architectures` as a folder, with the toy tokenizer.
+
+    With all its layers `twice`, so that each half has one of every kind.
+    """
     import mlx.core as mx
 
-    from tests.core.architectures import ARCHITECTURES, tiny
+    from tests.core.architectures import ARCHITECTURES, build
     from tests.core.toy import write_tokenizer
 
     folder.mkdir(parents=True, exist_ok=True)
-    weights = dict(tree_flatten(tiny(name).parameters()))
+    spec = ARCHITECTURES[name]
+    config = dict(spec.config)
+    if twice:
+        config["num_hidden_layers"] *= 2
+        if "layer_types" in config:
+            config["layer_types"] *= 2
+    weights = dict(tree_flatten(build(config, spec.weight_scale).parameters()))
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
-    (folder / "config.json").write_text(json.dumps(dict(ARCHITECTURES[name].config)))
+    (folder / "config.json").write_text(json.dumps(config))
     write_tokenizer(folder)
 
 

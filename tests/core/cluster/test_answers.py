@@ -32,7 +32,14 @@ def tried(
 ) -> list[dict[str, object]]:
     """The findings of a trial with `count` machines beside this one; all of them fine."""
     with machines(home, count, split=split) as cluster:
-        words = {"cluster": msgspec.to_builtins(cluster), "model": str(folder), **spec}
+        draft_model = home / "draft-model"
+        write_toy_model(draft_model)
+        words = {
+            "cluster": msgspec.to_builtins(cluster),
+            "model": str(folder),
+            "draft_model": str(draft_model),
+            **spec,
+        }
         found = run_trial(home, words)
     assert [each for each in found if not each["fine"]] == []
     return found
@@ -56,7 +63,7 @@ def test_two_machines_answer_as_one(tmp_path: Path) -> None:
 )
 def test_every_architecture_that_can_be_split(tmp_path: Path, architecture: str, split: str) -> None:
     folder = tmp_path / architecture
-    write_architecture(folder, architecture)
+    write_architecture(folder, architecture, twice=split == "pipeline")
     found = tried(tmp_path, folder, 1, split, drafters=DRAFTING, tokens=200)
     trees = {str(each["what"]): each for each in found}["greedy cacheback"]["tree"]
     assert trees == ARCHITECTURES[architecture].trees

@@ -32,10 +32,11 @@ _VOCABULARY = 260
 
 
 class Spec(msgspec.Struct):
-    """`tokens` of each answer; `sparse` ones of a long prompt, none if 0."""
+    """`draft_model` drafts for draft-model. `tokens` of each answer, `sparse` of a long prompt (0: none)."""
 
     cluster: Cluster
     model: str
+    draft_model: str
     drafters: list[str]
     tokens: int = 200
     sparse: int = 0
@@ -201,7 +202,7 @@ def _settings(spec: Spec, drafter: str, values: dict[str, object] | None = None)
         "ngram_mod.slots": 4096,
         "cacheback.tree_tokens": 16,
         "cacheback.reserved_tokens": 4,
-        "draft_model.model": spec.model,
+        "draft_model.model": spec.draft_model,
         "draft_model.stop_below": 0.0,
         **(values or {}),
     }
