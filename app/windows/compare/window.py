@@ -58,7 +58,7 @@ class CompareWindow(QWidget):
             for number in range(1, len(versions) + 1):
                 choice.addItem(strings.VERSION.format(place=number, count=len(versions)))
             choice.setCurrentIndex(chosen)
-            choice.setMaximumWidth(choice.sizeHint().width())
+            choice.updateGeometry()
             choice.blockSignals(False)
         self._show()
 

@@ -6,13 +6,14 @@ while the replay moves and the page is seen; where less motion is wanted the end
 
 from __future__ import annotations
 
-from PySide6.QtCore import QElapsedTimer, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QElapsedTimer, QPoint, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.segment import Segment
+from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
 from app.session.race.race import Race, Stage
 from app.session.race.replay import Replay, replay_of, sight, verdict
@@ -106,9 +107,9 @@ class RacePage(QWidget):
         painter.fillRect(area_of(self), self._theme.color("window"))
         painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), self._theme.color("hair"))
         if self._race.stage is Stage.RUN:
-            painter.fillRect(
-                QRectF(28, design_px(self._foot.y()) - 10, width_of(self) - 56, 1), self._theme.color("hair")
-            )
+            top = design_px(self._foot.mapTo(self, QPoint(0, 0)).y()) - 10
+            if top > HEADER_PX:  # not scrolled away
+                painter.fillRect(QRectF(28, top, width_of(self) - 56, 1), self._theme.color("hair"))
 
     # ---- the replay
 
@@ -213,7 +214,7 @@ class RacePage(QWidget):
         names.setSpacing(0)
         names.addStretch(1)
         names.addWidget(TextLabel(theme, strings.TITLE, 13, 17, "text", weight=600))
-        names.addWidget(TextLabel(theme, strings.SUBTITLE, 11, 14))
+        names.addWidget(TextLabel(theme, strings.SUBTITLE, 11, 14, whole=True))
         names.addStretch(1)
         self._rate_label = TextLabel(theme, strings.REPLAY, 12, 16)
         header = QHBoxLayout()
@@ -241,7 +242,8 @@ class RacePage(QWidget):
         title.addWidget(TextLabel(theme, strings.CHART, 12, 16, "text", weight=600))
         title.addWidget(TextLabel(theme, strings.CHART_SAYS, 12, 16), 1)
         title.addWidget(self.play_button)
-        body = QVBoxLayout()
+        page = QWidget()
+        body = QVBoxLayout(page)
         set_margins(body, 28, 14, 28, 4)
         body.setSpacing(0)
         body.addWidget(self.prompt)
@@ -256,4 +258,6 @@ class RacePage(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(header)
-        column.addLayout(body, 1)
+        self._area = ScrollPage(theme, page)
+        self._area.verticalScrollBar().valueChanged.connect(self.update)
+        column.addWidget(self._area, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
@@ -14,12 +14,14 @@ from app.controls.shapes import draw_box
 from app.richtext.canvas.text_canvas import MARGIN_PX
 from app.theme.measures import set_margins
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on, px
+from app.theme.zoom import area_of, painter_on, px, px_size
 from core.events import Token
 
 _PADDING_PX = 10
 _TOP_PX = 2
 _RADIUS_PX = 9
+# Five lines or so; a page that has not so much scrolls.
+_LEAST = QSize(160, 140)
 
 
 class RaceText(QWidget):
@@ -46,6 +48,9 @@ class RaceText(QWidget):
         column.addWidget(self._area)
         theme.changed.connect(self._restyle)
         self._restyle()
+
+    def minimumSizeHint(self) -> QSize:
+        return px_size(_LEAST)
 
     def show_tokens(self, tokens: Sequence[Token], count: int, done: bool) -> None:
         """The first `count` of `tokens`; `done`: no more will come."""

@@ -10,15 +10,17 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
 from app.controls.text_label import TextLabel
+from app.session.chats.conversation import Version
 from app.shell.window import MainWindow
+from app.windows.compare.window import CompareWindow
 from app.windows.models.row import ModelRow
 from app.windows.models.window import ModelsWindow
 from app.windows.tables.row_delegate import COLUMNS
 from app.windows.tables.window import TablesWindow
-from core.events import DownloadProgress, MemoryNeed, ModelEntry, ModelInfo, ModelList
+from core.events import DownloadProgress, MemoryNeed, Message, ModelEntry, ModelInfo, ModelList
 from tests.app.legible import illegible
 from tests.app.painted import noted_words
-from tests.app.stage import play, ready
+from tests.app.stage import play, ready, until
 from tests.app.windows.tables.test_window import KNOWN
 
 GB = 2**30
@@ -197,5 +199,45 @@ def test_the_first_page(qapp: QApplication, size: tuple[int, int], zoom_pct: int
         window.resize(*size)
         await asyncio.sleep(0.05)
         assert illegible(window.views.first_page) == []
+
+    play(qapp, scene)
+
+
+@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
+def test_a_race(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        window.app_settings.set("look.zoom_pct", zoom_pct)
+        window.resize(*size)
+        window.controller.racing.show()
+        page = window.views.race
+        page.prompt.question.set_value("Please write 40 words")
+        page.start_button.click()
+        await until(lambda: page.replay.playing, what="no replay")
+        page.chart.setValue(page.chart.maximum() // 2)
+        await asyncio.sleep(0.05)
+        assert illegible(page) == []
+        for side in (page.plain, page.drafted):
+            assert side.text.height() >= 5 * side.count.height()
+            assert within(side.stats, page)
+        assert within(page.chart, page)
+
+    play(qapp, scene)
+
+
+def test_the_names_of_compared_versions_are_whole(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        compare = CompareWindow(window.views.composer._theme, window)
+        compare.setMinimumSize(0, 0)
+        turn = Version("v", Message("user", "What?"))
+        compare.show_versions((turn, turn), 1)
+        compare.show()
+        for size, zoom_pct in SIZES:
+            window.app_settings.set("look.zoom_pct", zoom_pct)
+            compare.resize(*size)
+            await asyncio.sleep(0.05)
+            assert illegible(compare) == []
+        compare.close()
 
     play(qapp, scene)
