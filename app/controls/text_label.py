@@ -24,8 +24,7 @@ class TextLabel(QLabel):
     """`color` is a palette token. `line_px` is the height of one line.
 
     A wrapped label whose width is known beforehand (`width_px`) has that width and the height it
-    needs; without, its height follows from the width that a layout gives it. One that is dispensable
-    (`whole`) is shown in full or not at all, and then its tooltip says it.
+    needs; without, its height follows from the width that a layout gives it.
     """
 
     def __init__(
@@ -40,7 +39,6 @@ class TextLabel(QLabel):
         tabular: bool = False,
         wrap: bool = False,
         width_px: int = 0,
-        whole: bool = False,
         align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
         parent: QWidget | None = None,
     ) -> None:
@@ -51,7 +49,6 @@ class TextLabel(QLabel):
         self._color = color
         self._wrap = wrap
         self._width_px = width_px
-        self._whole = whole
         self._align = align
         self.setTextFormat(Qt.TextFormat.PlainText)
         # A Fixed height would hold a wrapped text to the one line of its size hint.
@@ -95,11 +92,6 @@ class TextLabel(QLabel):
         ink = self._theme.color(self._color if self.isEnabled() else "text3")
         if not self._wrap:
             box = area_of(self)
-            if self._whole:
-                fits = self.sizeHint().width() <= self.width()
-                self.setToolTip("" if fits else self.text())
-                if not fits:
-                    return
             draw_text(painter, box, self.text(), self._text_font(), ink, self._align)
             return
         painter.setPen(ink)

@@ -12,6 +12,7 @@ from app.controls.buttons.button import Button
 from app.controls.popup import Popup
 from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
+from app.controls.window_titles import WindowTitles
 from app.session.lab.figures import places, turns
 from app.session.lab.lab import Lab, LabStage
 from app.theme.measures import (
@@ -56,7 +57,7 @@ class LabWindow(QWidget):
         self.setMinimumSize(MINIMUM_SIZE)
         start_at(self, START_SIZE)
         self.choices = LabChoices(theme)
-        self.subtitle = TextLabel(theme, strings.SUBTITLE, 11, 14, whole=True)
+        self.titles = WindowTitles(theme, strings.TITLE, strings.SUBTITLE)
         self.past = Popup(theme, [("", strings.NOW)])
         self.past.setAccessibleName(strings.PAST)
         set_fixed_width(self.past, 170)
@@ -119,12 +120,12 @@ class LabWindow(QWidget):
 
     def _show_results(self, results: SweepResults | None, runs: bool) -> None:
         if results is None:
-            self.subtitle.setText(strings.SUBTITLE)
+            self.titles.say(strings.SUBTITLE)
         else:
             said = strings.head(
                 results.model, results.answers, results.took_s, results.ended, results.began_s, runs=runs
             )
-            self.subtitle.setText(said)
+            self.titles.say(said)
         for chart in (self.speed, self.parity, self.keeps):
             chart.show_results(results)
         self.places.show_curves(places(results) if results else [])
@@ -139,16 +140,10 @@ class LabWindow(QWidget):
 
     def _lay_out(self) -> None:
         theme = self._theme
-        names = QVBoxLayout()
-        names.setSpacing(0)
-        names.addStretch(1)
-        names.addWidget(TextLabel(theme, strings.TITLE, 13, 17, "text", weight=600))
-        names.addWidget(self.subtitle)
-        names.addStretch(1)
         header = QHBoxLayout()
         set_margins(header, 24, 0, 12, 1)
         set_spacing(header, 10)
-        header.addLayout(names, 1)
+        header.addWidget(self.titles, 1)
         header.addWidget(self.past)
         header.addWidget(self.open_button)
         header.addWidget(self.export_button)

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.search_field import SearchField
-from app.controls.text_label import TextLabel
+from app.controls.window_titles import WindowTitles
 from app.panels.chats.undo_bar import UndoBar
 from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
@@ -133,16 +133,10 @@ class LibraryWindow(QWidget):
     def _make_header(self) -> QWidget:
         header = QWidget()
         set_fixed_height(header, _HEADER_PX)
-        titles = QVBoxLayout()
-        titles.setSpacing(0)
-        titles.addStretch(1)
-        titles.addWidget(TextLabel(self._theme, strings.TITLE, 13, 17, "text", weight=600))
-        titles.addWidget(TextLabel(self._theme, strings.SUBTITLE, 11, 15, whole=True))
-        titles.addStretch(1)
         row = QHBoxLayout(header)
         set_margins(row, 26, 0, 14, 0)
         set_spacing(row, 8)
-        row.addLayout(titles, 1)
+        row.addWidget(WindowTitles(self._theme, strings.TITLE, strings.SUBTITLE), 1)
         row.addWidget(self.search)
         add_gap(row, 8)
         for button in (self.attach, self.rename, self.remove):

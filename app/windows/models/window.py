@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QBoxLayout, QFileDialog, QHBoxLayout, QVBoxLayout,
 
 from app.controls.buttons.button import Button
 from app.controls.search_field import SearchField
-from app.controls.text_label import TextLabel
+from app.controls.window_titles import WindowTitles
 from app.theme.measures import (
     set_fixed_height,
     set_fixed_width,
@@ -57,7 +57,7 @@ class ModelsWindow(QWidget):
         self.setWindowTitle(strings.TITLE)
         start_at(self, START_SIZE)
         self.setMinimumSize(MINIMUM_SIZE)
-        self.subtitle = TextLabel(theme, "", 11, 14, tabular=True, whole=True)
+        self.titles = WindowTitles(theme, strings.TITLE)
         self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
         set_fixed_width(self.search, _SEARCH_PX)
         self.add = Button(theme, strings.ADD, icon_name="folder")
@@ -109,7 +109,7 @@ class ModelsWindow(QWidget):
             self._chosen = (state.loaded or state.models[0]).reference
         limit = strings.limit_note(state.limit_bytes) if state.limit_bytes else ""
         rows = facts.rows(state, self._context_tokens, self.search.text())
-        self.subtitle.setText(
+        self.titles.say(
             strings.subtitle(len(state.models), state.disk_bytes, state.free_bytes) if state.listed else ""
         )
         self.list.show_models(rows, self._chosen, can_load=controller.can_load, limit_note=limit)
@@ -228,19 +228,12 @@ class ModelsWindow(QWidget):
         self.detail.set_beside(beside)
 
     def _lay_out(self) -> None:
-        theme = self._theme
         bar = QWidget()
         set_fixed_height(bar, _BAR_PX)
-        titles = QVBoxLayout()
-        titles.setSpacing(0)
-        titles.addStretch(1)
-        titles.addWidget(TextLabel(theme, strings.TITLE, 13, 17, "text", weight=600))
-        titles.addWidget(self.subtitle)
-        titles.addStretch(1)
         row = QHBoxLayout(bar)
         set_margins(row, 20, 0, 14, 1)
         set_spacing(row, 8)
-        row.addLayout(titles, 1)
+        row.addWidget(self.titles, 1)
         row.addWidget(self.search)
         row.addWidget(self.add)
         left = QVBoxLayout()

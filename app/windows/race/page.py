@@ -15,6 +15,7 @@ from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.segment import Segment
 from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
+from app.controls.window_titles import WindowTitles
 from app.session.race.race import Race, Stage
 from app.session.race.replay import Replay, replay_of, sight, verdict
 from app.theme.measures import add_gap, set_margins, set_spacing, set_strut
@@ -210,17 +211,11 @@ class RacePage(QWidget):
 
     def _lay_out(self) -> None:
         theme = self._theme
-        names = QVBoxLayout()
-        names.setSpacing(0)
-        names.addStretch(1)
-        names.addWidget(TextLabel(theme, strings.TITLE, 13, 17, "text", weight=600))
-        names.addWidget(TextLabel(theme, strings.SUBTITLE, 11, 14, whole=True))
-        names.addStretch(1)
         self._rate_label = TextLabel(theme, strings.REPLAY, 12, 16)
         header = QHBoxLayout()
         set_margins(header, 20, 0, 12, 1)
         set_spacing(header, 8)
-        header.addLayout(names, 1)
+        header.addWidget(WindowTitles(theme, strings.TITLE, strings.SUBTITLE), 1)
         header.addWidget(self._rate_label)
         header.addWidget(self.rate)
         add_gap(header, 4)

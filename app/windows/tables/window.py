@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 from app.controls.buttons.button import Button, Kind
 from app.controls.question import Question
 from app.controls.scroll_page import ScrollPage
-from app.controls.text_label import TextLabel
+from app.controls.window_titles import WindowTitles
 from app.session.worker.families import recognised
 from app.session.worker.tables import Tables
 from app.theme.measures import (
@@ -168,16 +168,10 @@ class TablesWindow(QWidget):
     def _make_header(self) -> QWidget:
         header = QWidget()
         set_fixed_height(header, _HEADER_PX)
-        titles = QVBoxLayout()
-        titles.setSpacing(0)
-        titles.addStretch(1)
-        titles.addWidget(TextLabel(self._theme, strings.TITLE, 13, 17, "text", weight=600))
-        titles.addWidget(TextLabel(self._theme, strings.SUBTITLE, 11, 15, whole=True))
-        titles.addStretch(1)
         row = QHBoxLayout(header)
         set_margins(row, 26, 0, 14, 0)
         set_spacing(row, 8)
-        row.addLayout(titles, 1)
+        row.addWidget(WindowTitles(self._theme, strings.TITLE, strings.SUBTITLE), 1)
         for group in ((self.save, self.load), (self.import_, self.export), (self.reset,)):
             for button in group:
                 row.addWidget(button)

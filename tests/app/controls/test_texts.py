@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QScrollArea, QTextEdit, QVBoxLayout,
 from pytestqt.qtbot import QtBot
 
 from app.controls import Button, OverlayScrollBar, TextArea, TextLabel
+from app.controls.window_titles import WindowTitles
 from app.theme.theme import Theme
 from tests.app.controls.painting import colors
 from tests.app.controls.windows import activate
@@ -159,3 +160,22 @@ def test_a_label_of_known_width_is_as_high_as_its_lines_at_every_zoom(
     theme.set_zoom(1.0)
     assert lines > 1
     assert size == QSize(round(120 * zoom), round(lines * 16 * zoom))
+
+
+def test_a_line_under_a_window_s_name_is_whole_or_in_the_tooltip(theme: Theme, qtbot: QtBot) -> None:
+    titles = WindowTitles(theme, "Tables", "What the drafters have learned")
+    qtbot.addWidget(titles)
+    titles.resize(400, 52)
+    titles.show()
+    assert titles.subtitle.isVisible()
+    assert titles.toolTip() == ""
+    titles.resize(90, 52)
+    assert not titles.subtitle.isVisible()
+    assert titles.toolTip() == titles.says == "What the drafters have learned"
+    titles.say("Short")
+    assert titles.subtitle.isVisible()
+    theme.set_zoom(2.0)
+    titles.resize(40, 52)
+    QApplication.processEvents()
+    assert not titles.subtitle.isVisible()
+    theme.set_zoom(1.0)
