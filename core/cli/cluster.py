@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.cli.console.arguments import readable_file
 from core.cli.console.parser import add_command, add_model, add_quiet
+from core.errors import ClusterError
 from core.events import ClusterEnded, MachinesChecked
-from core.settings.cluster import Cluster, cluster_of
+from core.settings.cluster import FOLLOW_PORT, Cluster, cluster_of
 from core.system.progress_line import ProgressLine
 
 if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
@@ -24,11 +29,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(check)
     status = add_command(commands, "status", "which machines are there, and what they are", run)
     status.set_defaults(model="")
-    for command in (check, status):
+    start = add_command(commands, "start", "start draftlight follow by ssh where it does not run", begin)
+    start.set_defaults(model="")
+    start.add_argument("--ssh", default="ssh", metavar="PROGRAM", help="what reaches them (default ssh)")
+    start.add_argument(
+        "--command",
+        default="draftlight",
+        metavar="PATH",
+        help="what Draftlight is called there (default draftlight)",
+    )
+    for command in (check, status, start):
         command.add_argument("cluster", type=readable_file, metavar="FILE", help=_FILE)
         add_quiet(command)
 
 
+_SSH_S, _START_S, _REACH_S, _LOOK_S = 30.0, 20.0, 3.0, 0.2
 _FILE = 'the machines, as JSON (docs/cluster.md): {"machines": [{"name": "studio", "address": "10.0.0.2"}]}'
 
 
@@ -57,6 +72,45 @@ def run(options: argparse.Namespace) -> int:
         gathering.close()
     print(report(checked, options.model))
     return 0 if checked.runs else 1
+
+
+def begin(options: argparse.Namespace) -> int:
+    """Start what is not there, then look. Raises `ClusterError` for a machine where that fails."""
+    from core.cluster.addresses import host_and_port
+
+    cluster = read_cluster(options.cluster)
+    for machine in cluster.machines:
+        host, port = host_and_port(machine.address, FOLLOW_PORT)
+        if _listens(host, port):
+            continue
+        follow = shlex.join([options.command, "follow", "--listen", f"{host}:{port}"])
+        # It goes on when the connection ends; its own secret's file is where it is looked for there.
+        asked = [options.ssh, "-o", "BatchMode=yes", host, f"nohup {follow} >/dev/null 2>&1 </dev/null &"]
+        try:
+            done = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SSH_S)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ClusterError(
+                f"{machine.name} ({host}) could not be reached by {options.ssh}: {error}.",
+                f"Run there: {follow}",
+            ) from None
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip()
+            raise ClusterError(
+                f"{options.ssh} could not start draftlight follow on {machine.name}: {said}.",
+                f"Run there: {follow}",
+            )
+        until = time.monotonic() + _START_S
+        while not _listens(host, port) and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+    return run(options)
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), _REACH_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def report(checked: MachinesChecked, model: str) -> str:

@@ -138,6 +138,7 @@ class Leader:
         self._expected: dict[int, tuple[int, int, int]] = {}
         self._started_at = 0.0
         self.step_s = 0.0
+        self.forwards = 0
         self.messages = 0
         self.bytes = 0
         for follower in self.followers:
@@ -193,6 +194,7 @@ class Leader:
                 follower.line.send(payload)
             except LineEnd as error:
                 self._lost(follower, error)
+        self.forwards += 1
         self.messages += len(self.followers)
         self.bytes += len(self.followers) * len(payload)
         return self._number

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from core.decoding.probes.exactness import Profile
 from core.decoding.probes.verdict import Verdict
-from core.decoding.probes.width_cost import CostProfile
+from core.decoding.probes.width_cost import CONTEXTS, CostProfile
 from core.decoding.proposer import ModelProposer
 from core.engine.asked import decoding_options
 from core.engine.generation import Generation
@@ -209,9 +209,9 @@ class Engine:
         """How this model's logits depend on the block's width here; measured at first use."""
         return self._here.profile.exactness()
 
-    def measure_cost(self) -> CostProfile:
-        """Measure T(w) now, again if it was measured before (some seconds)."""
-        return self._here.profile.costs_anew()
+    def measure_cost(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
+        """Measure T(w) now, again if it was measured before (some seconds), at these context lengths."""
+        return self._here.profile.costs_anew(contexts)
 
     def try_out(self) -> Verdict:
         """Whether trees and drafts are exact for this model, tried now if it never was (some seconds)."""

@@ -10,14 +10,21 @@ the engine's thread.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import cast
 
 from core.decoding.probes.exactness import Profile, machine_key, profile
 from core.decoding.probes.split_probe import try_splits
 from core.decoding.probes.tree_probe import try_trees
 from core.decoding.probes.verdict import NOT_TRIED, Verdict, is_tried, load_verdict, save_verdict, verdict_key
-from core.decoding.probes.width_cost import CostProfile, LiveCost, load_profile, measure, save_profile
+from core.decoding.probes.width_cost import (
+    CONTEXTS,
+    CostProfile,
+    LiveCost,
+    load_profile,
+    measure,
+    save_profile,
+)
 from core.models.loader import LoadedModel
 from core.prefill.gap_probe import why_no_gaps, why_no_insertion
 from core.prefill.pace import Pace, load_pace, measure_pace, save_pace
@@ -48,9 +55,9 @@ class MachineProfile:
             self._exactness = profile(loaded.model, loaded.new_cache, loaded.info)
         return self._exactness
 
-    def costs_anew(self) -> CostProfile:
+    def costs_anew(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
         """Measure T(w) now, again if it was measured before (some seconds)."""
-        self._costs, self._measuring = None, self._measure()
+        self._costs, self._measuring = None, self._measure(contexts)
         while self._measure_some():
             pass
         return cast(CostProfile, self._costs)
@@ -154,8 +161,8 @@ class MachineProfile:
             self._why_no_insertion[size] = why_no_insertion(loaded.model, loaded.new_cache, tokens)
         return self._why_no_insertion[size]
 
-    def _measure(self) -> Generator[None, None, CostProfile]:
-        return measure(self._loaded.model, self._loaded.new_cache, self._loaded.info)
+    def _measure(self, contexts: Sequence[int] = CONTEXTS) -> Generator[None, None, CostProfile]:
+        return measure(self._loaded.model, self._loaded.new_cache, self._loaded.info, contexts)
 
     def _try(self) -> Generator[None, None, Verdict]:
         loaded = self._loaded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from core.cli.bench import (
+    cluster,
     decode,
     fit,
     neighbours,
@@ -46,6 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     sources.add_arguments(
         add_command(benches, "sources", "whether an answer's sources are where it was quoted from")
+    )
+    cluster.add_arguments(
+        add_command(benches, "cluster", "one model over several machines: blocks, drafting, a slower network")
     )
     serve.add_arguments(
         add_command(benches, "serve", "the local server beside mlx-lm's: edits, schemas, conversations")

@@ -24,10 +24,10 @@ ROOT = Path(__file__).parents[3]
 DEADLINE_S = 20.0
 
 
-def write_architecture(folder: Path, name: str, *, twice: bool = False) -> None:
+def write_architecture(folder: Path, name: str, *, twice: bool = False, **changes: object) -> None:
     """A tiny model of `tests.core.architectures` as a folder, with the toy tokenizer.
 
-    With all its layers `twice`, so that each half has one of every kind.
+    With all its layers `twice`, so that each half has one of every kind. `changes` are of its config.
     """
     import mlx.core as mx
 
@@ -36,7 +36,7 @@ def write_architecture(folder: Path, name: str, *, twice: bool = False) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     spec = ARCHITECTURES[name]
-    config = dict(spec.config)
+    config = {**spec.config, **changes}
     if twice:
         config["num_hidden_layers"] *= 2
         if "layer_types" in config:
@@ -131,7 +131,7 @@ def use_all_cores() -> None:
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
 
-def run_trial(home: Path, spec: dict[str, object], timeout_s: float = 240.0) -> list[dict[str, object]]:
+def run_trial(home: Path, spec: dict[str, object], timeout_s: float = 1200.0) -> list[dict[str, object]]:
     """What `tests.core.cluster.trial` found in a process of its own, for a process leads one cluster."""
     path = home / "trial.json"
     path.write_text(json.dumps(spec))

@@ -67,3 +67,36 @@ def test_every_architecture_that_can_be_split(tmp_path: Path, architecture: str,
     found = tried(tmp_path, folder, 1, split, drafters=DRAFTING, tokens=200)
     trees = {str(each["what"]): each for each in found}["greedy cacheback"]["tree"]
     assert trees == ARCHITECTURES[architecture].trees
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("split", "architecture"),
+    [*(("tensor", name) for name in ("gpt_oss", "qwen3_5", "deepseek_v3")), ("pipeline", "qwen2")],
+)
+def test_a_prompt_read_in_part_keeps_what_one_machine_keeps(
+    tmp_path: Path, architecture: str, split: str
+) -> None:
+    folder = tmp_path / architecture
+    write_architecture(folder, architecture, twice=split == "pipeline", max_position_embeddings=4096)
+    tried(tmp_path, folder, 1, split, drafters=["auto", "cacheback"], tokens=70, sparse=1200, sampled=False)
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("count", [3, 4])
+def test_three_and_four_machines(tmp_path: Path, count: int) -> None:
+    folder = tmp_path / "toy"
+    sizes = {"num_attention_heads": 12, "num_key_value_heads": 12, "hidden_size": 96, "intermediate_size": 96}
+    write_toy_model(folder, max_position_embeddings=4096, **sizes)
+    tried(tmp_path, folder, count - 1, drafters=["auto", "cacheback"], tokens=100, sparse=1200)
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(1800)
+def test_the_starter_over_three_machines(tmp_path: Path) -> None:
+    drafters = ["auto", "cacheback", "ngram-simple"]
+    found = tried(tmp_path, Path("starter"), 2, drafters=drafters, tokens=70, sampled=False)
+    by_name = {str(each["what"]): each for each in found}
+    assert int(str(by_name["greedy auto"]["accepted"])) > 0

@@ -1,0 +1,1 @@
+"""`draftlight bench cluster`."""
