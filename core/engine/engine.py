@@ -296,7 +296,8 @@ class Engine:
             return plain(tokenizer, request.messages[-1].content if request.messages else "")
         chat = settings.chat
         # A grammar's answer begins at once.
-        silent = request.grammar is not None and chat.thinking and switches_thinking(tokenizer)
+        formed = request.grammar is not None and request.grammar.begins_at_once
+        silent = formed and chat.thinking and switches_thinking(tokenizer)
         thinks = chat.thinking and not silent
         prompt = render(tokenizer, request.messages, chat.system_prompt, request.tools, thinks)
         if not silent:

@@ -10,7 +10,7 @@ from core.events.wire import Wire
 from core.settings import Settings
 
 Role = Literal["system", "user", "assistant", "tool"]
-GrammarKind = Literal["json_object", "json_schema"]
+GrammarKind = Literal["json_object", "json_schema", "tool_calls"]
 
 
 class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,7 +55,8 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Grammar(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an answer must be: any JSON object, or JSON by the schema `text`.
+    """What an answer must be: any JSON object, JSON by the schema `text`, or free text among which calls may
+    stand, each JSON by the schema `text` on a line of its own between the marks `begin` and `end`.
 
     `drafts`: what the grammar forces is drafted.
     """
@@ -63,6 +64,13 @@ class Grammar(Struct, frozen=True, forbid_unknown_fields=True):
     kind: GrammarKind
     text: str = ""
     drafts: bool = True
+    begin: str = ""
+    end: str = ""
+
+    @property
+    def begins_at_once(self) -> bool:
+        """Whether an answer has the grammar's form from its first token on: nothing is thought before it."""
+        return self.kind != "tool_calls"
 
 
 class Generate(Wire, frozen=True):

@@ -30,6 +30,11 @@ class Written:
         """How many calls there are so far."""
         return self._pieces.calls
 
+    @property
+    def loose(self) -> bool:
+        """Whether a tool's schema was to be kept that nothing keeps."""
+        return self._pieces.loose
+
     def add(self, tokens: Sequence[Token]) -> Iterator[Thought | Piece]:
         """More tokens. A thought comes before all else, in one piece a call."""
         thought, text = "", ""

@@ -55,7 +55,11 @@ DRAFTER = "Drafter"
 READING = "Reading"
 GATE = "Drafting"
 YES, NO = "Yes", "No"
-FORMATS = {"json_object": "JSON", "json_schema": "JSON by a schema"}
+FORMATS = {
+    "json_object": "JSON",
+    "json_schema": "JSON by a schema",
+    "tool_calls": "Text, and calls by their schemas",
+}
 
 
 def waiting(position: int) -> str:

@@ -1,5 +1,7 @@
 """Grammars: what an answer must be, compiled for one model's tokenizer by llguidance.
 
+Calls of tools that need not be made stand among free text: a call's mark begins its grammar.
+
 A schema's JSON is written on one line, `{"name": "value", "next": [1, 2]}`, so that everything but the
 values is forced and can be drafted. Who wants other whitespace says so in the schema (llguidance's
 `x-guidance`). Keywords that llguidance does not know are refused, not ignored.
@@ -11,8 +13,9 @@ llguidance is imported when the first grammar is asked for; then the tokenizer i
 from __future__ import annotations
 
 import json
+import re
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.decoding.grammar.state import GrammarState
 from core.drafting.draft import EMPTY
@@ -31,6 +34,8 @@ _ON_ONE_LINE: JsonCompileOptions = {
 }
 _ANY_OBJECT = '{"type": "object"}'
 _MOST_ERROR_CHARS = 400
+# What may stand in a Lark grammar for a token.
+_TOKEN = re.compile(r"<[^<>\s]+>")
 
 
 class Grammars:
@@ -52,9 +57,12 @@ class Grammars:
             )
         tokenizer = self._bridged()
         text = _ANY_OBJECT if grammar.kind == "json_object" else grammar.text
-        _check_object(text)
+        schema = _object(text)
         try:
-            compiled = LLMatcher.grammar_from_json_schema(text, defaults=_ON_ONE_LINE)
+            if grammar.kind == "tool_calls":
+                compiled = LLMatcher.grammar_from_lark(self._calls(grammar, schema))
+            else:
+                compiled = LLMatcher.grammar_from_json_schema(text, defaults=_ON_ONE_LINE)
         except ValueError as error:  # nested too deeply, half a surrogate pair
             raise _refusal(str(error)) from None
         # Verbose messages tell the parser's insides.
@@ -66,6 +74,34 @@ class Grammars:
         if not state.allowed(EMPTY, self._model.info.vocabulary).any():
             raise _refusal(f"no text fits it ({state.failure})")
         return state
+
+    def _calls(self, grammar: Grammar, schema: dict[str, Any]) -> str:
+        """Text, and calls in it. A mark that the model has as a control token is one: no text is.
+
+        Such tokens of thoughts may stand in the text, too.
+        """
+        tokenizer = self._model.tokenizer
+        special = {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
+
+        def mark(text: str) -> str:
+            return text if text in special and _TOKEN.fullmatch(text) else json.dumps(text)
+
+        thoughts = [mark(tag) for tag in (tokenizer.think_start, tokenizer.think_end) if tag in special]
+        begin, end = mark(grammar.begin), mark(grammar.end)
+        call = json.dumps({"x-guidance": _ON_ONE_LINE} | schema)
+        # Lazy: the text ends where the mark does, so that what follows is a call's.
+        lazy = "" if grammar.begin in special else "[lazy]"
+        return "\n".join(
+            [
+                "%llguidance {}",
+                f"start: (call{' | thought' if thoughts else ''})* text",
+                "text: TEXT",
+                "TEXT: /(.|\\n)*/",
+                f'call: begun "\\n" %json {call} "\\n" {end}',
+                f"begun{lazy}: TEXT {begin}",
+                *([f"thought: TEXT ({' | '.join(thoughts)})"] if thoughts else []),
+            ]
+        )
 
     def _bridged(self) -> LLTokenizer:
         """The tokenizer as llguidance takes it. Raises `GrammarError` if it cannot be bridged."""
@@ -94,13 +130,14 @@ class Grammars:
         return self._tokenizer
 
 
-def _check_object(text: str) -> None:
+def _object(text: str) -> dict[str, Any]:
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _refusal(f"it is not JSON: {error}") from None
     if not isinstance(schema, dict):
         raise _refusal("it is not a JSON object")
+    return schema
 
 
 def _refusal(message: str) -> GrammarError:

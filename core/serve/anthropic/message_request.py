@@ -133,9 +133,9 @@ class Asked(Sampling, kw_only=True, forbid_unknown_fields=True):
     @property
     def names(self) -> FieldNames:
         """What the worker may refuse is called so here."""
-        use = self.tool_use
-        asked = "output_format" if self.output_config.format is None else "output_config.format"
-        return FieldNames(grammar=use.field_of("input_schema") if use.must else asked)
+        if self._grammar() is None:
+            return FieldNames(grammar=self.tool_use.field_of("input_schema"))
+        return FieldNames(grammar="output_config.format" if self.output_config.format else "output_format")
 
     def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""
@@ -151,7 +151,7 @@ class Asked(Sampling, kw_only=True, forbid_unknown_fields=True):
                 self.settings_of(base, model.context_tokens),
                 tools=use.told,
                 stops=(*self.given_stops(), *use.stops(model)),
-                grammar=use.grammar or grammar,
+                grammar=grammar or use.grammar(model),
                 logit_bias=self.bias_of(),
             )
         )
@@ -178,7 +178,7 @@ class Asked(Sampling, kw_only=True, forbid_unknown_fields=True):
             {Any_: "required", Nothing: "none"}.get(type(choice), "auto"),
             name=choice.name if isinstance(choice, Named) else "",
             several=isinstance(choice, Nothing) or not choice.disable_parallel_tool_use,
-            strict=any(tool.strict for tool in self.tools),
+            strict=[tool.name for tool in self.tools if tool.strict],
         )
 
     def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:

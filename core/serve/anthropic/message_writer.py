@@ -120,7 +120,7 @@ class MessageWriter:
         }
 
     def _figures(self, finished: Finished) -> dict[str, Any]:
-        own = effective(finished, unlimited=False, loose_tools=self._asked.tool_use.is_loose)
+        own = effective(finished, unlimited=False, loose_tools=self._written.loose)
         if isinstance(self._asked.thinking, Enabled):
             asked = str(self._asked.thinking.budget_tokens)
             why = "thoughts are not counted apart; “max_tokens” bounds both"

@@ -167,8 +167,9 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
     @property
     def names(self) -> FieldNames:
         """What the worker may refuse is called so here."""
-        use = self.tool_use
-        return FieldNames(grammar=use.field_of("function.parameters")) if use.must else FieldNames()
+        if self._grammar() is not None:
+            return FieldNames()
+        return FieldNames(grammar=self.tool_use.field_of("function.parameters"))
 
     def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""
@@ -176,7 +177,7 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
         use, grammar = self.tool_use, self._grammar()
         if use.must and grammar is not None:
             raise refused("response_format", "an answer that must be a call has the call's form")
-        grammar = use.grammar or grammar
+        grammar = grammar or use.grammar(model)
         if grammar is not None and not self.draftlight.forced:
             grammar = replace(grammar, drafts=False)
         return well_formed_record(
@@ -228,7 +229,7 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
             self.tool_choice if isinstance(self.tool_choice, str) else "auto",
             name=named.function.name if named else "",
             several=self.parallel_tool_calls,
-            strict=any(tool.function.strict for tool in self.tools),
+            strict=[tool.function.name for tool in self.tools if tool.function.strict],
         )
 
     def _grammar(self) -> Grammar | None:

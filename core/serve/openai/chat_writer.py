@@ -99,7 +99,7 @@ class ChatWriter:
         return effective(
             finished,
             unlimited=self._asked.most_tokens is None,
-            loose_tools=self._asked.tool_use.is_loose,
+            loose_tools=self._written.loose,
         )
 
     def _reason(self, finished: Finished) -> str:

@@ -76,7 +76,7 @@ def effective(finished: Finished, *, unlimited: bool, loose_tools: bool = False)
         if not (unlimited and change.setting == "sampling.max_tokens")
     ]
     if loose_tools:
-        why = "a call that need not be made is written freely; “tool_choice” “required” keeps its schema"
+        why = "this model's calls that need not be made are free; “tool_choice” “required” keeps their schema"
         changes.append({"setting": "tools.strict", "asked": "true", "used": "false", "reason": why})
     return {
         "drafter": ran.drafter,

@@ -130,8 +130,9 @@ class ResponseRequest(Sampling, kw_only=True, forbid_unknown_fields=True):
     @property
     def names(self) -> FieldNames:
         """What the worker may refuse is called so here."""
-        use = self.tool_use
-        return FieldNames("input", use.field_of("parameters") if use.must else "text.format")
+        if self._grammar() is not None:
+            return FieldNames("input", "text.format")
+        return FieldNames("input", self.tool_use.field_of("parameters"))
 
     def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""
@@ -146,7 +147,7 @@ class ResponseRequest(Sampling, kw_only=True, forbid_unknown_fields=True):
                 self.settings_of(base, model.context_tokens),
                 tools=use.told,
                 stops=use.stops(model),
-                grammar=use.grammar or grammar,
+                grammar=grammar or use.grammar(model),
                 logit_bias=self.bias_of(),
                 top_logprobs=self._top(),
             )
@@ -165,7 +166,7 @@ class ResponseRequest(Sampling, kw_only=True, forbid_unknown_fields=True):
             self.tool_choice if isinstance(self.tool_choice, str) else "auto",
             name=named.name if named else "",
             several=self.parallel_tool_calls,
-            strict=any(tool.strict for tool in self.tools),
+            strict=[tool.name for tool in self.tools if tool.strict],
         )
 
     def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:

@@ -130,7 +130,7 @@ class ResponseWriter:
         own = effective(
             finished,
             unlimited=self._asked.most_tokens is None,
-            loose_tools=self._asked.tool_use.is_loose,
+            loose_tools=self._written.loose,
         )
         return self._head | {
             "status": status,

@@ -1,13 +1,14 @@
 """What a request's tools come to: what the model is told, what its answer must be, how it is taken apart.
 
 A call that must be made is written by a grammar: `{"name": …, "arguments": …}`, by the schemas of the
-tools that may be called. One that may be made, or not, is written freely; then `strict` cannot be kept.
+tools that may be called. Where one may be made, or not, and a tool is `strict`, the text is free and calls in
+it are written so, if the model writes them as JSON between marks; the other forms of calls are free.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -18,43 +19,44 @@ from core.serve.errors import field_error
 from core.serve.tools.parsers import parser
 from core.serve.tools.pieces import ForcedCall, MarkedCalls, Pieces, TextOnly
 
+# mlx-lm's parser of calls that are JSON between marks: Hermes', Qwen's and whoever is told in words.
+_AS_JSON = "json_tools"
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 class ToolChoice(Struct, frozen=True):
     """`must`: a call has to be made, of the function `name`, or of any. `several`: more than one may be.
 
-    `told` are all that the model is told of; `strict`: one of them asked that its schema is kept.
+    `told` are all that the model is told of; `strict` those of them whose schemas are to be kept.
     """
 
     told: tuple[Tool, ...] = ()
     must: bool = False
     name: str = ""
     several: bool = True
-    strict: bool = False
+    strict: frozenset[str] = frozenset()
 
-    @property
-    def grammar(self) -> Grammar | None:
+    def grammar(self, model: ModelInfo) -> Grammar | None:
         """What the answer must be; None where it is free."""
-        if not self.must:
+        if not self.must and not self._keeps_calls(model):
             return None
         wanted = self._callable
-        shapes = [_call_schema(tool, f"#/anyOf/{place}") for place, tool in enumerate(wanted)]
         if len(wanted) == 1:
-            shapes = [_call_schema(wanted[0], "#")]
-        schema = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
-        return Grammar("json_schema", msgspec.json.encode(schema).decode())
+            schema = self._call_schema(wanted[0], "#")
+        else:
+            shapes = [self._call_schema(tool, f"#/anyOf/{place}") for place, tool in enumerate(wanted)]
+            schema = {"anyOf": shapes}
+        text = msgspec.json.encode(schema).decode()
+        if self.must:
+            return Grammar("json_schema", text)
+        marks = parser(model.tool_parser)
+        return Grammar("tool_calls", text, begin=marks.start, end=marks.end)
 
     def field_of(self, schema: str) -> str:
         """The field that the grammar was made of; `schema` is its name within a tool."""
         if len(self._callable) == 1:
             return f"tools[{self.told.index(self._callable[0])}].{schema}"
         return "tools"
-
-    @property
-    def is_loose(self) -> bool:
-        """A schema was to be kept, and nothing makes the model keep it."""
-        return self.strict and not self.must
 
     def stops(self, model: ModelInfo | None) -> tuple[str, ...]:
         """Where one call is all there may be, its end is the answer's."""
@@ -69,7 +71,26 @@ class ToolChoice(Struct, frozen=True):
             return ForcedCall()
         if not self.told or model is None:
             return TextOnly()
-        return MarkedCalls(parser(model.tool_parser), self.told, None if self.several else 1)
+        loose = bool(self.strict) and not self._keeps_calls(model)
+        return MarkedCalls(parser(model.tool_parser), self.told, None if self.several else 1, loose=loose)
+
+    def _keeps_calls(self, model: ModelInfo) -> bool:
+        """Whether calls that need not be made are written by their schemas."""
+        return bool(self.strict) and not self.must and model.tool_parser == _AS_JSON
+
+    def _call_schema(self, tool: Tool, root: str) -> dict[str, Any]:
+        # What a call that need not be made has is the model's affair, unless its schema is to be kept.
+        keeps = self.must or tool.name in self.strict
+        parameters = (msgspec.json.decode(tool.parameters) if keeps else None) or {"type": "object"}
+        return {
+            "type": "object",
+            "properties": {
+                "name": {"const": tool.name},
+                "arguments": _moved(parameters, f"{root}/properties/arguments"),
+            },
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        }
 
     @property
     def _callable(self) -> tuple[Tool, ...]:
@@ -82,7 +103,7 @@ def choose(
     *,
     name: str = "",
     several: bool = True,
-    strict: bool = False,
+    strict: Iterable[str] = (),
     field: str = "tool_choice",
 ) -> ToolChoice:
     """`choice` of `tools`; `name` is the function that must be called.
@@ -103,20 +124,7 @@ def choose(
         raise field_error(field, f"“{field}” wants a call, and “tools” is empty.")
     if choice == "none":
         return ToolChoice()
-    return ToolChoice(tuple(tools), must, name, several, strict)
-
-
-def _call_schema(tool: Tool, root: str) -> dict[str, Any]:
-    parameters = msgspec.json.decode(tool.parameters) or {"type": "object"}
-    return {
-        "type": "object",
-        "properties": {
-            "name": {"const": tool.name},
-            "arguments": _moved(parameters, f"{root}/properties/arguments"),
-        },
-        "required": ["name", "arguments"],
-        "additionalProperties": False,
-    }
+    return ToolChoice(tuple(tools), must, name, several, frozenset(strict))
 
 
 def _moved(schema: Any, root: str) -> Any:

@@ -45,9 +45,13 @@ Piece = Said | CallBegun | CallArguments
 
 
 class Pieces(Protocol):
-    """Makes pieces of text. `calls` counts the calls so far."""
+    """Makes pieces of text. `calls` counts the calls so far.
+
+    `loose`: a tool's schema was to be kept, and nothing makes the model keep it.
+    """
 
     calls: int
+    loose: bool
 
     def add(self, text: str) -> Iterator[Piece]:
         """More text."""
@@ -67,6 +71,7 @@ class TextOnly:
     """Where nothing can be called, all is said."""
 
     calls = 0
+    loose = False
 
     def add(self, text: str) -> Iterator[Piece]:
         """More text."""
@@ -81,8 +86,11 @@ class TextOnly:
 class MarkedCalls:
     """Calls between a parser's marks, among text. `most`: how many calls are told; None is all."""
 
-    def __init__(self, parser: ToolParser, tools: Sequence[Tool], most: int | None = None) -> None:
+    def __init__(
+        self, parser: ToolParser, tools: Sequence[Tool], most: int | None = None, *, loose: bool = False
+    ) -> None:
         self.calls = 0
+        self.loose = loose
         self._parser = parser
         self._tools = tools
         self._most = most
@@ -142,6 +150,8 @@ class MarkedCalls:
 
 class ForcedCall:
     """All of the answer is one call, by a grammar; its arguments are told as they are written."""
+
+    loose = False
 
     def __init__(self) -> None:
         self.calls = 0

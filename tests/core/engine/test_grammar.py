@@ -300,6 +300,75 @@ def test_the_skeleton_costs_nearly_no_forwards(starter_engine: Engine) -> None:
     assert stats.steps == stats.tokens - stats.forced
 
 
+CALL = {
+    "type": "object",
+    "properties": {"name": {"const": "weather"}, "arguments": SCHEMA},
+    "required": ["name", "arguments"],
+    "additionalProperties": False,
+}
+
+
+def calls(drafts: bool = True) -> Grammar:
+    return Grammar("tool_calls", json.dumps(CALL), drafts, "<tool_call>", "</tool_call>")
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("drafter", ["off", "auto", "cacheback"])
+def test_a_call_among_free_text_keeps_its_schema(toy_engine: Engine, drafter: str, sampling: str) -> None:
+    """The toy model begins no call by itself; where one was begun it is whole, and text follows."""
+    values = {"drafting.drafter": drafter, "sampling.max_tokens": 400, **SAMPLINGS[sampling]}
+    chosen = assign_all(Settings(), values.items())
+    begun = tuple(toy_engine.loaded.tokenizer.encode("I look.\n<tool_call>", add_special_tokens=False))
+
+    def answer(drafts: bool) -> tuple[str, Finished]:
+        toy_engine.forget(tables=True)
+        message = (Message("user", "Who ordered what?"),)
+        asked = Generate("r", message, chosen, continuation=begun, grammar=calls(drafts))
+        *events, finished = toy_engine.generate(asked)
+        assert isinstance(finished, Finished)
+        return text_of([event for event in events if isinstance(event, Token)]), finished
+
+    text, finished = answer(True)
+    call, mark, rest = text.partition("\n</tool_call>")
+    assert mark
+    jsonschema.validate(json.loads(call), CALL)
+    assert rest or finished.reason == "stop"
+    assert finished.stats.forced > 30
+    assert answer(False)[0] == text
+
+
+@pytest.mark.parametrize("drafter", ["off", "auto"])
+def test_text_without_a_call_is_what_it_is_without_the_grammar(toy_engine: Engine, drafter: str) -> None:
+    """As long as it is text: no grammar allows the stray bytes and control tokens of this random model."""
+    values = {"drafting.drafter": drafter, "sampling.max_tokens": 200, "sampling.temperature": 0.9}
+    chosen = assign_all(Settings(), values.items())
+    loaded = toy_engine.loaded
+    no_text = {
+        token: -100.0
+        for token in range(loaded.info.vocabulary)
+        if not loaded.tokenizer.decode([token]).isascii() or token in loaded.tokenizer.added_tokens_decoder
+    }
+    texts = []
+    for grammar in (None, calls()):
+        toy_engine.forget(tables=True)
+        message = (Message("user", "Who ordered what?"),)
+        asked = Generate("r", message, chosen, grammar=grammar, logit_bias=no_text)
+        events = list(toy_engine.generate(asked))
+        texts.append(text_of([event for event in events if isinstance(event, Token)]))
+    assert texts[0] == texts[1] != ""
+
+
+def test_before_a_call_that_need_not_be_made_a_model_thinks(tmp_path: Path) -> None:
+    write_thinking_toy(tmp_path / "toy", SWITCHED)
+    engine = Engine()
+    engine.load(str(tmp_path / "toy"))
+    chosen = assign_all(Settings(), [("chat.thinking", True), ("sampling.max_tokens", 8)])
+    *_, finished = engine.generate(Generate("r", (Message("user", "Who?"),), chosen, grammar=calls()))
+    assert isinstance(finished, Finished)
+    assert "chat.thinking" not in [change.setting for change in finished.effective.changes]
+    engine.unload()
+
+
 @pytest.mark.parametrize("asked", [True, False])
 def test_an_answer_by_a_grammar_does_not_think_first_and_says_so(tmp_path: Path, asked: bool) -> None:
     write_thinking_toy(tmp_path / "toy", SWITCHED)

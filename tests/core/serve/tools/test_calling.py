@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.core.serve.served import Served, serving
+from tests.core.serve.served import CHAT, Served, question, serving
 from tests.core.toy import write_toy_model
 
 PARAMETERS = {
@@ -33,6 +33,7 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "parameters": PARAMETERS, **more}}
 
 
+PLAIN = {"type": "function", "name": "weather", "parameters": PARAMETERS}
 FIELDS: dict[str, Any] = {"tools": [tool("weather"), tool("time")], "max_tokens": 100}
 
 
@@ -67,11 +68,30 @@ def test_a_call_is_streamed_in_deltas(served: Served) -> None:
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
 
-def test_a_schema_that_nothing_keeps_is_told(served: Served) -> None:
-    loose = served.chat(tools=[tool("weather", strict=True)]).json["draftlight"]["changes"]
-    assert "tools.strict" in [change["setting"] for change in loose]
-    kept = served.chat(tools=[tool("weather", strict=True)], tool_choice="required", max_tokens=100)
-    assert "tools.strict" not in [change["setting"] for change in kept.json["draftlight"]["changes"]]
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        (CHAT, {**question(), "tools": [tool("weather", strict=True)]}),
+        ("/v1/responses", {"input": "hello", "max_output_tokens": 9, "tools": [PLAIN | {"strict": True}]}),
+        (
+            "/v1/messages",
+            {
+                **question(),
+                "tools": [{"name": "weather", "input_schema": PARAMETERS, "strict": True}],
+            },
+        ),
+    ],
+)
+def test_a_strict_tool_that_need_not_be_called_keeps_its_schema(
+    served: Served, path: str, fields: dict[str, Any]
+) -> None:
+    reply = served.ask("POST", path, fields)
+    assert reply.status == 200, reply.body
+    asked = served.answers.requests.asked(reply.json["id"])
+    assert asked is not None
+    assert asked.grammar is not None
+    assert asked.grammar.kind == "tool_calls"
+    assert "tools.strict" not in [change["setting"] for change in reply.json["draftlight"]["changes"]]
 
 
 def test_an_answer_keeps_to_its_schema(served: Served) -> None:
@@ -103,12 +123,13 @@ UNKNOWN: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "no su
     ("choice", "field"),
     [
         ("required", "tools"),
+        ("auto", "tools"),
         ({"type": "function", "function": {"name": "second"}}, "tools[1].function.parameters"),
     ],
 )
 def test_the_tool_whose_schema_cannot_be_compiled_is_named(served: Served, choice: Any, field: str) -> None:
     second = tool("second")
-    second["function"]["parameters"] = UNKNOWN
+    second["function"] |= {"parameters": UNKNOWN, "strict": True}
     for stream in (False, True):
         reply = served.chat(tools=[tool("first"), second], tool_choice=choice, stream=stream)
         assert (reply.status, reply.error["param"]) == (400, field)

@@ -10,12 +10,14 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from core.errors import InternalError
 from core.events import Tool
 from core.serve.tools.choice import choose
 from core.serve.tools.parsers import parser
 from core.serve.tools.pieces import CallArguments, CallBegun, ForcedCall, MarkedCalls, Piece, Pieces, Said
+from tests.app.session.words import INFO
 
 PARAMETERS = {"type": "object", "properties": {"town": {"type": "string"}, "days": {"type": "integer"}}}
 WEATHER = Tool("weather", "Tells it.", json.dumps(PARAMETERS))
@@ -146,9 +148,34 @@ def test_references_of_a_forced_calls_schema_point_where_it_stands() -> None:
         "$defs": {"A": {"items": {"$ref": "#/$defs/A"}}},
     }
     tools = [Tool("f", "", json.dumps(parameters)), Tool("g", "", json.dumps(parameters))]
-    text = choose(tools, "required").grammar.text  # type: ignore[union-attr]
+    text = choose(tools, "required").grammar(INFO).text  # type: ignore[union-attr]
     assert text.count('"#/anyOf/0/properties/arguments/$defs/A"') == 2
     assert text.count('"#/anyOf/1/properties/arguments/$defs/A"') == 2
-    one = choose(tools, "auto", name="g").grammar.text  # type: ignore[union-attr]
+    one = choose(tools, "auto", name="g").grammar(INFO).text  # type: ignore[union-attr]
     assert one.count('"#/properties/arguments/$defs/A"') == 2
     assert '"f"' not in one
+
+
+STRICT = '{"type":"object","properties":{"k":{"enum":["a"]}},"required":["k"]}'
+
+
+def test_calls_that_need_not_be_made_keep_the_schemas_of_strict_tools() -> None:
+    info = replace(INFO, tool_parser="json_tools")
+    tools = [Tool("f", "", STRICT), Tool("g", "", STRICT)]
+    assert choose(tools, "auto").grammar(info) is None
+    kept = choose(tools, "auto", strict=["g"])
+    grammar = kept.grammar(info)
+    assert grammar is not None
+    assert (grammar.kind, grammar.begin, grammar.end) == ("tool_calls", "<tool_call>", "</tool_call>")
+    free, strict = json.loads(grammar.text)["anyOf"]
+    assert free["properties"]["arguments"] == {"type": "object"}
+    assert strict["properties"]["arguments"] == json.loads(STRICT)
+    assert not kept.pieces(info).loose
+
+
+def test_where_a_models_calls_are_of_another_form_nothing_keeps_them() -> None:
+    info = replace(INFO, tool_parser="mistral")
+    loose = choose([Tool("f", "", STRICT)], "auto", strict=["f"])
+    assert loose.grammar(info) is None
+    assert loose.pieces(info).loose
+    assert not choose([Tool("f", "", STRICT)], "auto").pieces(info).loose
