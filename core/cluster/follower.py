@@ -33,7 +33,7 @@ from core.cluster.messages import (
     Failed,
     Forward,
     Heard,
-    Joined,
+    Joining,
     Load,
     Loaded,
     Loading,
@@ -49,7 +49,6 @@ if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
 
 _LOOK_S = 0.1
 _LEAST_SILENCE_S = 10.0
-_JOIN_S = 60.0
 # Of a model's first forwards, which compile.
 _DEFAULT_DEADLINE_S = 30.0
 LOST_STATUS = 69
@@ -152,10 +151,8 @@ class _Following:
             raise ModelError(f"The files in {folder} have changed since they were looked at.", "Try again.")
         self._say(f"Loading {load.model} as machine {load.rank + 1} of {len(load.places)}.")
         self._deadline_s = load.deadline_s
-        self._due = time.monotonic() + _JOIN_S
+        self._tell(Joining())
         group = join(load.backend, load.rank, load.places)
-        self._due = None
-        self._tell(Joined())
         self._tell(Loading("reading its part"))
         shard = Shard(load_part(folder, lambda model: split_model(model, group, load.split)))
         self._replicas = Replicas(shard)

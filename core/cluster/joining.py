@@ -1,15 +1,21 @@
 """Joining: this process becomes a rank of MLX's distributed group. Once in its life: MLX keeps the group.
 
-The environment is how MLX is told; what is set is set for the length of the call. Main thread.
+The environment is how MLX is told; what is set is set for the length of the call. MLX waits for the others
+with Python's lock in its hands, so no thread of ours could end that: an alarm breaks off its waiting for a
+connection, and where MLX goes on trying, Python's own watchdog ends the process. Main thread.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
+import signal
 import socket
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import mlx.core as mx
@@ -18,6 +24,9 @@ from core.cluster.messages import Place
 from core.errors import ClusterError
 
 _BACKENDS = ("ring", "jaccl")
+# All have said that they are there, so it takes a second or two.
+_JOIN_S = 15.0
+_GRACE_S = 5.0
 _joined = False
 
 
@@ -36,7 +45,7 @@ def check_free() -> None:
 
 
 def join(backend: str, rank: int, places: Sequence[Place]) -> mx.distributed.Group:
-    """Be `rank` among `places`; waits until all have come. Raises `ClusterError`."""
+    """Be `rank` among `places`; waits until all have come, some seconds at most. Raises `ClusterError`."""
     global _joined
     check_free()
     _joined = True
@@ -45,7 +54,8 @@ def join(backend: str, rank: int, places: Sequence[Place]) -> mx.distributed.Gro
         before = {name: os.environ.get(name) for name in given}
         os.environ.update(given)
         try:
-            group = mx.distributed.init(strict=True, backend=backend)
+            with _bounded():
+                group = mx.distributed.init(strict=True, backend=backend)
         except RuntimeError as error:
             raise ClusterError(
                 f"The machines could not be joined by {backend}: {error}.",
@@ -63,6 +73,25 @@ def join(backend: str, rank: int, places: Sequence[Place]) -> mx.distributed.Gro
             f" {len(places)}, this one as number {rank}."
         )
     return group
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Whatever is waited for inside ends in time, or the process does and says where it stood."""
+
+    def ring(number: int, frame: object) -> None:
+        """Only to interrupt what waits."""
+
+    print(f"Joining other machines; without an answer this ends after {_JOIN_S:.0f} s.", file=sys.stderr)
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, _JOIN_S, 1.0)
+    faulthandler.dump_traceback_later(_JOIN_S + _GRACE_S, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _environment(backend: str, places: Sequence[Place], folder: Path) -> dict[str, str]:

@@ -38,7 +38,6 @@ from core.cluster.messages import (
     Failed,
     Forward,
     Heard,
-    Joined,
     Told,
     decode_heard,
     encode,
@@ -88,7 +87,6 @@ class Follower:
         self.beat = Beat(0, 0)
         self.step_s = 0.0
         self.due: deque[tuple[int, float]] = deque()
-        self.joined = False
 
     def tell(self, message: Told) -> None:
         """Raises `LineEnd`."""
@@ -127,7 +125,6 @@ class Leader:
         self._deadline_s = deadline_s
         self._said = said
         self._working = False
-        self._join_due: float | None = None
         self._closed = threading.Event()
         self._ending = threading.Lock()
         self._caches = 0
@@ -152,14 +149,6 @@ class Leader:
         self._working = True
         for follower in self.followers:
             follower.heard_at = time.monotonic()
-
-    def join_within(self, seconds: float) -> None:
-        """Until `joined()`, which must come by then. MLX's joining cannot be called off."""
-        self._join_due = time.monotonic() + seconds
-
-    def joined(self) -> None:
-        """This machine has found all others."""
-        self._join_due = None
 
     def settle(self) -> None:
         """Wait until every machine has done all that it was told; if one never does, this process ends."""
@@ -204,8 +193,10 @@ class Leader:
         self._expected[number] = (self._check, *stands)
 
     def doubt(self, error: BaseException) -> None:
-        """Something failed here that followers may have done: the end. Does not return."""
-        time.sleep(_WHICH_S)  # the connection of a machine that is lost ends this process first
+        """Something failed here that others may have done, or wait for: the end. Does not return."""
+        time.sleep(_WHICH_S)  # a machine that is lost, or says that it failed, ends this process first
+        if isinstance(error, DraftlightError):
+            self.end("", "failed", error.message, error.hint)
         self.end("", "failed", f"This machine failed: {type(error).__name__}: {error}.")
 
     def close(self) -> None:
@@ -268,8 +259,6 @@ class Leader:
                         follower.beat = message
                     case Done():
                         self._done(follower, message)
-                    case Joined():
-                        follower.joined = True
                     case Failed() if self._working:
                         self.end(follower.name, "failed", f"{follower.name}: {message.message}", message.hint)
                     case _:
@@ -326,13 +315,6 @@ class Leader:
                 "deadline",
                 f"{follower.name} has not done operation {due[0]} within its deadline of {late_s:.0f} s.",
                 "See whether it is awake and has memory left, then try again.",
-            )
-        if self._join_due is not None and now > self._join_due and not follower.joined:
-            self.end(
-                follower.name,
-                "deadline",
-                f"{follower.name} and the other machines did not find each other.",
-                "See whether their addresses for tensors are right, and no firewall is between them.",
             )
         silence_s = max(self._deadline_s, _LEAST_SILENCE_S)
         if now - follower.heard_at > silence_s:

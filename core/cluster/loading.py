@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from core.cluster.addresses import host_and_port
 from core.cluster.checks import ModelFacts, plan
 from core.cluster.leader import ENDED_STATUS, Follower, Leader, connect
-from core.cluster.messages import Load, Loaded, Loading, Look, Place, Seen
+from core.cluster.messages import Joining, Load, Loaded, Loading, Look, Place, Seen
 from core.cluster.this_machine import digest_of, folder_of, seen
-from core.errors import ClusterError, DraftlightError
+from core.errors import ClusterError
 from core.events import ClusterEnded, MachinesChecked, MachineSeen
 from core.models.folder import check
 from core.models.library.naming import display_name
@@ -37,7 +37,6 @@ if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
 _LOOK_S = 60.0
 # Reading all files of a large model from a slow disk, and its weights.
 _LONG_S = 3600.0
-_JOIN_S = 60.0
 
 _TENSOR_PORT = FOLLOW_PORT + 1
 
@@ -173,11 +172,7 @@ class Gathering:
         try:
             return self._load(progress)
         except Exception as error:
-            # Others may wait for this machine for ever: no way back.
-            message, hint = (
-                (error.message, error.hint) if isinstance(error, DraftlightError) else (str(error), "")
-            )
-            self._leader.end("", "failed", message, hint)
+            self._leader.doubt(error)  # others may wait for this machine for ever: no way back
             raise
 
     def _load(self, progress: Progress) -> ClusterModel:
@@ -192,7 +187,6 @@ class Gathering:
         names = (self._name, *(follower.name for follower in self._followers))
         progress(f"Joining {len(names)} machines", 0.1)
         self._leader.work()
-        self._leader.join_within(_JOIN_S)
         for rank, follower in enumerate(self._followers, 1):
             follower.tell(
                 Load(
@@ -206,8 +200,9 @@ class Gathering:
                     self._cluster.deadline_s,
                 )
             )
+        for follower in self._followers:
+            follower.wait(Joining, _LONG_S)
         group = join(self._plan.backend, 0, places)
-        self._leader.joined()
         progress("Reading the weights", 0.3)
         part = load_part(self._folder, lambda model: split_model(model, group, split))
         shard = Shard(part)

@@ -1,6 +1,6 @@
 """What leader and followers say to each other, as msgpack arrays. No MLX.
 
-The leader asks a follower what it is (`Look`, `Seen`), has it load its part (`Load`, `Loading`*, `Joined`,
+The leader asks a follower what it is (`Look`, `Seen`), has it load its part (`Load`, `Joining`, `Loading`*,
 `Loaded`), then tells it what to do (`Do`, `Done`) until it says `End`. Both say `Beat` once a second. A
 follower that fails says `Failed` and exits.
 
@@ -73,8 +73,8 @@ class Loading(_Said, frozen=True):
     stage: str
 
 
-class Joined(_Said, frozen=True):
-    """All machines have found each other."""
+class Joining(_Said, frozen=True):
+    """The files are those that they should be, and it joins the others now."""
 
 
 class Loaded(_Said, frozen=True):
@@ -153,7 +153,7 @@ class End(_Said, frozen=True):
 
 
 Told = Look | Load | Do | Beat | End
-Heard = Seen | Loading | Joined | Loaded | Done | Beat | Failed
+Heard = Seen | Joining | Loading | Loaded | Done | Beat | Failed
 
 _encoder = msgspec.msgpack.Encoder()
 _told: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
