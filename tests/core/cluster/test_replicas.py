@@ -1,0 +1,174 @@
+"""A follower's caches hold what the leader's hold, whatever an answer does to them: here, of a whole model.
+
+No machine is needed for that. The leader's words go through the wire's codec to replicas of the same model;
+afterwards the arrays must be the same bits, for every kind of cache, after cancels, second turns, forks,
+trees, gaps and insertions.
+"""
+
+from __future__ import annotations
+
+import random
+import weakref
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+import pytest
+from mlx.utils import tree_flatten
+from mlx_lm.utils import load_tokenizer
+
+from core.cluster.messages import Action, Begin, Changed, Do, Drop, Forward, decode_told, encode
+from core.cluster.replicas import Replicas
+from core.cluster.shard import RAISED, Shard, standing
+from core.engine.engine import Engine
+from core.events import ModelInfo
+from core.kv.entries import kind_of, leaves
+from core.kv.told import Change, ToldCache
+from core.models.family import fingerprint
+from core.models.loader import LoadedModel
+from core.settings import assign_all
+from tests.core.architectures import ARCHITECTURES, VOCABULARY, build
+from tests.core.decoding.test_loop import prompt_with_repetition
+from tests.core.engine.test_conformance import run, settings
+
+CONTEXT_TOKENS = 4096
+
+
+class _Told(nn.Module):  # type: ignore[misc]
+    """A whole model that tells replicas of itself what to do, and sees that they stand where it does."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.part = model
+        self._shard = Shard(model)
+        self._replicas = Replicas(self._shard)
+        self._actions: list[Action] = []
+        self._held: weakref.WeakValueDictionary[int, ToldCache] = weakref.WeakValueDictionary()
+        self._begun = self.forwards = 0
+
+    @property
+    def layers(self) -> list[Any]:
+        found: list[Any] = self.part.layers
+        return found
+
+    def make_cache(self) -> list[Any]:
+        return ToldCache(self._shard.new_cache(), self)
+
+    def begin(self, cache: ToldCache) -> int:
+        self._begun += 1
+        weakref.finalize(cache, self._actions.append, Drop(self._begun)).atexit = False
+        self._held[self._begun] = cache
+        self._actions.append(Begin(self._begun))
+        return self._begun
+
+    def tell(self, number: int, change: Change) -> None:
+        self._actions.append(Changed(number, change))
+
+    def __call__(self, ids: mx.array, cache: ToldCache) -> mx.array:
+        tokens: Any = ids[0].tolist()
+        self._actions.append(Forward(cache.number, tuple(tokens)))
+        stands = RAISED
+        try:
+            logits, asked = self._shard.forward(ids, cache)
+            mx.eval(asked)
+            stands = standing(cache)
+        finally:
+            self.forwards += 1
+            assert self._do() == stands
+        return logits
+
+    def _do(self) -> tuple[int, int]:
+        message = decode_told(encode(Do(1, tuple(self._actions))))
+        self._actions.clear()
+        assert isinstance(message, Do)
+        return self._replicas.do(message.actions)
+
+    def agree(self) -> int:
+        """Compare every cache that is still held; how many there are."""
+        self._do()
+        caches = dict(self._held)
+        for number, cache in caches.items():
+            twin = self._replicas._held[number].sequence
+            for one, other in zip(leaves(cache), leaves(twin.cache), strict=True):
+                assert kind_of(one) == kind_of(other)
+                if not one.empty():
+                    assert int(getattr(one, "offset", 0)) == int(getattr(other, "offset", 0))
+                    ours, theirs = tree_flatten(one.state), tree_flatten(other.state)
+                    for (_, mine), (_, its) in zip(ours, theirs, strict=True):
+                        assert (mine is None) == (its is None)
+                        assert mine is None or mx.array_equal(mine, its, equal_nan=True)
+        assert len(self._replicas._held) == len(caches)
+        return len(caches)
+
+
+def told_engine(architecture: str, toy_folder: Path) -> tuple[Engine, _Told]:
+    spec = ARCHITECTURES[architecture]
+    config = {**spec.config, "max_position_embeddings": CONTEXT_TOKENS}
+    if "text_config" in config:
+        config = dict(spec.config)
+    model = _Told(build(config, spec.weight_scale))
+    tokenizer = load_tokenizer(toy_folder)
+    info = ModelInfo(
+        *(architecture, "", fingerprint(tokenizer.get_vocab()), "toy", architecture, "float32", ""),
+        *(0, 0, CONTEXT_TOKENS, VOCABULARY, len(model.layers), True),
+    )
+    loaded = LoadedModel(model, tokenizer, info)
+    loaded.eos = frozenset()
+    engine = Engine()
+    engine.use(loaded)
+    return engine, model
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma3_text", "qwen3_5", "deepseek_v3", "ministral3"])
+def test_replicas_hold_what_the_leader_holds(architecture: str, toy_folder: Path) -> None:
+    engine, model = told_engine(architecture, toy_folder)
+    engine.try_out()
+    rng = random.Random(architecture)
+    prompt = prompt_with_repetition(rng)
+    for drafter in ("cacheback", "auto", "off"):
+        chosen = settings((drafter, "fast"), toy_folder, **{"sampling.max_tokens": 60})
+        answer, finished = run(engine, prompt, chosen)
+        assert finished.stats.drafted > 0 or drafter == "off"
+        model.agree()
+        # Cut off, then gone on with; a chat that begins alike, and the first one again.
+        run(engine, prompt, chosen, steps=rng.randint(3, 12))
+        run(engine, [*prompt, *answer[:20], *prompt_with_repetition(rng, 15)], chosen)
+        run(engine, [*prompt[:40], *prompt_with_repetition(rng, 30)], chosen)
+        run(engine, [*prompt, *answer[:20]], chosen)
+        assert model.agree() > 0
+    engine.forget()
+    engine.unload()
+    assert model.forwards > 100
+
+
+def test_gaps_and_insertions_are_the_same_there(toy_folder: Path) -> None:
+    engine, model = told_engine("llama", toy_folder)
+    rng = random.Random(7)
+    long = prompt_with_repetition(rng, 1200)
+    values = [
+        *(("prefill.mode", "on"), ("prefill.scorer", "lexical"), ("prefill.positions", "true")),
+        *(("prefill.keep_pct", 10), ("prefill.chunk_tokens", 128), ("prefill.finish_reading", True)),
+    ]
+    chosen = assign_all(settings(("cacheback", "fast"), toy_folder), values)
+    answer, finished = run(engine, long, chosen)
+    assert finished.stats.skipped_tokens > 0
+    assert model.agree() > 0
+    skipped = engine.sequence.skipped
+    for _ in range(3):
+        engine.idle_work()  # what was skipped is inserted, chunk by chunk
+    assert engine.sequence.skipped < skipped
+    model.agree()
+    _, finished = run(engine, [*long, *answer, *prompt_with_repetition(rng, 30)], chosen)
+    assert finished.stats.reused_tokens > 0
+    model.agree()
+    closed = assign_all(chosen, [("prefill.positions", "closed-up")])
+    engine.forget()
+    run(engine, long, closed)
+    model.agree()
+
+
+def test_a_follower_of_which_something_impossible_is_asked_says_so(toy_folder: Path) -> None:
+    _, model = told_engine("llama", toy_folder)
+    with pytest.raises(Exception, match="never began"):
+        model._replicas.do((Forward(99, (1, 2)),))
