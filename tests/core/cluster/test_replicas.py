@@ -123,7 +123,10 @@ def told_engine(architecture: str, toy_folder: Path) -> tuple[Engine, _Told]:
 @pytest.mark.parametrize("architecture", ["llama", "gemma3_text", "qwen3_5", "deepseek_v3", "ministral3"])
 def test_replicas_hold_what_the_leader_holds(architecture: str, toy_folder: Path) -> None:
     engine, model = told_engine(architecture, toy_folder)
-    engine.try_out()
+    # A trial in which replicas stood elsewhere would have failed.
+    verdict = engine.try_out()
+    assert (verdict.why_no_trees == "") == ARCHITECTURES[architecture].trees, verdict
+    assert "failed" not in verdict.why_no_trees + verdict.splits.reason
     rng = random.Random(architecture)
     prompt = prompt_with_repetition(rng)
     for drafter in ("cacheback", "auto", "off"):
@@ -142,8 +145,9 @@ def test_replicas_hold_what_the_leader_holds(architecture: str, toy_folder: Path
     assert model.forwards > 100
 
 
-def test_gaps_and_insertions_are_the_same_there(toy_folder: Path) -> None:
-    engine, model = told_engine("llama", toy_folder)
+@pytest.mark.parametrize("architecture", ["llama", "gemma3_text", "qwen3_5"])
+def test_gaps_and_insertions_are_the_same_there(architecture: str, toy_folder: Path) -> None:
+    engine, model = told_engine(architecture, toy_folder)
     rng = random.Random(7)
     long = prompt_with_repetition(rng, 1200)
     values = [
@@ -153,18 +157,20 @@ def test_gaps_and_insertions_are_the_same_there(toy_folder: Path) -> None:
     chosen = assign_all(settings(("cacheback", "fast"), toy_folder), values)
     answer, finished = run(engine, long, chosen)
     assert finished.stats.skipped_tokens > 0
-    assert model.agree() > 0
+    model.agree()
     skipped = engine.sequence.skipped
     for _ in range(3):
-        engine.idle_work()  # what was skipped is inserted, chunk by chunk
-    assert engine.sequence.skipped < skipped
+        engine.idle_work()  # what was skipped is read, chunk by chunk: inserted, where that can be
+    assert (engine.sequence.skipped < skipped) == engine.sequence.keeps_all
     model.agree()
     _, finished = run(engine, [*long, *answer, *prompt_with_repetition(rng, 30)], chosen)
     assert finished.stats.reused_tokens > 0
     model.agree()
-    closed = assign_all(chosen, [("prefill.positions", "closed-up")])
     engine.forget()
-    run(engine, long, closed)
+    closed = assign_all(chosen, [("prefill.positions", "closed-up")])
+    _, finished = run(engine, long, closed)
+    assert finished.stats.skipped_tokens > 0
+    assert engine.sequence.closed_up
     model.agree()
 
 
