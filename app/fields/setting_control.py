@@ -1,8 +1,9 @@
 """SettingControl: the control that a setting's kind asks for.
 
 Whole numbers get a spin field, numbers a slider with its value, choices a popup, switches a
-switch, texts a text area. Each reports a person's change as a Python value of the setting's
-type. Knows no other setting and checks nothing: that is `core.settings.assign`.
+switch, texts a text area, names the same with commas between them. Each reports a person's change as
+a Python value of the setting's type. Knows no other setting and checks nothing: that is
+`core.settings.assign`.
 """
 
 from __future__ import annotations
@@ -160,18 +161,34 @@ class _Text(SettingControl):
         self._area.blockSignals(False)
 
 
+class _Names(_Text):
+    def show_value(self, value: Any) -> None:
+        # While it is typed, a comma or a space at the end stays.
+        if tuple(value) != _names(self._area.value):
+            super().show_value(", ".join(value))
+
+    def _report(self, value: Any) -> None:
+        self.edited.emit(_names(value))
+
+
 _CONTROLS: dict[str, type[_WholeNumber | _Number | _Choice | _OnOff | _Text]] = {
     "integer": _WholeNumber,
     "number": _Number,
     "choice": _Choice,
     "switch": _OnOff,
     "text": _Text,
+    "names": _Names,
 }
 
 
 def control_for(theme: Theme, setting: Setting) -> SettingControl:
     """The control of the setting's kind."""
     return _CONTROLS[setting.kind](theme, setting)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """An empty one counts: it stands for a place where there is none."""
+    return tuple(name.strip() for name in text.split(",")) if text.strip() else ()
 
 
 def _bounds(setting: Setting) -> tuple[float, float]:

@@ -17,6 +17,8 @@ Backend = Literal["auto", "ring", "jaccl"]
 Split = Literal["auto", "tensor", "pipeline"]
 # Where `draftlight follow` listens. What layers exchange goes by the next port, if nothing else is said.
 FOLLOW_PORT = 8318
+# Beside this one: what MLX joins in one place.
+MOST_MACHINES = 15
 _MOST_BYTES = 1 << 20
 
 _Address = Annotated[str, Meta(max_length=256)]
@@ -27,7 +29,13 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: Annotated[
         str,
-        Meta(min_length=1, max_length=64, title="Name", description="What the machine is called here."),
+        Meta(
+            min_length=1,
+            max_length=64,
+            title="Name",
+            description="What the machine is called here.",
+            extra={"lines": 1, "empty": "such as studio"},
+        ),
     ]
     address: Annotated[
         str,
@@ -36,6 +44,7 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
             max_length=256,
             title="Address",
             description="Where its draftlight follow listens: a host, or host:port.",
+            extra={"lines": 1, "empty": f"10.0.0.2, or 10.0.0.2:{FOLLOW_PORT}"},
         ),
     ]
     tensors: Annotated[
@@ -44,6 +53,7 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
             max_length=256,
             title="Address for tensors",
             description="Where it takes what layers exchange. Empty: the same host, the next port.",
+            extra={"lines": 1, "empty": "the same host, the next port"},
         ),
     ] = ""
     model: Annotated[
@@ -52,6 +62,7 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
             max_length=4096,
             title="Model there",
             description="The model's folder on that machine. Empty: found there by the same name.",
+            extra={"lines": 1, "empty": "found by the same name"},
         ),
     ] = ""
     rdma: Annotated[
@@ -60,6 +71,7 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
             max_length=16,
             title="Thunderbolt devices",
             description="For jaccl: its device towards each machine, this one first; empty towards itself.",
+            extra={"lines": 1, "empty": "for jaccl: rdma_en2, "},
         ),
     ] = ()
 
@@ -67,13 +79,14 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
 class Cluster(Struct, frozen=True, forbid_unknown_fields=True):
     """The machines beside this one, in the order of their ranks, and how they work together."""
 
-    machines: Annotated[tuple[Machine, ...], Meta(max_length=15)] = ()
+    machines: Annotated[tuple[Machine, ...], Meta(max_length=MOST_MACHINES, extra={"listed": True})] = ()
     secret_file: Annotated[
         str,
         Meta(
             max_length=4096,
             title="Secret",
             description="A file with the secret that all machines share. Empty: Draftlight's own.",
+            extra={"lines": 1, "names": "file", "empty": "Draftlight’s own"},
         ),
     ] = ""
     here: Annotated[
@@ -83,6 +96,7 @@ class Cluster(Struct, frozen=True, forbid_unknown_fields=True):
             title="Address of this machine",
             description="Where this one takes what layers exchange, host:port. Empty: the address from which"
             " it reaches the first of the others.",
+            extra={"lines": 1, "empty": "as the others reach it"},
         ),
     ] = ""
     rdma: Annotated[
@@ -91,6 +105,7 @@ class Cluster(Struct, frozen=True, forbid_unknown_fields=True):
             max_length=16,
             title="Thunderbolt devices",
             description="For jaccl: this machine's device towards each machine; empty towards itself.",
+            extra={"lines": 1, "empty": "for jaccl: , rdma_en2"},
         ),
     ] = ()
     backend: Annotated[
@@ -98,6 +113,7 @@ class Cluster(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             title="Connection",
             description="Thunderbolt's jaccl where devices are named and MLX has it, else TCP's ring.",
+            extra={"labels": {"auto": "Automatic", "ring": "TCP (ring)", "jaccl": "Thunderbolt (jaccl)"}},
         ),
     ] = "auto"
     split: Annotated[
@@ -106,6 +122,9 @@ class Cluster(Struct, frozen=True, forbid_unknown_fields=True):
             title="Split",
             description="Each layer over all machines (tensor), or some layers on each (pipeline)."
             " auto is tensor where the model has it.",
+            extra={
+                "labels": {"auto": "Automatic", "tensor": "Each layer", "pipeline": "Some layers on each"}
+            },
         ),
     ] = "auto"
     deadline_s: Annotated[
@@ -116,7 +135,7 @@ class Cluster(Struct, frozen=True, forbid_unknown_fields=True):
             title="Deadline",
             description="A machine that takes longer for one operation is taken for lost, and the cluster"
             " ends. A long prompt's chunks get more.",
-            extra={"unit": "s"},
+            extra={"unit": "s", "step": 1.0},
         ),
     ] = 30.0
 
@@ -124,6 +143,20 @@ class Cluster(Struct, frozen=True, forbid_unknown_fields=True):
     def size(self) -> int:
         """How many machines there are, this one included."""
         return len(self.machines) + 1
+
+
+class ClusterForm(Struct, frozen=True):
+    """What a person fills in, as groups of settings: one of the machines, and how all work together."""
+
+    machine: Machine
+    cluster: Cluster = Cluster()
+
+
+def check_names(cluster: Cluster, whose: str) -> None:
+    """Machines are told apart by their names. Raises `SettingError`; `whose` list it is."""
+    names = [machine.name for machine in cluster.machines]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise SettingError(f"{whose} has two machines called “{twice}”.", "Give each a name of its own.")
 
 
 def cluster_of(text: bytes, name: str) -> Cluster:
@@ -137,7 +170,5 @@ def cluster_of(text: bytes, name: str) -> Cluster:
             f"{name} is no list of machines: {error}.",
             'It takes {"machines": [{"name": "studio", "address": "10.0.0.2"}], "secret_file": …}.',
         ) from None
-    names = [machine.name for machine in found.machines]
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise SettingError(f"{name} has two machines called “{twice}”.", "Give each a name of its own.")
+    check_names(found, name)
     return found

@@ -25,7 +25,7 @@ from core.settings.root import Settings
 from core.settings.window import Allowed, forbidden
 from core.system.children import absolute_path, absolute_reference
 
-SettingKind = Literal["integer", "number", "choice", "switch", "text"]
+SettingKind = Literal["integer", "number", "choice", "switch", "text", "names"]
 _Root = TypeVar("_Root", bound=Struct)
 _KINDS: dict[type, SettingKind] = {bool: "switch", int: "integer", float: "number", str: "text"}
 
@@ -35,7 +35,8 @@ class Setting(Struct, frozen=True):
 
     `factor` is set where values are the minimum times its powers. `random`: any value is as good as
     another. `lines` is how many a text needs, `names` what it is the path of (a model may have a
-    name instead), and `empty` what it means that there is none, in a few words.
+    name instead), and `empty` what it means that there is none, in a few words. A value of the kind
+    `names` is a tuple of texts. `default` is None for what must be given.
     """
 
     key: str
@@ -73,7 +74,11 @@ class Setting(Struct, frozen=True):
             return "one of " + ", ".join(self.choices)
         if self.kind == "switch":
             return "true or false"
+        if self.kind == "names":
+            return f"at most {int(self.maximum or 0)} names, with commas between them"
         if self.kind == "text":
+            if self.minimum:
+                return f"a text of {int(self.minimum)} to {int(self.maximum or 0):,} characters"
             return f"a text of at most {int(self.maximum or 0):,} characters" if self.maximum else "a text"
         noun = "a whole number" if self.kind == "integer" else "a number"
         # `:g` would make 2.14748e+09 of a whole number.
@@ -84,11 +89,17 @@ class Setting(Struct, frozen=True):
 
 @cache
 def declared(root: type[Struct] = Settings) -> tuple[Setting, ...]:
-    """All settings of `root`, in the order of their declaration."""
+    """All settings of `root`, in the order of their declaration.
+
+    What is `listed` is many records rather than one value, and is set elsewhere.
+    """
     return tuple(
-        _describe(f"{group.encode_name}.{item.encode_name}", item.type, item.default)
+        _describe(
+            f"{group.encode_name}.{item.encode_name}", item.type, None if item.required else item.default
+        )
         for group in fields(root)
         for item in fields(group.type)
+        if not _is_listed(item.type)
     )
 
 
@@ -204,6 +215,18 @@ def _value(setting: Setting, text: str) -> Any:
         return text
 
 
+def _kind(base: Any) -> SettingKind:
+    if get_origin(base) is Literal:
+        return "choice"
+    return "names" if get_origin(base) is tuple else _KINDS[base if base is not NoneType else str]
+
+
+def _is_listed(annotation: Any) -> bool:
+    if get_origin(annotation) is not typing.Annotated:
+        return False
+    return bool((get_args(annotation)[1].extra or {}).get("listed"))
+
+
 def _describe(key: str, annotation: Any, default: Any) -> Setting:
     base, meta = annotation, msgspec.Meta()
     if get_origin(annotation) is typing.Annotated:
@@ -212,11 +235,11 @@ def _describe(key: str, annotation: Any, default: Any) -> Setting:
         raise TypeError(f"{key} is declared without a title or a description")
     extra = meta.extra or {}
     choices = get_args(base) if get_origin(base) is Literal else ()
-    low = meta.ge if meta.ge is not None else meta.gt
+    low = meta.ge if meta.ge is not None else meta.gt if meta.gt is not None else meta.min_length
     high = meta.le if meta.le is not None else meta.max_length
     return Setting(
         key=key,
-        kind="choice" if choices else _KINDS[base if base is not NoneType else str],
+        kind=_kind(base),
         title=meta.title,
         help=meta.description,
         default=default,
