@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 RESTART_WORKER = "Restart worker"
+START_ANEW = "Start anew"
 TRY_AGAIN = "Try again"
 DOWNLOAD_MODEL = "Download and load"
 RESTORE_CHATS = "Restore from the backup"

@@ -101,7 +101,7 @@ class Handlers:
             ModelImported: models.on_event,
             ModelRemoved: models.on_event,
             MachinesChecked: models.on_event,
-            MachineFigures: models.on_event,
+            MachineFigures: self._on_machine_figures,
         }
         odd = set(self.table) ^ set(get_args(fx.Effect)) | set(self.out_of_band) ^ set(OUT_OF_BAND)
         if odd:
@@ -119,6 +119,10 @@ class Handlers:
         self._tables.on_event(status)
         if status.notes:
             self._trouble.on_tables_warned(status)
+
+    def _on_machine_figures(self, figures: MachineFigures) -> None:
+        self._models.on_event(figures)
+        self._worker.on_machines(figures)
 
     def _on_restart(self, effect: fx.RestartWorker) -> None:
         self._worker.forget()
@@ -138,6 +142,7 @@ class Handlers:
     def _on_model_ready(self, effect: fx.ModelReady) -> None:
         self._worker.on_model_ready(effect)
         self._settings.set_model(effect.info)
+        self._trouble.on_model_ready(effect)
 
     def _on_model_gone(self, effect: fx.ModelGone) -> None:
         self._worker.on_model_gone(effect)

@@ -22,6 +22,7 @@ from app.session.worker.models import ModelsState
 from app.store.preferences import PreferencesFile
 from core.events import (
     CancelDownload,
+    CheckMachines,
     DownloadModel,
     DownloadProgress,
     ImportModel,
@@ -35,6 +36,7 @@ from core.events import (
 from core.events.catalogue import CatalogueEvent
 from core.events.cluster import ClusterEvent
 from core.settings import Settings, assign, assign_all, read
+from core.settings.cluster import Cluster
 
 DRAFT_KEY = "draft_model.model"
 DRAFTER_KEY = "drafting.drafter"
@@ -98,10 +100,17 @@ class ModelsController(QObject):
         """Ask what there is."""
         self._ask(lambda request: ListModels(request))
 
-    def load(self, reference: str) -> None:
-        """Let this model answer from now on."""
+    def load(self, reference: str, cluster: Cluster | None = None) -> None:
+        """Let this model answer from now on, over the machines of `cluster` or here alone."""
         if self.can_load:
-            self._take(Load(reference))
+            self._take(Load(reference, cluster))
+
+    def check(self, cluster: Cluster, model: str) -> None:
+        """See which machines are there, and whether the model of that reference runs over them."""
+        if self._alive:
+            command = CheckMachines(f"models-{next(self._numbers)}", cluster, model)
+            self._set(models.look(self.state, command))
+            self._take(AskModels(command))
 
     def unload(self) -> None:
         """Free the model's memory."""
@@ -200,7 +209,9 @@ class ModelsController(QObject):
         self._alive = link.phase in _SPOKEN
         state = self.state if self._alive else models.forget_worker(self.state)
         loading = state.loading if link.phase is Phase.LOADING else ""
-        self._set(replace(state, info=link.info if self._alive else None, loading=loading, busy=link.busy))
+        info = link.info if self._alive else None
+        machines = state.machines if info is not None and info.machines else ()
+        self._set(replace(state, info=info, loading=loading, busy=link.busy, machines=machines))
         if came and self._watched:
             self.refresh()
 

@@ -15,6 +15,7 @@ from app.session.worker.trouble import (
     of_death,
     of_failed_load,
     of_failure,
+    of_missing,
     of_silence,
     of_tables,
     of_unreadable,
@@ -58,9 +59,15 @@ class TroubleController:
 
     # ---- what is heard
 
+    def on_model_ready(self, effect: fx.ModelReady) -> None:
+        """The model is there, if not over all machines that it was to run over."""
+        self.end(Until.READY)
+        if effect.missing:
+            self.show(of_missing(effect.info, effect.missing))
+
     def on_load_failed(self, effect: fx.LoadFailed) -> None:
         """No model, and why."""
-        self.show(of_failed_load(effect.failed, effect.kept, effect.model))
+        self.show(of_failed_load(effect.failed, effect.kept, effect.model, effect.missing))
 
     def on_trouble(self, effect: fx.TroubleHeard) -> None:
         """A failure that no request of ours was waiting for."""

@@ -21,6 +21,7 @@ from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.chat.titles import TitleController
 from app.controllers.documents.library import LibraryController
 from app.controllers.handlers import Handlers
+from app.controllers.machines.machines import MachinesController
 from app.controllers.models import ModelsController
 from app.controllers.race import RaceController
 from app.controllers.running_answer import AnswerListener, RunningAnswer
@@ -91,11 +92,12 @@ class WindowController(QObject):
             self.handle,
             self,
         )
-        self._worker = WorkerController(views, meter, self.trouble)
+        self._worker = WorkerController(views, meter)
         self.tables = TablesController(self.chat.settings, self.home.preferences, self.handle, self)
         self.library = LibraryController(views, Documents(self.home.documents), meter, self.trouble, self)
         self.racing = RaceController(views, self.chats, self.handle, self)
         self.models = ModelsController(views.inspector, self.home.preferences, self.handle, self)
+        self.machines = MachinesController(self.models, self.home.preferences, self)
         self.sharing = WorkerSharing(
             self.handle, lambda: self._link, lambda: self._server_settings.learn, self
         )
@@ -158,7 +160,7 @@ class WindowController(QObject):
 
     def remedy(self, name: str) -> None:
         """What the banner offers."""
-        if name == "restart":
+        if name in ("restart", "anew"):
             self.restart()
         elif name == "smaller":
             self._make_context_smaller()
@@ -168,7 +170,7 @@ class WindowController(QObject):
             self.chat.saving.restore()
         elif name == "load" and self._link.phase in (Phase.READY, Phase.NO_MODEL):
             self.trouble.end(Until.READY)
-            self.handle(Load(self._link.model))
+            self.handle(Load(self._link.model, self._link.cluster))
 
     # ---- inside
 

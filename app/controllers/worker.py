@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from app.controllers import strings
 from app.controllers.chat.context_meter import ContextMeter
-from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.turn import effects as fx
 from app.session.turn.link_state import Link, Phase
 from app.session.worker.families import recognised
 from app.session.worker.status import Status, status_of
-from app.session.worker.trouble import Until
+from core.events import MachineFigures
 
 
 class WorkerController:
     """`show()` whenever the link, the settings or the open chat changed."""
 
-    def __init__(self, views: Views, meter: ContextMeter, trouble: TroubleController) -> None:
+    def __init__(self, views: Views, meter: ContextMeter) -> None:
         self._views = views
-        self._trouble = trouble
         self._meter = meter
         self._shown: Status | None = None
         self._memory = (0, 0)
@@ -35,11 +33,16 @@ class WorkerController:
         self._views.first_page.set_ready()
         self._views.inspector.set_model(info)
         self._views.strip.set_family(recognised(info.family_name))
-        self._trouble.end(Until.READY)
+        self._views.strip.set_machines(())
 
     def on_model_gone(self, effect: fx.ModelGone) -> None:
         """None is loaded."""
         self._views.inspector.set_model(None)
+        self._views.strip.set_machines(())
+
+    def on_machines(self, figures: MachineFigures) -> None:
+        """What each machine of the model holds, and how long its part of a step took."""
+        self._views.strip.set_machines(figures.machines)
 
     def on_counted(self, effect: fx.Counted) -> None:
         """The composer's tokens."""

@@ -64,3 +64,10 @@ def short_count(number: int) -> str:
 def gigabytes(size_bytes: int) -> str:
     """11.2 for 11.2 × 2^30 bytes."""
     return f"{size_bytes / 2**30:.1f}"
+
+
+def step_time(value_s: float) -> str:
+    """41 ms, 1.24 s; a dash if there was none."""
+    if value_s <= 0:
+        return DASH
+    return f"{value_s * 1000:.0f} ms" if value_s < 0.9995 else f"{seconds(value_s)} s"

@@ -1,6 +1,7 @@
 """InstrumentStrip: the row of gauges under the header, 60 high.
 
-Speed, first token, drafts accepted, index, memory, from the left; whole instruments drop from
+Speed, first token, drafts accepted, index, memory (of each machine, if the model runs over several), from
+the left; whole instruments drop from
 the right when there is no room. Shows what it is given and keeps no timer: figures come about
 four times a second, with the time as an argument or taken from the steady clock at the call.
 """
@@ -8,6 +9,7 @@ four times a second, with the time as an argument or taken from the steady clock
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QPaintEvent, QResizeEvent
@@ -18,13 +20,14 @@ from app.gauges.acceptance import AcceptanceInstrument
 from app.gauges.first_token import FirstTokenInstrument
 from app.gauges.index import IndexInstrument
 from app.gauges.instrument import HEIGHT_PX, Instrument
+from app.gauges.machines import MachinesInstrument
 from app.gauges.memory import MemoryInstrument
 from app.gauges.reading_speed import ReadingSpeed
 from app.gauges.speed import SpeedInstrument
 from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, painter_on, place, px_size, width_of
-from core.events import Gauges, Occupancy, PrefillProgress, Stats, TableUse
+from core.events import Gauges, MachineUse, Occupancy, PrefillProgress, Stats, TableUse
 
 _SIDE_PX = 4
 _SEPARATOR_INSET_PX = 14
@@ -43,6 +46,8 @@ class InstrumentStrip(QWidget):
         self.acceptance = AcceptanceInstrument(theme, self)
         self.index = IndexInstrument(theme, self)
         self.memory = MemoryInstrument(theme, self)
+        self.machines = MachinesInstrument(theme, self)
+        self.machines.hide()
         self.setAccessibleName(strings.STRIP)
         set_fixed_height(self, HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -52,8 +57,9 @@ class InstrumentStrip(QWidget):
 
     @property
     def instruments(self) -> tuple[Instrument, ...]:
-        """All of them, from the left."""
-        return (self.speed, self.first_token, self.acceptance, self.index, self.memory)
+        """Those that are in use, from the left."""
+        memory = self.machines if self.machines.machines else self.memory
+        return (self.speed, self.first_token, self.acceptance, self.index, memory)
 
     def show_gauges(self, gauges: Gauges, now_s: float | None = None) -> None:
         """Live figures while an answer is written."""
@@ -99,7 +105,7 @@ class InstrumentStrip(QWidget):
 
     def set_stale(self, stale: bool) -> None:
         """The worker is gone (figures become a dash, what is drawn grey) or is back."""
-        for instrument in self.instruments:
+        for instrument in {*self.instruments, self.memory, self.machines}:
             instrument.set_stale(stale)
 
     def set_plain_speed(self, tokens_per_s: float | None) -> None:
@@ -110,6 +116,12 @@ class InstrumentStrip(QWidget):
         """The worker's memory and the most the machine allows (0: unknown)."""
         self.memory.show_limit(limit_bytes)
         self.memory.show_used(used_bytes)
+
+    def set_machines(self, machines: Sequence[MachineUse]) -> None:
+        """Those that run the model; none if it runs on one."""
+        self.machines.show_machines(machines)
+        (self.memory if machines else self.machines).hide()
+        self._arrange()
 
     def set_family(self, family: str) -> None:
         """The loaded model's tokenizer family, whose table its answers ask."""
@@ -145,6 +157,8 @@ class InstrumentStrip(QWidget):
         """Place the instruments from the left; hide the first that does not fit and all after it."""
         left, room = _SIDE_PX, True
         for instrument in self.instruments:
+            if instrument is self.machines:
+                self.machines.fit(width_of(self) - _SIDE_PX - left)
             room = room and left + instrument.width_px <= width_of(self) - _SIDE_PX
             instrument.setVisible(room)
             if room:

@@ -113,6 +113,7 @@ class MainWindow(QMainWindow):
         )
         self.windows.add("lab", self.lab.make_window)
         self.windows.add("models", self._make_models)
+        self.windows.add("machines", self._make_machines)
         self.windows.add("library", self._make_library)
         self.windows.add("server", self._make_server)
         self.windows.add("deleted", lambda: make_deleted(theme, self.controller))
@@ -249,7 +250,14 @@ class MainWindow(QMainWindow):
     def _make_models(self) -> QWidget:
         from app.windows.models.window import ModelsWindow
 
-        return ModelsWindow(self._theme, self.controller.models)
+        window = ModelsWindow(self._theme, self.controller.models)
+        window.machines_requested.connect(lambda: self.windows.show("machines"))
+        return window
+
+    def _make_machines(self) -> QWidget:
+        from app.windows.machines.window import MachinesWindow
+
+        return self.controller.machines.open(MachinesWindow(self._theme))
 
     def _make_library(self) -> QWidget:
         from app.windows.library.window import LibraryWindow

@@ -22,6 +22,7 @@ from app.session.chats.presets import Preset, find
 from app.store import strings
 from app.store.packing import forgiving
 from core.settings import Settings, WindowSettings
+from core.settings.cluster import Cluster
 
 _FILE = "preferences.json"
 
@@ -49,7 +50,8 @@ class Preferences(Struct, frozen=True):
 
     `settings` are the app's own, for all chats. `rehearse` names the models that do so while idle.
     `model` is loaded at the start, empty for the starter model. `presets` are the person's own, `preset`
-    is the one that new chats start with, empty for none.
+    is the one that new chats start with, empty for none. `cluster` are the machines that can run a model
+    together with this one.
     """
 
     version: int = 1
@@ -62,6 +64,7 @@ class Preferences(Struct, frozen=True):
     model: str = ""
     presets: tuple[Preset, ...] = ()
     preset: str = ""
+    cluster: Cluster = Cluster()
 
 
 class PreferencesFile:

@@ -13,11 +13,14 @@ What happens is written in the last question, as words:
     over N       the ids of the tokens begin again after N of them
     mute N       stop, heart and all, after N tokens
     garble       send a line that is no event first
+    lose NAME N  the machine NAME is lost after N tokens: say so and exit
 
 Each answer is `ECHO <number of messages>: ` and then numbered words; one that has begun goes on with
 the numbers. Environment:
 FAKE_LOAD=fail makes loading fail (unless FAKE_LOAD_ONCE names a file, which is made then),
 FAKE_LOAD=die ends the process instead of loading, FAKE_START=exit before saying hello.
+FAKE_AWAY names a file with the names of machines that cannot be reached, a line each. Of the others each has
+24 GB, and a model needs 30 GB over all of them; so has this one. FAKE_ALONE=fail: it is too large for one.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ from msgspec.structs import replace
 
 from core.events import (
     Cancel,
+    CheckMachines,
+    ClusterEnded,
     CountTokens,
     Effective,
     Event,
@@ -46,6 +51,10 @@ from core.events import (
     Hello,
     LoadModel,
     LoadProgress,
+    MachineFigures,
+    MachinesChecked,
+    MachineSeen,
+    MachineUse,
     ModelInfo,
     ModelLoaded,
     Occupancy,
@@ -62,14 +71,18 @@ from core.events import (
     decode_command,
     encode,
 )
+from core.settings.cluster import Cluster
 
 INFO = ModelInfo(
     "Fake 1M", "fake", "f" * 64, "Fake", "fake", "float32", "", 10**6, 4 * 10**6, 8192, 256, 2, True
 )
+GB = 2**30
 ORIGINS: tuple[Origin, ...] = ("accepted", "accepted", "bonus")
 
 _lock = threading.Lock()
 _muted = threading.Event()
+_joined = threading.Event()
+_at_work: list[str] = []
 _cancelled: set[str] = set()
 _commands: queue.SimpleQueue[object] = queue.SimpleQueue()
 
@@ -83,6 +96,9 @@ def send(event: Event) -> None:
 def beat() -> None:
     while not _muted.wait(0.1):
         send(Heartbeat("ready", 0.0, 500_000_000, 2_000_000_000))
+        if _at_work:
+            use = [MachineUse(name, 15 * GB, 24 * GB, 0.04) for name in _at_work]
+            send(MachineFigures(tuple(use)))
 
 
 def read() -> None:
@@ -102,7 +118,30 @@ def number(question: str, word: str) -> int:
     return int(found.group(1)) if found else -1
 
 
-def load(model: str) -> None:
+def check(command: CheckMachines) -> None:
+    """As a worker does, with one digest for all models."""
+    cluster = command.cluster
+    each = 30 * GB // cluster.size if command.model else 0
+    here = MachineSeen(
+        "here", "", "", "", True, False, "Fake M4", 32 * GB, 24 * GB, each, "0.1.0", "0", "0", ("ring",)
+    )
+    machines = [here]
+    for machine in cluster.machines:
+        if machine.name in away():
+            problem, hint = f"{machine.name} cannot be reached.", "See whether it is on."
+            machines.append(MachineSeen(machine.name, machine.address, problem, hint))
+        else:
+            machines.append(replace(here, name=machine.name, address=machine.address))
+    runs = not any(machine.problem for machine in machines)
+    send(MachinesChecked(command.request, tuple(machines), runs, "ring", "tensor" if command.model else ""))
+
+
+def away() -> list[str]:
+    path = os.environ.get("FAKE_AWAY", "")
+    return open(path).read().splitlines() if path else []
+
+
+def load(model: str, cluster: Cluster | None = None) -> None:
     mode, once = os.environ.get("FAKE_LOAD", ""), os.environ.get("FAKE_LOAD_ONCE", "")
     if once and os.path.exists(once):
         mode = ""
@@ -118,7 +157,20 @@ def load(model: str) -> None:
         )
         return
     send(LoadProgress(model, "Reading weights", 0.5))
-    send(ModelLoaded(INFO))
+    names: tuple[str, ...] = ()
+    if cluster is not None:
+        names = ("here", *(machine.name for machine in cluster.machines))
+        lost = next((name for name in names if name in away()), "")
+        if lost or _joined.is_set():
+            why = f"{lost} cannot be reached." if lost else "MLX joins machines once."
+            send(Failed("", "load_model", "request", "bad-cluster", why, "Try again."))
+            return
+        _joined.set()
+    elif os.environ.get("FAKE_ALONE") == "fail":
+        send(Failed("", "load_model", "request", "bad-model", "It needs 30.0 GB and 24.0 GB are given."))
+        return
+    _at_work[:] = names
+    send(ModelLoaded(replace(INFO, machines=names, reference=model)))
 
 
 def answer(command: Generate) -> None:
@@ -145,10 +197,11 @@ def answer(command: Generate) -> None:
     send(PrefillProgress(request, 10, 10, 0))
     total, die, fail, mute = (number(question, word) for word in ("write", "die", "break", "mute"))
     over = number(question, "over")
+    lost = re.search(r"\blose (\w+) (\d+)", question)
     position = step = 0
     reason: FinishReason = "length"
     counts = {"accepted": 0, "bonus": 0, "normal": 0}
-    while position < max(total, die, fail, mute, 1):
+    while position < max(total, die, fail, mute, int(lost.group(2)) if lost else 1):
         step += 1
         if request in _cancelled:
             reason, step = "cancelled", step - 1
@@ -163,6 +216,14 @@ def answer(command: Generate) -> None:
             if position == die:
                 print("about to be killed", file=sys.stderr, flush=True)
                 os.kill(os.getpid(), signal.SIGKILL)
+            if lost and position == int(lost.group(2)):
+                name = lost.group(1)
+                send(
+                    ClusterEnded(
+                        name, "lost", f"{name} is gone: its connection ended.", "See whether it is on."
+                    )
+                )
+                os._exit(69)
             if position == fail:
                 send(Failed(request, "generate", "worker", "out-of-memory", "There was not enough memory."))
                 return
@@ -267,7 +328,9 @@ def main() -> None:
     while True:
         command = _commands.get()
         if isinstance(command, LoadModel):
-            load(command.model)
+            load(command.model, command.cluster)
+        elif isinstance(command, CheckMachines):
+            check(command)
         elif isinstance(command, CountTokens):
             send(TokenCount(command.request, len(command.text.split())))
         elif isinstance(command, Generate):

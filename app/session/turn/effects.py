@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from core.events import (
+    ClusterEnded,
     Command,
     Event,
     Failed,
@@ -39,10 +40,18 @@ class LoadStarted(Struct, frozen=True):
     fraction: float | None
 
 
+class Missing(Struct, frozen=True):
+    """A machine over which a model was to run and does not, and why."""
+
+    name: str
+    problem: str
+
+
 class ModelReady(Struct, frozen=True):
-    """Questions can be asked."""
+    """Questions can be asked. `missing` are machines that the model was to run over, too."""
 
     info: ModelInfo
+    missing: tuple[Missing, ...] = ()
 
 
 class ModelGone(Struct, frozen=True):
@@ -50,11 +59,15 @@ class ModelGone(Struct, frozen=True):
 
 
 class LoadFailed(Struct, frozen=True):
-    """`model` could not be loaded; `kept` is the name of the one that was loaded before and still is."""
+    """`model` could not be loaded; `kept` is the name of the one that was loaded before and still is.
+
+    `missing` are the machines that were left out before.
+    """
 
     failed: Failed
     kept: str = ""
     model: str = ""
+    missing: tuple[Missing, ...] = ()
 
 
 class AnswerBegun(Struct, frozen=True):
@@ -161,12 +174,13 @@ class MemoryHeard(Struct, frozen=True):
 class WorkerDied(Struct, frozen=True):
     """The process ended on its own, in phase `phase`, or (`exited` None) never started.
 
-    `message` is a reason in words, where one is known.
+    `message` is a reason in words, where one is known; `ended`: a machine was the reason.
     """
 
     exited: WorkerExited | None
     phase: str
     message: str = ""
+    ended: ClusterEnded | None = None
 
 
 class WorkerStuck(Struct, frozen=True):

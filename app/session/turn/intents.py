@@ -18,6 +18,7 @@ from core.events.rehearsal import RehearsalCommand
 from core.events.tables import TableCommand
 from core.events.title import TitleCommand
 from core.settings import Settings
+from core.settings.cluster import Cluster
 
 
 class Submit(Struct, frozen=True):
@@ -66,9 +67,13 @@ class Restart(Struct, frozen=True):
 
 
 class Load(Struct, frozen=True):
-    """Load `model`; the loaded one stays until that has succeeded."""
+    """Load `model`, over the machines of `cluster` or here alone; the loaded one stays until that is done.
+
+    A worker that has run a model over several machines is replaced first, where it is to do that again.
+    """
 
     model: str
+    cluster: Cluster | None = None
 
 
 IdleCommand = TableCommand | RehearsalCommand | TitleCommand | StandStill

@@ -10,8 +10,9 @@ from enum import Enum
 
 from msgspec import Struct
 
-from app.session.turn.effects import Effect
-from core.events import Generate, ModelInfo
+from app.session.turn.effects import Effect, Missing
+from core.events import ClusterEnded, Generate, ModelInfo
+from core.settings.cluster import Cluster
 
 
 class Phase(Enum):
@@ -38,6 +39,10 @@ class Link(Struct, frozen=True):
     `served` is the request of the local server that is being answered, `counting` are those that wait for
     a count; the server hears of them, and the turn goes its own way.
 
+    `cluster` are the machines that `model` is to run over, None for this one alone; `cluster_before` those of
+    `before`. `trying` are those that a new worker looks at, `missing` those that it has left out. `joined`:
+    this worker has run a model over several machines, which it can once. `ended` is why they ended.
+
     `quiet` is True from a silence or a stuck main thread until the worker moves again.
     `complaint` is the last failure that belonged to no request: the likely reason of a death.
     """
@@ -53,6 +58,12 @@ class Link(Struct, frozen=True):
     ahead: int = 0
     served: str = ""
     counting: frozenset[str] = frozenset()
+    cluster: Cluster | None = None
+    cluster_before: Cluster | None = None
+    trying: Cluster | None = None
+    missing: tuple[Missing, ...] = ()
+    joined: bool = False
+    ended: ClusterEnded | None = None
 
     @property
     def busy(self) -> bool:

@@ -9,6 +9,7 @@ both lives fit into one `Phase`:
                                               └── finished | failed ──┘
     any of them ─exited→ dead ─restart→ starting           any ─close→ closed
 
+Where a model ran over several machines, a new worker's loading begins with a look at them: `anew.py`.
 Where the local server is being answered, submit leads to `waiting`, and from there, when nobody is ahead
 any more, to reading; `served.py` has what concerns the server alone.
 
@@ -31,7 +32,7 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from app.session.turn import served
+from app.session.turn import anew, served
 from app.session.turn.effects import (
     AnswerBegun,
     AnswerCutOff,
@@ -122,6 +123,8 @@ def advance(link: Link, given: Input) -> Transition:
     phases, rule = RULES[type(given)]
     if not isinstance(given, INTENTS) and (event := served.of_served(link, given)) is not None:
         phases, rule, given = _SPOKEN, served.hear, event
+    if anew.is_answer(link, given):
+        phases, rule = _LOADING, anew.hear
     if link.phase not in phases:
         return _refuse(link, given, f"does not belong into the phase “{link.phase.value}”")
     if link.quiet and not isinstance(given, INTENTS) and _is_sign_of_life(given):
@@ -137,9 +140,7 @@ def _hello(link: Link, given: Hello) -> Transition:
     if given.protocol != PROTOCOL:
         why = f"It speaks version {given.protocol} of the protocol, this window version {PROTOCOL}."
         return _dead(link, WorkerDied(None, link.phase.value, why))
-    return Transition(
-        replace(link, phase=Phase.LOADING), (LoadStarted(link.model, "", None), Send(LoadModel(link.model)))
-    )
+    return anew.begin(replace(link, phase=Phase.LOADING))
 
 
 def _load_progress(link: Link, given: LoadProgress) -> Transition:
@@ -147,7 +148,9 @@ def _load_progress(link: Link, given: LoadProgress) -> Transition:
 
 
 def _model_loaded(link: Link, given: ModelLoaded) -> Transition:
-    return Transition(replace(link, phase=Phase.READY, info=given.info, before=""), (ModelReady(given.info),))
+    joined = link.joined or bool(given.info.machines)
+    after = replace(link, phase=Phase.READY, info=given.info, joined=joined)
+    return Transition(_settled(after), (ModelReady(given.info, link.missing),))
 
 
 def _model_unloaded(link: Link, given: ModelUnloaded) -> Transition:
@@ -189,9 +192,11 @@ def _failed(link: Link, given: Failed) -> Transition:
         if link.phase is not Phase.LOADING:
             return _refuse(link, given, "answers no load")
         phase = Phase.READY if link.info else Phase.NO_MODEL
-        after = replace(link, phase=phase, model=link.before or link.model, before="")
+        after = replace(link, phase=phase)
+        if link.before:
+            after = replace(after, model=link.before, cluster=link.cluster_before)
         kept = link.info.name if link.info else ""
-        return Transition(after, (LoadFailed(given, kept, link.model),))
+        return Transition(_settled(after), (LoadFailed(given, kept, link.model, link.missing),))
     if given.command in FAILED:
         return Transition(link, (FAILED[given.command](given),))
     # A generate command that could not be decoded fails without its id.
@@ -205,7 +210,7 @@ def _failed(link: Link, given: Failed) -> Transition:
 
 def _cluster_ended(link: Link, given: ClusterEnded) -> Transition:
     """The worker exits next: this is why."""
-    return Transition(replace(link, complaint=f"{given.message} {given.hint}".strip()))
+    return Transition(replace(link, ended=given))
 
 
 def _token_count(link: Link, given: TokenCount) -> Transition:
@@ -224,7 +229,7 @@ def _heartbeat(link: Link, given: Heartbeat) -> Transition:
 
 
 def _exited(link: Link, given: WorkerExited) -> Transition:
-    return _dead(link, WorkerDied(given, link.phase.value, link.complaint))
+    return _dead(link, WorkerDied(given, link.phase.value, link.complaint, link.ended))
 
 
 def _spawn_failed(link: Link, given: SpawnFailed) -> Transition:
@@ -281,14 +286,24 @@ def _send_out_of_band(link: Link, given: AskTables | AskModels) -> Transition:
 
 
 def _restart(link: Link, given: Restart) -> Transition:
-    return Transition(Link(link.model), (*_cut_off(link), *served.cut_off(link), RestartWorker()))
+    effects = (*_cut_off(link), *served.cut_off(link), RestartWorker())
+    return Transition(Link(link.model, cluster=link.cluster), effects)
 
 
 def _load(link: Link, given: Load) -> Transition:
-    before = link.model if link.info else ""
+    if given.cluster is not None and link.joined:
+        return _restart(replace(link, model=given.model, cluster=given.cluster), Restart())
+    before, cluster_before = (link.model, link.cluster) if link.info else ("", None)
     return Transition(
-        replace(link, phase=Phase.LOADING, model=given.model, before=before),
-        (LoadStarted(given.model, "", None), Send(LoadModel(given.model))),
+        replace(
+            link,
+            phase=Phase.LOADING,
+            model=given.model,
+            cluster=given.cluster,
+            before=before,
+            cluster_before=cluster_before,
+        ),
+        (LoadStarted(given.model, "", None), Send(LoadModel(given.model, given.cluster))),
     )
 
 
@@ -307,8 +322,14 @@ def _idle(link: Link) -> Link:
     return replace(link, phase=Phase.READY, request="", pending=None, ahead=0)
 
 
+def _settled(link: Link) -> Link:
+    """A load has ended."""
+    return replace(link, before="", cluster_before=None, missing=())
+
+
 def _dead(link: Link, died: WorkerDied) -> Transition:
-    return Transition(Link(link.model, Phase.DEAD, link.info), (*_cut_off(link), *served.cut_off(link), died))
+    dead = Link(link.model, Phase.DEAD, link.info, cluster=link.cluster)
+    return Transition(dead, (*_cut_off(link), *served.cut_off(link), died))
 
 
 def _cut_off(link: Link, *, closing: bool = False) -> tuple[Effect, ...]:
@@ -344,12 +365,13 @@ def _refuse(link: Link, given: Input, why: str) -> Transition:
 
 _ALIVE = frozenset(Phase) - {Phase.DEAD, Phase.CLOSED}
 _SPOKEN = _ALIVE - {Phase.STARTING}
+_LOADING = frozenset({Phase.LOADING})
 _ANSWERING = frozenset({Phase.READING, Phase.WRITING, Phase.STOPPING})
 
 _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Hello: (frozenset({Phase.STARTING}), _hello),
-    LoadProgress: (frozenset({Phase.LOADING}), _load_progress),
-    ModelLoaded: (frozenset({Phase.LOADING}), _model_loaded),
+    LoadProgress: (_LOADING, _load_progress),
+    ModelLoaded: (_LOADING, _model_loaded),
     ModelUnloaded: (frozenset({Phase.READY, Phase.NO_MODEL}), _model_unloaded),
     PrefillProgress: (frozenset({Phase.READING, Phase.STOPPING}), _prefill),
     ReadingMap: (frozenset({Phase.READING, Phase.STOPPING}), _reading_map),

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.events import (
+    CheckMachines,
     DownloadProgress,
     Failed,
     HubModel,
@@ -31,9 +32,9 @@ class ModelsState(Struct, frozen=True):
     the one that is on its way, `busy` says that an answer is being given.
 
     `asked` is what the hub was asked, `found` what it knows, `finding` whether it is still thinking.
-    `machines` are those at work on the loaded model, if it runs over several; `checked` is what was found
-    when machines were last looked at. `problem` and `hint` are about the last thing that was wanted and could
-    not be done.
+    `machines` are those at work on the loaded model, if it runs over several; `check` is how machines were
+    last asked to be looked at, `checked` what was found then. `problem` and `hint` are about the last thing
+    that was wanted and could not be done.
     """
 
     listed: bool = False
@@ -51,6 +52,7 @@ class ModelsState(Struct, frozen=True):
     finding: bool = False
     found: tuple[HubModel, ...] = ()
     machines: tuple[MachineUse, ...] = ()
+    check: CheckMachines | None = None
     checked: MachinesChecked | None = None
     problem: str = ""
     hint: str = ""
@@ -59,6 +61,11 @@ class ModelsState(Struct, frozen=True):
     def disk_bytes(self) -> int:
         """What all listed models take on the disk."""
         return sum(entry.disk_bytes for entry in self.models)
+
+    @property
+    def checking(self) -> bool:
+        """Whether machines are being looked at."""
+        return self.check is not None and (self.checked is None or self.checked.request != self.check.request)
 
     @property
     def loaded(self) -> ModelEntry | None:
@@ -108,12 +115,18 @@ def handle(state: ModelsState, event: CatalogueEvent | ClusterEvent) -> ModelsSt
 def fail(state: ModelsState, failed: Failed) -> ModelsState:
     """The record after something that was wanted could not be done."""
     finding = state.finding and failed.command != "look_up_models"
-    return replace(state, finding=finding, problem=failed.message, hint=failed.hint)
+    check = None if failed.command == "check_machines" else state.check
+    return replace(state, finding=finding, check=check, problem=failed.message, hint=failed.hint)
 
 
 def look_up(state: ModelsState, text: str) -> ModelsState:
     """The record after the hub was asked about `text`; empty text ends it."""
     return replace(state, asked=text, finding=bool(text), found=(), problem="", hint="")
+
+
+def look(state: ModelsState, check: CheckMachines) -> ModelsState:
+    """The record after machines were asked to be looked at. What was found before stays until then."""
+    return replace(state, check=check, problem="", hint="")
 
 
 def forget_worker(state: ModelsState) -> ModelsState:
@@ -123,7 +136,15 @@ def forget_worker(state: ModelsState) -> ModelsState:
         for each in state.downloads
     )
     return replace(
-        state, info=None, loading="", fraction=None, busy=False, finding=False, downloads=stopped, machines=()
+        state,
+        info=None,
+        loading="",
+        fraction=None,
+        busy=False,
+        finding=False,
+        downloads=stopped,
+        machines=(),
+        check=None,
     )
 
 

@@ -93,8 +93,9 @@ def _subtitle(link: Link, settings: Settings) -> str:
         return strings.header_stopped(link.info.name if link.info else "")
     if link.info is None:
         return strings.NO_MODEL if link.phase is Phase.NO_MODEL else strings.header_loading(link.model)
+    name = strings.on_machines(link.info.name, len(link.info.machines))
     drafter = settings.drafting.drafter
     label = find("drafting.drafter").labels.get(drafter, drafter)
     if not link.info.speculates:
-        return strings.header_subtitle(link.info.name, label, drafts=False)
-    return strings.header_subtitle(link.info.name, label, drafts=drafter != "off")
+        return strings.header_subtitle(name, label, drafts=False)
+    return strings.header_subtitle(name, label, drafts=drafter != "off")

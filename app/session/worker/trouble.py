@@ -5,21 +5,23 @@ Words come from `app.strings`; which facts lead to which words is decided here. 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Literal
 
 from msgspec import Struct
 
-from app.session.turn.effects import WorkerDied, WorkerStuck
+from app.session.turn.effects import Missing, WorkerDied, WorkerStuck
 from app.session.worker import strings
 from app.session.worker.families import recognised
 from core.errors import ModelNotHereError, OutOfMemoryError
-from core.events import Failed, TableStatus
+from core.events import Failed, ModelInfo, TableStatus
 from core.settings.prefill import smaller_context
 
-# What the banner's buttons do: a new worker, loading once more, a new chat database, chats from a backup,
-# showing the tables, a smaller context, getting a model, or nothing.
-Remedy = Literal["", "restart", "load", "repair", "restore", "tables", "smaller", "download"]
+# What the banner's buttons do: a new worker, one that loads over the machines that are there, loading once
+# more, a new chat database, chats from a backup, showing the tables, a smaller context, getting a model, or
+# nothing.
+Remedy = Literal["", "restart", "anew", "load", "repair", "restore", "tables", "smaller", "download"]
 
 
 class Until(IntEnum):
@@ -59,6 +61,11 @@ def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens
     )
     title = strings.DIED_LOADING_TITLE if died.phase in ("starting", "loading") else strings.DIED_TITLE
     log = died.exited.log or (strings.NO_LOG,)
+    if died.ended is not None:
+        ended = died.ended
+        title = strings.machine_ended(ended.machine, ended.end)
+        said = " ".join(filter(None, (ended.message, ended.hint, strings.chat_kept(written_tokens))))
+        return Trouble(title, said, "anew", log)
     # What the worker said before it went is a better reason than how it went.
     # Both may be how a system answers to full memory, and an answer in the works is what fills it.
     full = died.exited.signal_name in ("SIGKILL", "SIGABRT") and written_tokens is not None
@@ -72,12 +79,22 @@ def of_silence(stuck: WorkerStuck) -> Trouble:
     return Trouble(strings.STUCK_TITLE, strings.silent_for(stuck.seconds), "restart", until=Until.MOVES)
 
 
-def of_failed_load(failed: Failed, kept: str = "", model: str = "") -> Trouble:
-    """No model, and why; or `kept` goes on answering."""
+def of_missing(info: ModelInfo, missing: Sequence[Missing]) -> Trouble:
+    """The model is ready, but not over all the machines that it was to run over."""
+    title = strings.started_anew(info.name, len(info.machines), [each.name for each in missing])
+    return Trouble(title, _why(missing), until=Until.ASKED)
+
+
+def of_failed_load(
+    failed: Failed, kept: str = "", model: str = "", missing: Sequence[Missing] = ()
+) -> Trouble:
+    """No model, and why; or `kept` goes on answering. `missing` were left out before."""
     stays = strings.model_stays(kept) if kept else ""
     if failed.code == ModelNotHereError.code:
         return Trouble(failed.message, stays, "download", model=model)
-    text = " ".join(part for part in (failed.message, failed.hint, stays) if part)
+    left_out = strings.left_out([each.name for each in missing]) if missing else ""
+    parts = (left_out, _why(missing), failed.message, failed.hint, stays)
+    text = " ".join(part for part in parts if part)
     return Trouble(strings.MODEL_FAILED_TITLE, text, "" if kept else "load")
 
 
@@ -97,6 +114,11 @@ def of_tables(status: TableStatus) -> Trouble:
     if not status.refused:
         return Trouble(said, "", "tables", until=Until.ASKED)
     return Trouble(strings.tables_refused(recognised(status.family_name)), said, "tables", until=Until.ASKED)
+
+
+def _why(missing: Sequence[Missing]) -> str:
+    """What is wrong with them; said once where it is the same."""
+    return " ".join(dict.fromkeys(each.problem for each in missing if each.problem))
 
 
 def of_unreadable(message: str) -> Trouble:

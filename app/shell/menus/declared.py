@@ -141,6 +141,7 @@ MENUS = (
                 ActionSpec("lab", strings.LAB, ("Ctrl+Shift+L",), reach="app"),
                 ActionSpec("server", strings.SERVER, ("Ctrl+Shift+S",), reach="app"),
                 ActionSpec("models", strings.MODELS, ("Ctrl+Shift+M",), reach="app"),
+                ActionSpec("machines", strings.MACHINES, reach="app"),
                 ActionSpec("library", strings.LIBRARY, ("Ctrl+Shift+D",), reach="app"),
             ),
         ),

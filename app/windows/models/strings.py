@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from app.gauges.figures import gigabytes
-
-MACHINE = "this Mac" if sys.platform == "darwin" else "this computer"
+from app.session.worker.strings import MACHINE
 
 TITLE = "Models"
 SEARCH = "Search or paste a model name"
 CLEAR_SEARCH = "Clear search"
 ADD = "Add from disk…"
+SEVERAL = "Several machines…"
+SEVERAL_HELP = "Run a model on several machines"
 ADD_TITLE = "Choose a model folder"
 LISTING = "Listing models…"
 NO_WORKER = "The worker is not running, so nothing can be asked. Restart it in the chat window."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSize, Qt, QUrl
+from PySide6.QtCore import QRectF, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
@@ -47,6 +47,8 @@ _LIST_SHARE, _DETAIL_SHARE = 5, 4
 class ModelsWindow(QWidget):
     """Its own window; asks for the list whenever it comes to the screen."""
 
+    machines_requested = Signal()  # the window of several machines
+
     def __init__(self, theme: Theme, controller: ModelsController, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
@@ -61,6 +63,8 @@ class ModelsWindow(QWidget):
         self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
         set_fixed_width(self.search, _SEARCH_PX)
         self.add = Button(theme, strings.ADD, icon_name="folder")
+        self.several = Button(theme, strings.SEVERAL)
+        self.several.setToolTip(strings.SEVERAL_HELP)
         self.problem = ProblemBar(theme)
         self.list = ModelListView(theme)
         self.detail = ModelDetail(theme)
@@ -201,6 +205,7 @@ class ModelsWindow(QWidget):
         self.search.textChanged.connect(lambda text: self._search_changed())
         self.search.results_wanted.connect(self._search_entered)
         self.add.clicked.connect(self._ask_folder)
+        self.several.clicked.connect(self.machines_requested)
         self.problem.dismissed.connect(controller.dismiss)
         rows.selected.connect(self.choose)
         rows.load_requested.connect(controller.load)
@@ -234,6 +239,7 @@ class ModelsWindow(QWidget):
         set_margins(row, 20, 0, 14, 1)
         set_spacing(row, 8)
         row.addWidget(self.titles, 1)
+        row.addWidget(self.several)
         row.addWidget(self.search)
         row.addWidget(self.add)
         left = QVBoxLayout()

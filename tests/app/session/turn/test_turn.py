@@ -405,9 +405,7 @@ def test_why_a_cluster_ended_is_why_its_worker_died() -> None:
     ended = ClusterEnded("studio", "lost", "studio is gone.", "See whether it sleeps.")
     link, effects = run(ended, KILLED, start=at(Phase.WRITING))
     assert link.phase is Phase.DEAD
-    assert [one.message for one in effects if isinstance(one, fx.WorkerDied)] == [
-        "studio is gone. See whether it sleeps."
-    ]
+    assert [one.ended for one in effects if isinstance(one, fx.WorkerDied)] == [ended]
 
 
 def test_what_tables_have_to_say_is_shown() -> None:

@@ -1,0 +1,1 @@
+"""Several machines that run one model: which there are, and what fits them."""

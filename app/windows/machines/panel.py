@@ -1,0 +1,179 @@
+"""MachinePanel: the fields of the chosen machine and of all together, the secret, and what to do elsewhere.
+
+The fields are made from the declared settings. A field that a person types in is not written over while it
+says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.controls.buttons.button import Button
+from app.controls.buttons.copy_button import CopyButton
+from app.controls.scroll_page import ScrollPage
+from app.controls.text_label import TextLabel
+from app.fields.setting_field import SettingField
+from app.theme.measures import add_gap, set_fixed_width, set_margins, set_spacing
+from app.theme.theme import Theme
+from app.windows.machines import strings
+from core.errors import SettingError
+from core.settings import declared
+from core.settings.cluster import ClusterForm
+
+WIDTH_PX = 340
+_PAD_PX = 16
+_LABEL_PX = 104
+_CONTENT_PX = WIDTH_PX - 1 - 2 * _PAD_PX
+
+
+class MachinePanel(QWidget):
+    """Shows what it is given and says what is wanted."""
+
+    edited = Signal(str, object)  # a setting's key of ClusterForm, the new value
+    add_requested = Signal()  # the new machine is filled in
+    cancel_requested = Signal()
+    remove_requested = Signal()
+    secret_requested = Signal()
+    file_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._fields: dict[str, SettingField] = {}
+        self._said: dict[str, Any] = {}
+        set_fixed_width(self, WIDTH_PX)
+        self.title = TextLabel(theme, "", 13, 18, "text", weight=600)
+        self.note = TextLabel(theme, strings.LEADER_NOTE, 12, 16, wrap=True, width_px=_CONTENT_PX)
+        self.problem = TextLabel(theme, "", 12, 16, "danger", wrap=True, width_px=_CONTENT_PX)
+        self.about = TextLabel(theme, "", 12, 16, wrap=True, width_px=_CONTENT_PX)
+        self.add = Button(theme, strings.ADD_IT, "primary", small=True)
+        self.cancel = Button(theme, strings.CANCEL, small=True)
+        self.remove = Button(theme, strings.REMOVE, small=True, icon_name="trash")
+        self.secret = TextLabel(theme, "", 12, 16, wrap=True, width_px=_CONTENT_PX)
+        self.secret_error = TextLabel(theme, "", 12, 16, "danger", wrap=True, width_px=_CONTENT_PX)
+        self.make_secret = Button(theme, strings.MAKE_SECRET, small=True)
+        self.copy_path = CopyButton(theme, strings.SECRET)
+        self.show_file = Button(theme, strings.SHOW_FILE, "link", small=True)
+        self.command = CopyButton(theme, strings.FOLLOW_COMMAND)
+        self._lay_out()
+        self.add.clicked.connect(self.add_requested)
+        self.cancel.clicked.connect(self.cancel_requested)
+        self.remove.clicked.connect(self.remove_requested)
+        self.make_secret.clicked.connect(self.secret_requested)
+        self.show_file.clicked.connect(self.file_requested)
+
+    def field(self, key: str) -> SettingField:
+        """The field of the setting `key`. An unknown key is our bug (KeyError)."""
+        return self._fields[key]
+
+    def show_here(self, about: str, problem: str) -> None:
+        """This machine is chosen, which has no fields of its own."""
+        self._show_title(strings.HERE, about, problem, new=False, here=True)
+
+    def show_machine(self, title: str, about: str, problem: str, *, new: bool) -> None:
+        """One of the others, or a `new` one that is not in the list yet; values come by `show_values`."""
+        self._show_title(title, about, problem, new=new, here=False)
+
+    def show_values(self, values: Mapping[str, Any]) -> None:
+        """These are in force, by key; what is typed and means the same stays."""
+        for key, value in values.items():
+            field = self._fields[key]
+            if key not in self._said or _plain(self._said[key]) != _plain(value):
+                field.show_value(value)
+            else:
+                field.clear_error()
+            self._said[key] = value
+
+    def show_error(self, key: str, error: SettingError) -> None:
+        """What was typed is not allowed."""
+        self._fields[key].show_error(error.message, error.hint)
+
+    def show_secret(self, text: str, path: str, *, there: bool, error: str = "") -> None:
+        """Where the secret is, or would be."""
+        self.secret.setText(text)
+        self.secret_error.setText(error)
+        self.secret_error.setVisible(bool(error))
+        self.make_secret.setVisible(not there)
+        self.copy_path.setVisible(there)
+        self.show_file.setVisible(there)
+        self.copy_path.set_value(strings.COPY_PATH, path)
+
+    def show_command(self, command: str) -> None:
+        """What is to run on another machine."""
+        self.command.set_value(command, command)
+
+    # ---- inside
+
+    def _show_title(self, title: str, about: str, problem: str, *, new: bool, here: bool) -> None:
+        self.title.setText(title)
+        for label, text in ((self.about, about), (self.problem, problem)):
+            label.setText(text)
+            label.setVisible(bool(text))
+        self.note.setVisible(here)
+        self._of_machine.setVisible(not here)
+        self.add.setVisible(new)
+        self.cancel.setVisible(new)
+        self.remove.setVisible(not new)
+
+    def _tell(self, key: str, value: Any) -> None:
+        self._said[key] = value
+        self.edited.emit(key, value)
+
+    def _lay_out(self) -> None:
+        page = QWidget()
+        column = QVBoxLayout(page)
+        set_margins(column, _PAD_PX + 1, 14, _PAD_PX, 18)
+        set_spacing(column, 8)
+        for label in (self.title, self.note, self.about, self.problem):
+            column.addWidget(label)
+        self._of_machine = QWidget()
+        own = QVBoxLayout(self._of_machine)
+        own.setContentsMargins(0, 0, 0, 0)
+        set_spacing(own, 8)
+        self._add_fields(own, "machine")
+        own.addLayout(_row(self.add, self.cancel, self.remove))
+        column.addWidget(self._of_machine)
+        self._add_title(column, strings.SECRET)
+        column.addWidget(self.secret)
+        column.addWidget(self.secret_error)
+        column.addLayout(_row(self.make_secret, self.copy_path, self.show_file))
+        self._add_title(column, strings.FOLLOW)
+        column.addWidget(TextLabel(self._theme, strings.FOLLOW_NOTE, 12, 16, wrap=True, width_px=_CONTENT_PX))
+        column.addLayout(_row(self.command))
+        self._add_title(column, strings.TOGETHER)
+        self._add_fields(column, "cluster")
+        column.addStretch(1)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(ScrollPage(self._theme, page))
+
+    def _add_title(self, column: QVBoxLayout, title: str) -> None:
+        add_gap(column, 10)
+        column.addWidget(TextLabel(self._theme, title, 13, 18, "text", weight=600))
+
+    def _add_fields(self, column: QVBoxLayout, group: str) -> None:
+        for setting in declared(ClusterForm):
+            if setting.group == group:
+                field = SettingField(self._theme, setting, label_px=_LABEL_PX, content_px=_CONTENT_PX)
+                field.edited.connect(self._tell)
+                self._fields[setting.key] = field
+                column.addWidget(field)
+
+
+def _plain(value: Any) -> Any:
+    """Blanks around a text mean nothing."""
+    return value.strip() if isinstance(value, str) else value
+
+
+def _row(*buttons: QWidget) -> QHBoxLayout:
+    row = QHBoxLayout()
+    row.setContentsMargins(0, 0, 0, 0)
+    set_spacing(row, 8)
+    for button in buttons:
+        row.addWidget(button)
+    row.addStretch(1)
+    return row

@@ -1,0 +1,215 @@
+"""Rows: what the lists say of each machine and of each model, in words and figures. Pure; no Qt."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.gauges.figures import DASH, step_time
+from app.session.cluster.spread import Spread, limits_of, spread_of
+from app.session.worker.models import ModelsState
+from app.windows.machines import strings
+from app.windows.models.facts import precision
+from app.windows.models.names import names_of
+from app.windows.models.strings import joined, loading, size
+from core.events import MachineSeen
+from core.settings.cluster import Cluster, Machine
+
+Level = Literal["live", "plain", "bad", "dim"]
+# The row of this machine; no other is called so.
+HERE = "\0"
+
+
+class MachineRow(Struct, frozen=True):
+    """`id` is the machine's name, `HERE` for this one. `problem` is all that is wrong with it."""
+
+    id: str
+    title: str
+    subtitle: str
+    chip: str = DASH
+    memory: str = DASH
+    holds: str = DASH
+    step: str = DASH
+    version: str = DASH
+    state: str = strings.UNKNOWN
+    level: Level = "dim"
+    tip: str = ""
+    problem: str = ""
+
+    @property
+    def spoken(self) -> str:
+        """The row as assistive technology reads it."""
+        told = (
+            (strings.CHIP, self.chip),
+            (strings.MEMORY, self.memory),
+            (strings.HOLDS, self.holds),
+            (strings.STEP, self.step),
+            (strings.VERSION, self.version),
+        )
+        figures = [f"{name} {value}" for name, value in told if value != DASH]
+        return ", ".join(filter(None, (self.title, self.subtitle, self.state, *figures, self.problem)))
+
+
+class ModelRow(Struct, frozen=True):
+    """`id` is the model's reference. `spread` is None where its memory is not known."""
+
+    id: str
+    title: str
+    subtitle: str
+    needs: str
+    each: str
+    fit: str
+    level: Level
+    tip: str = ""
+
+    @property
+    def spoken(self) -> str:
+        """The row as assistive technology reads it."""
+        figures = [
+            f"{name} {value}" for name, value in ((strings.NEEDS, self.needs), (strings.EACH, self.each))
+        ]
+        return ", ".join((self.title, self.subtitle, *figures, self.fit))
+
+
+class Finding(Struct, frozen=True):
+    """Sentences, a line each; `bad`: they say what is missing."""
+
+    lines: tuple[str, ...]
+    bad: bool = False
+
+
+def machine_rows(cluster: Cluster, state: ModelsState) -> tuple[MachineRow, ...]:
+    """This machine first, then those of the list, in their order."""
+    seen = state.checked.machines if state.checked else ()
+    own = _here(seen[0] if seen else None, state)
+    # A name may have been given to another address since then.
+    known = {(each.name, each.address): each for each in seen[1:]}
+    others = (
+        _machine(machine, known.get((machine.name, machine.address)), state) for machine in cluster.machines
+    )
+    return (own, *others)
+
+
+def model_rows(state: ModelsState) -> tuple[ModelRow, ...]:
+    """Those on the disk, each with the fewest machines that hold it."""
+    limits = limits_of(state.limit_bytes, state.checked)
+    names = names_of(state.models)
+    rows = []
+    for entry in state.models:
+        spread = spread_of(entry, limits)
+        # That it is too large for this machine alone is no reason here.
+        unusable = bool(entry.problem) and (spread is None or spread.machines == 1)
+        rows.append(
+            ModelRow(
+                entry.reference,
+                names[entry.reference],
+                joined((precision(entry), size(entry.disk_bytes))),
+                _needs(spread),
+                strings.gb(spread.each_bytes) if spread else DASH,
+                entry.problem if unusable else _fit(spread),
+                "bad" if unusable or (spread is not None and not spread.machines) else "plain",
+                entry.problem if unusable else "",
+            )
+        )
+    return tuple(rows)
+
+
+def _needs(spread: Spread | None) -> str:
+    return strings.gb(spread.need_bytes) if spread else DASH
+
+
+def _fit(spread: Spread | None) -> str:
+    return strings.runs_on(spread.machines, spread.of) if spread else strings.UNKNOWN_FIT
+
+
+def _here(seen: MachineSeen | None, state: ModelsState) -> MachineRow:
+    row = MachineRow(HERE, strings.HERE, "", state=strings.LEADS, level="plain")
+    if seen is not None:
+        row = _told(row, seen)
+        row = replace(row, subtitle=seen.name)
+        if seen.problem:
+            row = replace(row, state=strings.WRONG, level="bad")
+    return _at_work(row, 0, state)
+
+
+def _machine(machine: Machine, seen: MachineSeen | None, state: ModelsState) -> MachineRow:
+    row = MachineRow(machine.name, machine.name, machine.address)
+    if seen is not None:
+        row = _told(row, seen)
+    if state.checking:
+        row = replace(row, state=strings.CHECKING, level="dim")
+    elif seen is not None:
+        row = replace(row, state=_state(seen), level="bad" if seen.problem else "plain")
+    ranks = [each.name for each in state.machines]
+    return _at_work(row, ranks.index(machine.name, 1), state) if machine.name in ranks[1:] else row
+
+
+def _state(seen: MachineSeen) -> str:
+    if not seen.reached:
+        return strings.NOT_REACHED
+    if seen.busy:
+        return strings.BUSY
+    return strings.WRONG if seen.problem else strings.READY
+
+
+def _told(row: MachineRow, seen: MachineSeen) -> MachineRow:
+    """With what the machine said of itself."""
+    problem = f"{seen.problem} {seen.hint}".strip()
+    if not seen.reached and not seen.chip:
+        return replace(row, problem=problem, tip=problem)
+    versions = strings.versions(seen.version, seen.mlx, seen.mlx_lm, seen.backends)
+    return replace(
+        row,
+        chip=seen.chip or DASH,
+        memory=strings.of_bytes(seen.limit_bytes, seen.memory_bytes),
+        holds=strings.gb(seen.need_bytes) if seen.need_bytes else DASH,
+        version=seen.version or DASH,
+        tip=f"{seen.chip}. {versions}. {problem}".strip(),
+        problem=problem,
+    )
+
+
+def _at_work(row: MachineRow, rank: int, state: ModelsState) -> MachineRow:
+    """With its live figures, if the model runs over machines."""
+    if rank >= len(state.machines):
+        return row
+    use = state.machines[rank]
+    return replace(
+        row,
+        holds=strings.gb(use.memory_bytes),
+        step=step_time(use.step_s),
+        state=strings.AT_WORK,
+        level="live",
+    )
+
+
+def finding_of(cluster: Cluster, state: ModelsState, model: str, name: str, *, alive: bool) -> Finding:
+    """What stands under the lists about `model` (a reference, called `name`) over these machines."""
+    if not alive:
+        return Finding((strings.NO_WORKER,))
+    if state.loading:
+        return Finding((loading(state.fraction),))
+    if state.checking:
+        return Finding((strings.CHECKING,))
+    if state.problem:
+        return Finding((f"{state.problem} {state.hint}".strip(),), True)
+    if not cluster.machines:
+        return Finding((strings.NO_MACHINES,))
+    check, checked = state.check, state.checked
+    if check is None or checked is None or check.cluster != cluster or check.model not in ("", model):
+        return Finding((strings.NOT_CHECKED,))
+    if not checked.runs:
+        wrong = [_named(each) for each in checked.machines if each.problem]
+        return Finding((*wrong, *checked.problems), True)
+    count = len(checked.machines)
+    if not check.model:
+        return Finding((strings.all_reached(count),))
+    each = max(machine.need_bytes for machine in checked.machines)
+    return Finding((strings.runs(name, count, each, checked.backend, checked.split),))
+
+
+def _named(seen: MachineSeen) -> str:
+    problem = f"{seen.problem} {seen.hint}".strip()
+    return problem if seen.name in problem else f"{seen.name}: {problem}"
