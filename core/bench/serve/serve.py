@@ -103,6 +103,7 @@ def run(options: argparse.Namespace) -> int:
                 BenchPiece((pair, workload, way), partial(_measured, servers, pair, workload, way, ask))
                 for pair in range(options.pairs)
                 for workload, ways in _workloads(options.max_tokens).items()
+                if workload in options.workloads
                 for way, ask in (list(ways.items()) if pair % 2 == 0 else list(ways.items())[::-1])
             ]
             progress = measure(journal, pieces, _line, quiet=options.quiet)

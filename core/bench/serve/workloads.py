@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+# What they are called; `core.bench.serve.serve` asks them.
+WORKLOADS = ("edit", "records", "conversations", "overhead")
 _GOODS = (
     *("apples", "bread", "candles", "dates", "eggs", "flour", "grapes", "honey", "ink", "jam"),
     *("knives", "lamps", "milk", "nuts", "onions", "pears", "quinces", "rice", "salt"),
