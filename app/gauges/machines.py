@@ -25,8 +25,8 @@ _GAP_PX = 20
 _ROWS = 2
 _ROW_PX = 15
 _TITLE_PX = 15
-_STEP_PX = 38
-_MEMORY_PX = 46
+_STEP_PX = 46
+_MEMORY_PX = 36
 _LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
 
 
@@ -70,7 +70,7 @@ class MachinesInstrument(Instrument):
             cut = QFontMetricsF(font).elidedText(machine.name, Qt.TextElideMode.ElideRight, name.width())
             draw_text(painter, name, cut, font, self._theme.color("text2"), _LEFT)
             over = 0 < machine.limit_bytes < machine.memory_bytes and not self._stale
-            holds = DASH if self._stale else strings.gb(gigabytes(machine.memory_bytes))
+            holds = DASH if self._stale else gigabytes(machine.memory_bytes)
             draw_text(painter, memory, holds, font, self._theme.color("danger") if over else ink, _RIGHT)
             took = DASH if self._stale else step_time(machine.step_s)
             draw_text(painter, step, took, font, ink, _RIGHT)

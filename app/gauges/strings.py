@@ -9,7 +9,7 @@ FIRST_TOKEN = "First token"
 DRAFTS_ACCEPTED = "Drafts accepted"
 TABLE = "Table"
 MEMORY = "GPU memory" if sys.platform == "darwin" else "Memory"
-MACHINES = "Memory and step"
+MACHINES = "Memory (GB), step"
 STRIP = "Instruments"
 
 TOKENS_PER_S = "tok/s"
@@ -26,10 +26,6 @@ GB = "GB"
 PLAIN_SPEED = "plain speed {speed} tok/s"
 POSITIONS = "by position {shares}"
 NO_FIGURE = "no figure"
-
-
-def gb(amount: str) -> str:
-    return f"{amount} {GB}"
 
 
 def machine_use(name: str, used: str, limit: str, step: str) -> str:

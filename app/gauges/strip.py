@@ -1,9 +1,9 @@
 """InstrumentStrip: the row of gauges under the header, 60 high.
 
-Speed, first token, drafts accepted, index, memory (of each machine, if the model runs over several), from
-the left; whole instruments drop from
-the right when there is no room. Shows what it is given and keeps no timer: figures come about
-four times a second, with the time as an argument or taken from the steady clock at the call.
+Speed, first token, drafts accepted, index, memory, from the left. If the model runs over several machines,
+theirs stand in place of the memory's, before the index, which is the first to go for them. Whole
+instruments drop from the right when there is no room. Shows what it is given and keeps no timer: figures
+come about four times a second, with the time as an argument or taken from the steady clock at the call.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ class InstrumentStrip(QWidget):
     @property
     def instruments(self) -> tuple[Instrument, ...]:
         """Those that are in use, from the left."""
-        memory = self.machines if self.machines.machines else self.memory
-        return (self.speed, self.first_token, self.acceptance, self.index, memory)
+        first = (self.speed, self.first_token, self.acceptance)
+        if self.machines.machines:
+            return (*first, self.machines, self.index)
+        return (*first, self.index, self.memory)
 
     def show_gauges(self, gauges: Gauges, now_s: float | None = None) -> None:
         """Live figures while an answer is written."""

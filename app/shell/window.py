@@ -175,6 +175,8 @@ class MainWindow(QMainWindow):
         theme = self._theme
         pages = QStackedWidget(self)
         first_page, transcript = FirstPage(theme), Transcript(theme)
+        # In a small window with large texts the banner needs the room, and would be cut.
+        pages.setMinimumHeight(1)
         pages.addWidget(first_page)
         pages.addWidget(transcript)
         hint = TextLabel(theme, "", 11, 15, "text2", align=Qt.AlignmentFlag.AlignHCenter)

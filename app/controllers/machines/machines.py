@@ -193,14 +193,17 @@ class MachinesController(QObject):
         model = window.models.selected
         name = next((row.title for row in offered if row.id == model), "")
         window.show_finding(finding_of(cluster, state, model, name, alive=models.alive))
-        running = state.info.name if state.info and state.info.machines else ""
-        window.titles.say(strings.subtitle(cluster.size, running))
+        info = state.info if state.info and state.info.machines else None
+        window.titles.say(strings.subtitle(cluster.size, info.name if info else ""))
+        chosen = state.entry(model)
+        names = tuple(machine.name for machine in cluster.machines)
+        running = info is not None and chosen is state.loaded and info.machines[1:] == names
         asks = models.alive and bool(cluster.machines) and not state.checking
         window.show_ways(
             check=asks,
             run=asks and models.can_load and bool(model),
-            alone=bool(running),
-            why_not="" if models.can_load else strings.WAIT if state.busy else "",
+            running=running,
+            why_not=strings.WAIT if state.busy and not models.can_load else "",
         )
 
     def _show_panel(self, rows: dict[str, MachineRow]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter
-from PySide6.QtWidgets import QStyleOptionViewItem
+from PySide6.QtWidgets import QStyle, QStyleOptionViewItem
 
 from app.controls.rows.columns import Column
 from app.controls.rows.row_delegate import ROW_PX, RowDelegate
 from app.controls.rows.row_list import RowList, RowView
 from app.controls.rows.row_model import RowModel
-from app.controls.shapes import draw_text
+from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from app.windows.machines import strings
@@ -18,12 +18,12 @@ from app.windows.machines.rows import Level, MachineRow, ModelRow
 
 MACHINE_COLUMNS = (
     Column("machine", strings.MACHINE_COLUMN, 150, after_px=12, grows=True),
+    Column("state", strings.STATE, 96, after_px=12),
     Column("chip", strings.CHIP, 140, after_px=12),
     Column("memory", strings.MEMORY, 116, right=True),
     Column("holds", strings.HOLDS, 82, right=True),
     Column("step", strings.STEP, 68, right=True),
     Column("version", strings.VERSION, 68, right=True),
-    Column("state", strings.STATE, 102, before_px=16),
 )
 MODEL_COLUMNS = (
     Column("model", strings.MODEL, 232, after_px=12, grows=True),
@@ -32,7 +32,8 @@ MODEL_COLUMNS = (
     Column("fit", strings.FIT, 210, before_px=16),
 )
 _LINES_PX = (18, 14)
-_INKS: dict[Level, str] = {"live": "accent", "plain": "text", "bad": "danger", "dim": "text2"}
+_DOT_PX = 8
+_INKS: dict[Level, str] = {"live": "text", "plain": "text", "bad": "danger", "dim": "text2"}
 _LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
 
 
@@ -55,7 +56,13 @@ class MachineRowDelegate(RowDelegate[MachineRow]):
         figures = ui_font(13, tabular=True)
         for name in ("memory", "holds", "step", "version"):
             draw_text(painter, boxes[name], getattr(row, name), figures, color("text"), _RIGHT)
-        draw_text(painter, boxes["state"], row.state, ui_font(13), color(_INKS[row.level]), _LEFT)
+        state = boxes["state"]
+        if row.level == "live":
+            # A dot as the models' loaded one has: blue words on the chosen row would be too pale.
+            dot = QRectF(state.left(), state.center().y() - _DOT_PX / 2, _DOT_PX, _DOT_PX)
+            draw_box(painter, dot, _DOT_PX / 2, color("series_blue"))
+            state = state.adjusted(_DOT_PX + 6, 0, 0, 0)
+        draw_text(painter, state, row.state, ui_font(13), color(_ink(row.level, option)), _LEFT)
 
 
 class ModelRowDelegate(RowDelegate[ModelRow]):
@@ -75,7 +82,7 @@ class ModelRowDelegate(RowDelegate[ModelRow]):
         figures, color = ui_font(13, tabular=True), self.theme.color
         for name in ("needs", "each"):
             draw_text(painter, boxes[name], getattr(row, name), figures, color("text"), _RIGHT)
-        draw_text(painter, boxes["fit"], row.fit, ui_font(13), color(_INKS[row.level]), _LEFT)
+        draw_text(painter, boxes["fit"], row.fit, ui_font(13), color(_ink(row.level, option)), _LEFT)
 
 
 class MachineList(RowList[MachineRow]):
@@ -107,6 +114,12 @@ class _MachineView(RowView):
             event.accept()
         else:
             super().keyPressEvent(event)
+
+
+def _ink(level: Level, option: QStyleOptionViewItem) -> str:
+    """On the chosen row red would be too pale; what is wrong stands in red beside the list, too."""
+    chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+    return "text" if level == "bad" and chosen else _INKS[level]
 
 
 def _two_lines(painter: QPainter, theme: Theme, box: QRectF, title: str, subtitle: str) -> None:

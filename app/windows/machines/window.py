@@ -27,7 +27,7 @@ from app.windows.machines.rows import Finding
 SIZE = QSize(1180, 732)
 _MINIMUM = QSize(900, 560)
 _HEADER_PX = 52
-_FOOT_PX = 92
+_FOOT_PX = 112
 
 
 class MachinesWindow(QWidget):
@@ -74,12 +74,14 @@ class MachinesWindow(QWidget):
         self._finding.set_color("danger" if finding.bad else "text2")
         self._finding.setAccessibleName(f"{strings.SUMMARY}: {' '.join(finding.lines)}")
 
-    def show_ways(self, *, check: bool, run: bool, alone: bool, why_not: str = "") -> None:
-        """What can be done now; `why_not` nothing can be loaded. `alone`: the model runs over machines."""
+    def show_ways(self, *, check: bool, run: bool, running: bool, why_not: str = "") -> None:
+        """What can be done now; `why_not` nothing can be loaded. `running`: the model does so over these
+        machines, so that what is left is to run it here alone."""
         self.check.setEnabled(check)
+        self.run.setVisible(not running)
         self.run.setEnabled(run)
         self.run.setToolTip(why_not or strings.RUN_HELP)
-        self.alone.setVisible(alone)
+        self.alone.setVisible(running)
         self.alone.setEnabled(not why_not)
         self.alone.setToolTip(why_not)
 
@@ -123,7 +125,7 @@ class MachinesWindow(QWidget):
         column.addWidget(self._make_header())
         column.addLayout(content, 1)
         order: tuple[QWidget, ...] = (self.new, self.machines.view, self.models.view, self.check)
-        order = (*order, self.run, self.alone)
+        order = (*order, self.alone, self.run)
         for before, after in pairwise(order):
             self.setTabOrder(before, after)
 
@@ -139,15 +141,20 @@ class MachinesWindow(QWidget):
     def _make_foot(self) -> QWidget:
         page = QWidget()
         words = QVBoxLayout(page)
-        set_margins(words, 20, 12, 12, 12)
+        set_margins(words, 20, 8, 14, 4)
         words.addWidget(self._finding)
         words.addStretch(1)
+        row = QHBoxLayout()
+        set_margins(row, 20, 0, 14, 12)
+        set_spacing(row, 8)
+        row.addStretch(1)
+        for button in (self.check, self.alone, self.run):
+            row.addWidget(button)
         foot = QWidget()
         set_fixed_height(foot, _FOOT_PX)
-        row = QHBoxLayout(foot)
-        set_margins(row, 0, 1, 14, 0)
-        set_spacing(row, 8)
-        row.addWidget(ScrollPage(self._theme, page), 1)
-        for button in (self.alone, self.check, self.run):
-            row.addWidget(button)
+        column = QVBoxLayout(foot)
+        set_margins(column, 0, 1, 0, 0)
+        set_spacing(column, 4)
+        column.addWidget(ScrollPage(self._theme, page), 1)
+        column.addLayout(row)
         return foot
