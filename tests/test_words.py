@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from app.panels.inspector.strings import GROUP_TITLES
 from core.settings import Settings, WindowSettings, declared
+from core.settings.cluster import ClusterForm
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,6 +55,7 @@ NAMES = frozenset(
     # names
     {"Draftlight", "Mac", "Markdown", "Apache", "Office", "Word", "Debian", "Ubuntu", "Qt", "Inter"}
     | {"Finder", "JetBrains", "Mono", "Anthropic", "Prometheus", "Return", "Right", "Ctrl", "Shift"}
+    | {"Thunderbolt"}
     # windows, sections and values of settings, by their labels
     | {"Race", "Tables", "Lab", "Settings", "Document", "Auto", "Cacheback", "Reset", "Learning", "Exactness"}
 )
@@ -91,7 +93,7 @@ def texts_of_files() -> Iterator[tuple[str, str]]:
 
 def texts_of_settings() -> Iterator[tuple[str, str]]:
     """Title, help, labels and notes of each setting."""
-    roots: tuple[type[Struct], ...] = (Settings, WindowSettings)
+    roots: tuple[type[Struct], ...] = (Settings, WindowSettings, ClusterForm)
     for setting in (each for root in roots for each in declared(root)):
         for text in (setting.title, setting.help, *setting.labels.values(), *setting.notes.values()):
             yield setting.key, text
@@ -125,7 +127,7 @@ def test_nothing_is_called_as_it_was_once() -> None:
 
 
 def test_no_setting_and_no_group_has_an_outdated_title() -> None:
-    titles = {setting.title for root in (Settings, WindowSettings) for setting in declared(root)}
+    titles = {setting.title for root in (Settings, WindowSettings, ClusterForm) for setting in declared(root)}
     assert titles.union(GROUP_TITLES.values()).isdisjoint(OUTDATED_TITLES)
 
 

@@ -42,7 +42,8 @@ class MachinesController(QObject):
         self._new: Machine | None = None  # one that is being filled in
         self._refused: set[str] = set()  # fields of the chosen machine that hold what is not allowed
         self._secret_error = ""
-        models.changed.connect(self._show)
+        self._check_next = False  # asked for while others are being looked at, who would seem busy
+        models.changed.connect(self._follow)
 
     @property
     def cluster(self) -> Cluster:
@@ -83,7 +84,11 @@ class MachinesController(QObject):
         self._show()
 
     def _check(self) -> None:
-        if self._window is not None:
+        if self._models.state.checking:
+            self._check_next = True
+            self._show()
+        elif self._window is not None:
+            self._check_next = False
             self._models.check(self.cluster, self._window.models.selected)
 
     def _run(self) -> None:
@@ -170,6 +175,11 @@ class MachinesController(QObject):
 
     # ---- inside
 
+    def _follow(self) -> None:
+        if self._check_next and not self._models.state.checking:
+            self._check()
+        self._show()
+
     @property
     def _chosen(self) -> str:
         return self._window.machines.selected if self._window is not None else ""
@@ -198,10 +208,13 @@ class MachinesController(QObject):
         chosen = state.entry(model)
         names = tuple(machine.name for machine in cluster.machines)
         running = info is not None and chosen is state.loaded and info.machines[1:] == names
-        asks = models.alive and bool(cluster.machines) and not state.checking
+        asks = models.alive and bool(cluster.machines)
+        looking = state.checking and (
+            self._check_next or (state.check is not None and bool(state.check.model))
+        )
         window.show_ways(
-            check=asks,
-            run=asks and models.can_load and bool(model),
+            check=asks and not looking,
+            run=asks and not state.checking and models.can_load and bool(model),
             running=running,
             why_not=strings.WAIT if state.busy and not models.can_load else "",
         )
