@@ -80,6 +80,7 @@ _ASKED = (
 _ASKED_LAST = ("Continue/1.3.2", "Write down everything that a harbour pilot does on one day.", 2000)
 # A sweep that shows every chart and is soon over.
 _SWEPT_DRAFTERS = ("auto", "ngram-simple")
+_SWEPT_KINDS = ("passage", "code")
 _SWEEP_TOKENS = 32
 _SWEEP_PROMPT_TOKENS = 1024
 
@@ -303,6 +304,8 @@ class _Screens:
         choices = room.window.choices
         for drafter, box in choices.drafters.items():
             box.setChecked(drafter in _SWEPT_DRAFTERS)
+        for kind, box in choices.kinds.items():
+            box.setChecked(kind in _SWEPT_KINDS)
         choices.repeats.set_value(1)
         choices.most_tokens.set_value(_SWEEP_TOKENS)
         choices.keep_share.setChecked(True)
