@@ -78,8 +78,8 @@ _ASKED = (
     ("litellm/1.80.0", "Write the JSON object of one berth: its number, depth and whether it is free.", 64),
 )
 _ASKED_LAST = ("Continue/1.3.2", "Write down everything that a harbour pilot does on one day.", 2000)
-# A sweep that shows every chart and is soon over. The end of a text is read in any case: of a shorter one half
-# would be all of it.
+# A sweep that shows every chart and is soon over. The end of a text is always read: of a shorter one
+# half would be all of it.
 _SWEPT_DRAFTERS = ("auto", "ngram-simple")
 _SWEPT_KINDS = ("passage", "code")
 _SWEEP_TOKENS = 32

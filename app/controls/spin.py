@@ -23,7 +23,17 @@ from app.controls.shapes import draw_box
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_height, set_font
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_point, height_of, painter_on, place, px_size, ratio_of, width_of
+from app.theme.zoom import (
+    area_of,
+    design_point,
+    design_px,
+    height_of,
+    painter_on,
+    place,
+    px_size,
+    ratio_of,
+    width_of,
+)
 
 _HEIGHT_PX = 24
 _ICON_PX = 13
@@ -103,7 +113,7 @@ class Spin(QDoubleSpinBox):
         widest = max(
             metrics.horizontalAdvance(self.textFromValue(bound)) for bound in (self.minimum(), self.maximum())
         )
-        return px_size(QSize(max(64, int(widest + 8 + _ARROWS_PX + 0.999)), _HEIGHT_PX))
+        return px_size(QSize(max(64, int(design_px(widest) + 8 + _ARROWS_PX + 0.999)), _HEIGHT_PX))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()

@@ -105,6 +105,19 @@ def start_at(window: QWidget, size: QSize) -> None:
     window.resize(px_size(size).boundedTo(screen))
 
 
+def lay_beside(layout: QBoxLayout, beside: bool) -> None:
+    """What is inside stands side by side, or below one another."""
+    way = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
+    if way == layout.direction():
+        return
+    layout.setDirection(way)
+    # The layouts around it still know what it needed before.
+    around = layout.parent()
+    while isinstance(around, QLayout):
+        around.invalidate()
+        around = around.parent()
+
+
 def measure_anew() -> None:
     """The zoom has changed: all layouts and widgets there are, shown or not, take their measures again."""
     widgets = QApplication.allWidgets()

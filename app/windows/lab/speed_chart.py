@@ -11,6 +11,7 @@ from app.controls.shapes import blend, draw_box, draw_text
 from app.session.lab.figures import Speed, plain_speed, speeds
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
+from app.theme.zoom import width_of
 from app.windows.lab import strings
 from app.windows.lab.chart import LABEL_PX, Chart
 from core.events.sweep import SweepResults
@@ -104,7 +105,7 @@ class SpeedChart(Chart):
 
     def _paint_legend(self, painter: QPainter, kinds: list[str]) -> None:
         font = ui_font(11)
-        x = float(self.width())
+        x = width_of(self)
         for number in reversed(range(len(kinds))):
             name = strings.kind_of(kinds[number])
             width = QFontMetricsF(font).horizontalAdvance(name)

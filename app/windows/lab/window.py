@@ -17,6 +17,7 @@ from app.session.lab.figures import places, turns
 from app.session.lab.lab import Lab, LabStage
 from app.theme.measures import (
     add_gap,
+    lay_beside,
     set_fixed_height,
     set_fixed_width,
     set_margins,
@@ -187,10 +188,9 @@ class LabWindow(QWidget):
 
     def _arrange(self) -> None:
         """Charts side by side where each has room for its words."""
-        ways = QBoxLayout.Direction
         beside = width_of(self) >= _BESIDE_FROM_PX
         for row in (self._upper, self._lower):
-            row.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
+            lay_beside(row, beside)
 
 
 class _Page(QWidget):

@@ -16,6 +16,7 @@ from app.controls.buttons.button import Button
 from app.controls.search_field import SearchField
 from app.controls.window_titles import WindowTitles
 from app.theme.measures import (
+    lay_beside,
     set_fixed_height,
     set_fixed_width,
     set_margins,
@@ -226,8 +227,7 @@ class ModelsWindow(QWidget):
     def _arrange(self) -> None:
         """The detail beside the list, or below it where the list would have no room."""
         beside = width_of(self) >= _BESIDE_FROM_PX
-        ways = QBoxLayout.Direction
-        self._content.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
+        lay_beside(self._content, beside)
         self._content.setStretch(0, 1 if beside else _LIST_SHARE)
         self._content.setStretch(1, 0 if beside else _DETAIL_SHARE)
         self.detail.set_beside(beside)

@@ -10,7 +10,15 @@ from PySide6.QtWidgets import QBoxLayout, QGridLayout, QVBoxLayout, QWidget
 
 from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
-from app.theme.measures import add_gap, set_margins, set_minimum_width, set_spacing, set_spacings, start_at
+from app.theme.measures import (
+    add_gap,
+    lay_beside,
+    set_margins,
+    set_minimum_width,
+    set_spacing,
+    set_spacings,
+    start_at,
+)
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px
 from app.windows.shortcuts import strings
@@ -62,8 +70,7 @@ class ShortcutsWindow(QWidget):
         super().resizeEvent(event)
         widest = max(side.sizeHint().width() for side in self._sides)
         beside = 2 * (widest + px(2 * _PAD_PX)) <= self.width()
-        ways = QBoxLayout.Direction
-        self._columns.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
+        lay_beside(self._columns, beside)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:

@@ -20,6 +20,7 @@ from app.session.worker.families import recognised
 from app.session.worker.tables import Tables
 from app.theme.measures import (
     add_gap,
+    lay_beside,
     set_fixed_height,
     set_margins,
     set_maximum_height,
@@ -161,8 +162,7 @@ class TablesWindow(QWidget):
     def _arrange(self) -> None:
         """How tables learn beside the charts, or below them where they would have no room."""
         beside = width_of(self) >= _BESIDE_FROM_PX
-        ways = QBoxLayout.Direction
-        self._parts.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
+        lay_beside(self._parts, beside)
         self.learning.set_beside(beside)
 
     def _make_header(self) -> QWidget:

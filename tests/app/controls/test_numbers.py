@@ -212,3 +212,14 @@ def test_a_wheel_that_scrolls_the_panel_changes_nothing(
     QApplication.sendEvent(control, wheel)
     assert (slider.value, spin.value) == before
     assert not wheel.isAccepted()
+
+
+def test_a_number_s_field_grows_as_the_zoom_does(theme: Theme, qtbot: QtBot) -> None:
+    spin = Spin(theme, 0, 1_048_576, 1)
+    qtbot.addWidget(spin)
+    before = spin.sizeHint().width()
+    assert before > 64
+    theme.set_zoom(1.5)
+    larger = spin.sizeHint().width()
+    theme.set_zoom(1.0)
+    assert abs(larger - 1.5 * before) <= 3

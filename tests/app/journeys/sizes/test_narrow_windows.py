@@ -13,11 +13,13 @@ from app.controls.text_label import TextLabel
 from app.session.chats.conversation import Version
 from app.shell.window import MainWindow
 from app.windows.compare.window import CompareWindow
+from app.windows.lab.window import LabWindow
 from app.windows.models.row import ModelRow
 from app.windows.models.window import ModelsWindow
 from app.windows.tables.row_delegate import COLUMNS
 from app.windows.tables.window import TablesWindow
 from core.events import DownloadProgress, MemoryNeed, Message, ModelEntry, ModelInfo, ModelList
+from tests.app.journeys.sizes.swept import swept
 from tests.app.legible import illegible
 from tests.app.painted import noted_words
 from tests.app.stage import play, ready, until
@@ -239,5 +241,19 @@ def test_the_names_of_compared_versions_are_whole(qapp: QApplication) -> None:
             await asyncio.sleep(0.05)
             assert illegible(compare) == []
         compare.close()
+
+    play(qapp, scene)
+
+
+@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
+def test_a_sweep(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
+    async def scene(window: MainWindow) -> None:
+        lab = await narrow(window, "lab", size, zoom_pct)
+        assert isinstance(lab, LabWindow)
+        lab.show_lab(swept())
+        await asyncio.sleep(0.05)
+        assert illegible(lab) == []
+        for chart in (lab.speed, lab.parity, lab.places, lab.turns, lab.keeps):
+            assert within(chart, lab)
 
     play(qapp, scene)
