@@ -20,6 +20,7 @@ _BAR_PX, _BAR_GAP_PX = 26.0, 4.0
 _GROUP_GAP_PX = 24.0
 _FOOT_PX, _RIGHT_PX = 30, 72
 _WORDS_PX = 92  # room for a drafter's whole name
+_LEGEND_PX = 36  # below the two lines of the head
 
 
 class SpeedChart(Chart):
@@ -104,16 +105,20 @@ class SpeedChart(Chart):
             draw_text(painter, QRectF(x, y, _RIGHT_PX, 15), text, font, color("text2"), left)
 
     def _paint_legend(self, painter: QPainter, kinds: list[str]) -> None:
-        font = ui_font(11)
-        x = width_of(self)
-        for number in reversed(range(len(kinds))):
-            name = strings.kind_of(kinds[number])
-            width = QFontMetricsF(font).horizontalAdvance(name)
+        font, x = ui_font(11), width_of(self)
+        names = [strings.kind_of(kind) for kind in kinds]
+        widths = [QFontMetricsF(font).horizontalAdvance(name) for name in names]
+        title = QFontMetricsF(ui_font(13.5, 600)).horizontalAdvance(strings.SPEED)
+        # At the title's right, or below both of its lines if it would touch them.
+        beside = title + sum(widths) + 29 * len(names) <= x
+        top = 1 if beside else _LEGEND_PX
+        for number in reversed(range(len(names))):
+            name, width = names[number], widths[number]
             x -= width
-            place = QRectF(x, 1, width + 2, 16)
+            place = QRectF(x, top, width + 2, 16)
             draw_text(painter, place, name, font, self._theme.color("text2"), Qt.AlignmentFlag.AlignLeft)
             x -= 15
-            draw_box(painter, QRectF(x, 4, 10, 10), 2, self._shade(number, len(kinds)))
+            draw_box(painter, QRectF(x, top + 3, 10, 10), 2, self._shade(number, len(kinds)))
             x -= 14
 
     def _shade(self, number: int, count: int) -> QColor:
