@@ -109,6 +109,8 @@ class CompareWindow(QWidget):
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
         text.setVerticalScrollBar(ScrollBar(self._theme, Qt.Orientation.Vertical))
+        # Lines break; what would scroll is the caret's width.
+        text.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         return text
 
     def _lay_out(self) -> None:
