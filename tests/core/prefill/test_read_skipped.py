@@ -141,7 +141,7 @@ def test_a_forward_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPa
         raise RuntimeError("in the middle")
 
     second = sequence.cache[1]
-    monkeypatch.setattr(second, "update_and_fetch", broken)
+    monkeypatch.setattr(second.entry, "update_and_fetch", broken)
     with pytest.raises(RuntimeError, match="in the middle"):
         insert(model, sequence, positions)
     assert [entry.offset for entry in sequence.cache] == [second.offset] * len(sequence.cache)

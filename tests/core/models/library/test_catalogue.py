@@ -261,10 +261,10 @@ def test_the_model_in_use_goes_only_when_there_is_no_room_for_both(
     engine.load(str(toy_folder))
     seen: list[bool] = []
     monkeypatch.setattr(engine, "unload", lambda: seen.append(True))
-    engine._make_room(1)
+    engine.make_room(1)
     assert seen == []
     monkeypatch.setattr(memory, "used_bytes", lambda: memory.limit_bytes())
-    engine._make_room(1)
+    engine.make_room(1)
     assert seen == [True]
     monkeypatch.undo()
     (tmp_path / "second" / "tokenizer.json").write_text("{")
