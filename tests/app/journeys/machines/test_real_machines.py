@@ -54,6 +54,8 @@ def test_a_follower_killed_in_mid_answer(
             window.views.inspector.set_settings(assign_all(Settings(), values))
             ask(window, "go on")
             await until(lambda: len(last(window).tokens) > 5, _S)
+            # The process that was only looked at has ended, or ends now.
+            await until(lambda: len(follow.at_work) == 1, _S)
             (at_work,) = follow.at_work
             os.kill(at_work, signal.SIGKILL)
             await until(lambda: window.controller.link.phase is Phase.DEAD, _S)
