@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.controls.rows.level import Level
 from app.gauges.figures import DASH, step_time
 from app.session.cluster.spread import Spread, limits_of, spread_of
 from app.session.worker.models import ModelsState
@@ -17,7 +16,6 @@ from app.windows.models.strings import joined, loading, size
 from core.events import MachineSeen
 from core.settings.cluster import Cluster, Machine
 
-Level = Literal["live", "plain", "bad", "dim"]
 # The row of this machine; no other is called so.
 HERE = "\0"
 

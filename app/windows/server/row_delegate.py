@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
 from app.controls.rows.columns import Column
-from app.controls.rows.row_delegate import ROW_PX, RowDelegate
+from app.controls.rows.row_delegate import RowDelegate
+from app.controls.rows.row_words import draw_names, draw_state
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
 from app.windows.server import strings
-from app.windows.server.rows import Level, RequestRow
+from app.windows.server.rows import RequestRow
 
 COLUMNS = (
     Column("client", strings.CLIENT, 212, after_px=12, grows=True),
@@ -23,8 +24,6 @@ COLUMNS = (
     Column("first_token", strings.FIRST_TOKEN, 84, right=True),
     Column("came", strings.CAME, 96, right=True),
 )
-_LINES_PX = (18, 14)
-_INKS: dict[Level, str] = {"live": "accent", "plain": "text2", "bad": "danger"}
 
 
 class RequestRowDelegate(RowDelegate[RequestRow]):
@@ -40,16 +39,9 @@ class RequestRowDelegate(RowDelegate[RequestRow]):
         option: QStyleOptionViewItem,
         number: int,
     ) -> None:
-        color, left = self.theme.color, Qt.AlignmentFlag.AlignLeft
-        box = boxes["client"]
-        top = box.top() + (ROW_PX - sum(_LINES_PX)) / 2
-        for text, font, ink, y, height in (
-            (row.title, ui_font(13, 500), "text", top, _LINES_PX[0]),
-            (row.subtitle, ui_font(11), "text2", top + _LINES_PX[0], _LINES_PX[1]),
-        ):
-            cut = QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideRight, box.width())
-            draw_text(painter, QRectF(box.left(), y, box.width(), height), cut, font, color(ink), left)
-        draw_text(painter, boxes["state"], row.state, ui_font(13), color(_INKS[row.level]), left)
+        color = self.theme.color
+        draw_names(painter, self.theme, boxes["client"], row.title, row.subtitle)
+        draw_state(painter, self.theme, boxes["state"], row.state, row.level, option)
         figures = ui_font(13, tabular=True)
         for name in (column.name for column in COLUMNS if column.right):
             ink = "text2" if name == "came" else "text"

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
-from typing import Literal
 
+from app.controls.rows.level import Level
 from app.gauges.figures import DASH, count, percent, seconds, speed
 from app.session.worker.clients import short_name
 from app.windows.server import strings
 from core.serve.answers.requests import ServedRequest
 
-Level = Literal["live", "plain", "bad"]
 _LIVE = ("reading", "writing")
 
 
@@ -63,7 +62,7 @@ def _row(request: ServedRequest, today: date) -> RequestRow:
         title=short_name(request.client) or request.client,
         subtitle=" · ".join(filter(None, (request.model, endpoint(request.path)))),
         state=strings.waiting(request.position) if waits else strings.STATES[request.state],
-        level="live" if request.state in _LIVE else "bad" if request.state == "failed" else "plain",
+        level="live" if request.state in _LIVE else "bad" if request.state == "failed" else "dim",
         tokens=count(request.tokens) if request.tokens else DASH,
         speed=speed(request.tokens_per_s) if request.tokens_per_s else DASH,
         accepted=percent(request.acceptance) if request.tested else DASH,

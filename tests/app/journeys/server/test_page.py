@@ -6,6 +6,8 @@ import asyncio
 import os
 import socket
 import stat
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt
@@ -14,11 +16,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.bench.served import free_port
+from app.controls.rows.level import Level
 from app.shell.window import MainWindow
 from app.windows.server import strings
+from app.windows.server.rows import RequestRow
 from app.windows.server.window import ServerWindow
 from app.windows.settings.window import SettingsWindow
 from tests.app.journeys.server.client import Asked, switch_on
+from tests.app.journeys.test_contrast import failing, scenes
 from tests.app.stage import click, play, press, ready, until
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
@@ -253,3 +258,24 @@ def test_it_is_on_again_at_the_next_start(qapp: QApplication, tmp_path: Path) ->
 
     play(qapp, first, folder=tmp_path)
     play(qapp, second, folder=tmp_path)
+
+
+def test_what_a_chosen_request_says_is_legible(qapp: QApplication) -> None:
+    levels: tuple[Level, ...] = ("live", "dim", "bad")
+    row = RequestRow("", "editor", "toy · chat/completions", "Writing", "live", *["9"] * 7)
+    rows = tuple(replace(row, id=level, state=f"It is {level}", level=level) for level in levels)
+
+    def chosen(level: str) -> Callable[[MainWindow], Awaitable[list[str]]]:
+        async def shown(window: MainWindow) -> list[str]:
+            page = ServerWindow(window._theme)
+            page.show()
+            page.show_rows(rows)
+            page.list.select(level)
+            found = await failing(window, page)
+            page.close()
+            page.deleteLater()
+            return found
+
+        return shown
+
+    scenes(qapp, *(chosen(level) for level in levels))
