@@ -12,6 +12,7 @@ import asyncio
 import gc
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ if TYPE_CHECKING:  # the greater part of all that is imported: it comes in when 
 
 # By then the window is painted for the first time.
 _FIRST_PAINTED_MS = 500
+# Its child is gone by then, so it takes a moment; a child that nobody can end must not keep the process.
+_WATCHER_S = 2.0
 
 Scenario = Callable[["MainWindow"], Awaitable[int]]
 
@@ -69,8 +72,20 @@ def open_window(
             return int(loop.run_until_complete(live))
     finally:
         asyncio.set_event_loop(None)
+        _join_watchers()
         if instance:
             instance.release()
+
+
+def _join_watchers() -> None:
+    """Wait for asyncio's threads that watch a child: the last thing they do is to tell the loop that it ended.
+
+    They do so through Qt, and a thread that Python ends inside of Qt takes the process with it (SIGABRT).
+    """
+    for thread in threading.enumerate():
+        # Early releases of Python 3.11 call it waitpid-7, others asyncio-waitpid-7.
+        if "waitpid-" in thread.name:
+            thread.join(_WATCHER_S)
 
 
 async def until_closed(window: MainWindow) -> int:

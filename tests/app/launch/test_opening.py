@@ -90,6 +90,28 @@ async def scenario(window):
 
 open_window("starter", scenario, command=[sys.executable, "-c", "input()"])
 """
+SLOW = """
+import threading, time
+from qasync import QEventLoop
+from app.launch.opening import open_window
+from tests.app.stage import FAKE, ready
+
+tell = QEventLoop.call_soon_threadsafe
+
+def slowly(loop, *given, **named):
+    told = tell(loop, *given, **named)
+    if "waitpid-" in threading.current_thread().name:
+        time.sleep(0.5)
+    return told
+
+QEventLoop.call_soon_threadsafe = slowly
+
+async def scenario(window):
+    await ready(window)
+    return 0
+
+print(open_window("starter", scenario, command=FAKE), *(thread.name for thread in threading.enumerate()))
+"""
 NO_WINDOW = """
 import app.shell.window
 
@@ -154,6 +176,13 @@ def test_a_window_that_cannot_be_made_leaves_no_worker() -> None:
     assert "a window that cannot be made" in done.stderr
     assert "Task was destroyed" not in done.stderr
     _until_gone(int(done.stdout.split()[1]))
+
+
+def test_no_thread_is_left_when_it_returns() -> None:
+    """One that was still telling Qt of the worker's end ended the process by SIGABRT, now and then."""
+    done = subprocess.run([sys.executable, "-c", SLOW], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["0", "MainThread"], done.stderr
+    assert done.returncode == 0
 
 
 def _until_gone(pid: int) -> None:
