@@ -78,7 +78,7 @@ def open_window(
 
 
 def _join_watchers() -> None:
-    """Wait for asyncio's threads that watch a child: the last thing they do is to tell the loop that it ended.
+    """Wait for asyncio's threads that watch a child: at last they tell the loop that it has ended.
 
     They do so through Qt, and a thread that Python ends inside of Qt takes the process with it (SIGABRT).
     """

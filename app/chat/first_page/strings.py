@@ -13,7 +13,7 @@ EXAMPLE_DOCUMENT = "Ask about a long document"
 EXAMPLE_DOCUMENT_SAYS = (
     "Draftlight’s handbook comes along. See which passages are read, and which are skipped."
 )
-EXAMPLE_DOCUMENT_TEXT = "What does a table hold, and what does it not hold?"
+EXAMPLE_DOCUMENT_TEXT = "Does a table hold any texts, names or times, and what can be drawn out of it?"
 HANDBOOK = "handbook.md"
 EXAMPLE_CODE = "Change some code"
 EXAMPLE_CODE_SAYS = "Code repeats itself, so most of the draft tends to be accepted."
