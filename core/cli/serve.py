@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from core.cli.cluster import add_cluster, read_cluster
 from core.cli.console.arguments import whole
 from core.cli.console.parser import add_model, add_quiet
 from core.cli.console.settings_flags import add_settings, settings_from
 from core.errors import DraftlightError, ModelError, WorkerError
-from core.events import Failed, LoadProgress, ModelInfo, ModelLoaded
+from core.events import ClusterEnded, Failed, LoadProgress, ModelInfo, ModelLoaded
 from core.events.heard import WorkerExited, WorkerSilent
 from core.settings import Settings, assign
 from core.settings.server import Server
@@ -26,6 +27,7 @@ from core.system.progress_line import ProgressLine
 if TYPE_CHECKING:
     from core.serve.own_worker import Told
     from core.serve.server import Serving
+    from core.settings.cluster import Cluster
 
 _MB = 1_000_000
 
@@ -34,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
     defaults = Server()
     add_model(parser)
+    add_cluster(parser)
     parser.add_argument(
         "--port", type=whole(0, 65535), default=defaults.port, metavar="N",
         help=f"0 takes one that is free (default {defaults.port})",
@@ -79,7 +82,8 @@ def run(options: argparse.Namespace) -> int:
         options.host, tuple(options.allow_host), tuple(options.allow_origin), key, Server().max_body_mb * _MB
     )
     _base(options, None)  # what is wrong is said before anything is served
-    return asyncio.run(_serve(options, Serving(doors, options.port, options.metrics)))
+    cluster = read_cluster(options.cluster) if options.cluster else None
+    return asyncio.run(_serve(options, Serving(doors, options.port, options.metrics), cluster))
 
 
 def _base(options: argparse.Namespace, model: ModelInfo | None) -> Settings:
@@ -91,7 +95,7 @@ def _base(options: argparse.Namespace, model: ModelInfo | None) -> Settings:
     return assign(settings, "tables.learn", bool(options.learn))
 
 
-async def _serve(options: argparse.Namespace, serving: Serving) -> int:
+async def _serve(options: argparse.Namespace, serving: Serving, cluster: Cluster | None) -> int:
     from core.serve.answers.answer import Answers
     from core.serve.answers.queue import AnswerQueue
     from core.serve.answers.requests import ServedRequests
@@ -100,7 +104,7 @@ async def _serve(options: argparse.Namespace, serving: Serving) -> int:
 
     line = ProgressLine(options.quiet)
     console = _Console(line)
-    worker = OwnWorker(absolute_reference(options.model), console.tell)
+    worker = OwnWorker(absolute_reference(options.model), console.tell, cluster)
     answers = Answers(worker.gate, AnswerQueue(options.waiting), ServedRequests(0))
     base = lru_cache(1)(lambda model: _base(options, model))
     server = LocalServer(answers, replace(serving, base=lambda: base(worker.gate.model)))
@@ -141,6 +145,8 @@ class _Console:
                 self._line.say(stage if fraction is None else f"{stage}, {fraction:.0%}")
             case ModelLoaded(info):
                 self._line.print(f"{info.name} answers. Ctrl-C ends it.")
+            case ClusterEnded():
+                self._line.print(f"{told.message} {told.hint}".rstrip())
             case Failed():
                 self.problem = ModelError(told.message, told.hint)
             case WorkerSilent(seconds):

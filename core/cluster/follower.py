@@ -27,6 +27,7 @@ from core.cluster.leader import A_TOKEN_S, BEAT_S
 from core.cluster.line import Line, LineEnd
 from core.cluster.messages import (
     Beat,
+    Connect,
     Do,
     Done,
     End,
@@ -34,6 +35,8 @@ from core.cluster.messages import (
     Forward,
     Heard,
     Joining,
+    Listen,
+    Listening,
     Load,
     Loaded,
     Loading,
@@ -42,6 +45,7 @@ from core.cluster.messages import (
     decode_told,
     encode,
 )
+from core.cluster.probe import Probe, words_of
 from core.errors import DraftlightError, ModelError
 
 if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
@@ -79,6 +83,7 @@ class _Following:
         self._line = line
         self._working = working
         self._told: queue.SimpleQueue[tuple[Told, bytes]] = queue.SimpleQueue()
+        self._probe: Probe | None = None
         self._replicas: Replicas | None = None
         self._check = 0
         self._number = 0
@@ -108,6 +113,10 @@ class _Following:
         match message:
             case Look(model, folder):
                 self._look(model, folder)
+            case Listen(backend, rank, addresses):
+                self._tell(self._listen(backend, rank, addresses))
+            case Connect() if self._probe is not None:
+                self._tell(self._probe.connect())
             case Load():
                 self._load(message)
             case Do(number, actions):
@@ -135,6 +144,13 @@ class _Following:
             except DraftlightError as error:
                 found = msgspec.structs.replace(found, problem=str(error))
         self._tell(found)
+
+    def _listen(self, backend: str, rank: int, addresses: tuple[str, ...]) -> Listening:
+        try:
+            self._probe = Probe(backend, rank, addresses)
+        except (OSError, DraftlightError) as error:
+            return Listening(words_of(error))
+        return Listening()
 
     def _load(self, load: Load) -> None:
         from core.cluster.joining import join

@@ -18,6 +18,8 @@ from core.cluster.addresses import host_and_port
 from core.cluster.checks import ModelFacts, plan
 from core.cluster.leader import ENDED_STATUS, Follower, Leader, connect
 from core.cluster.messages import Joining, Load, Loaded, Loading, Look, Place, Seen
+from core.cluster.probe import TENSOR_PORT
+from core.cluster.reach import unreached
 from core.cluster.this_machine import digest_of, folder_of, seen
 from core.errors import ClusterError
 from core.events import ClusterEnded, MachinesChecked, MachineSeen
@@ -37,8 +39,6 @@ if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
 _LOOK_S = 60.0
 # Reading all files of a large model from a slow disk, and its weights.
 _LONG_S = 3600.0
-
-_TENSOR_PORT = FOLLOW_PORT + 1
 
 Said = Callable[[ClusterEnded], None]
 
@@ -76,12 +76,14 @@ class Gathering:
         self._wrong = {name: one for name, one in reached.items() if isinstance(one, ClusterError)}
         try:
             self._seen = self._ask()
+            facts = self._facts() if self._folder else None
+            self._digest = facts.digest if facts else ""
+            self._plan = plan(cluster, self._name, self._seen, facts)
+            if facts is not None and not self._wrong and not self._plan.said:
+                self._plan.by_machine.update(self._unreached())
         except BaseException:
             self.close()
             raise
-        facts = self._facts() if self._folder else None
-        self._digest = facts.digest if facts else ""
-        self._plan = plan(cluster, self._name, self._seen, facts)
 
     def _ask(self) -> dict[str, Seen]:
         for follower in self._followers:
@@ -96,6 +98,11 @@ class Gathering:
             except ClusterError as error:
                 self._wrong[follower.name] = error
         return found
+
+    def _unreached(self) -> dict[str, str]:
+        names = (self._name, *(follower.name for follower in self._followers))
+        addresses = tuple(place.tensors for place in self._places())
+        return unreached(self._followers, names, addresses, self._plan.backend)
 
     def _facts(self) -> ModelFacts:
         assert self._folder is not None
@@ -233,12 +240,12 @@ class Gathering:
     def _places(self) -> tuple[Place, ...]:
         """Where each machine takes what layers exchange, by rank."""
         first = self._followers[0]
-        own = self._cluster.here or f"{first.here}:{_TENSOR_PORT}"
-        host, port = host_and_port(own, _TENSOR_PORT)
+        own = self._cluster.here or f"{first.here}:{TENSOR_PORT}"
+        host, port = host_and_port(own, TENSOR_PORT)
         places = [Place(f"{host}:{port}", self._cluster.rdma)]
         for follower in self._followers:
             control = host_and_port(follower.machine.address, FOLLOW_PORT)[1]
             given = follower.machine.tensors or f"{follower.there}:{control + 1}"
-            host, port = host_and_port(given, _TENSOR_PORT)
+            host, port = host_and_port(given, TENSOR_PORT)
             places.append(Place(f"{host}:{port}", follower.machine.rdma))
         return tuple(places)

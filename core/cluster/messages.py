@@ -1,8 +1,8 @@
 """What leader and followers say to each other, as msgpack arrays. No MLX.
 
-The leader asks a follower what it is (`Look`, `Seen`), has it load its part (`Load`, `Joining`, `Loading`*,
-`Loaded`), then tells it what to do (`Do`, `Done`) until it says `End`. Both say `Beat` once a second. A
-follower that fails says `Failed` and exits.
+The leader asks a follower what it is (`Look`, `Seen`) and whom it reaches (`Listen`, `Listening`, `Connect`,
+`Connected`), has it load its part (`Load`, `Joining`, `Loading`*, `Loaded`), then tells it what to do (`Do`,
+`Done`) until it says `End`. Both say `Beat` once a second. A follower that fails says `Failed` and exits.
 
 `Do` holds everything since the last forward and one forward, its last action: so a step is one message, and
 its `Done` needs nobody's waiting.
@@ -52,6 +52,31 @@ class Place(Struct, frozen=True, array_like=True):
 
     tensors: str
     rdma: tuple[str, ...] = ()
+
+
+class Listen(_Said, frozen=True):
+    """Be ready for the others' connections at your address for tensors. `addresses` are all, by rank."""
+
+    backend: str
+    rank: int
+    addresses: tuple[str, ...]
+
+
+class Listening(_Said, frozen=True):
+    """It is, or `problem` says why not."""
+
+    problem: str = ""
+
+
+class Connect(_Said, frozen=True):
+    """All listen: see whom you reach."""
+
+
+class Connected(_Said, frozen=True):
+    """`unreached`: each rank that was not, and why. `missing`: how many that should have come did not."""
+
+    unreached: tuple[tuple[int, str], ...] = ()
+    missing: int = 0
 
 
 class Load(_Said, frozen=True):
@@ -152,8 +177,8 @@ class End(_Said, frozen=True):
     why: str
 
 
-Told = Look | Load | Do | Beat | End
-Heard = Seen | Joining | Loading | Loaded | Done | Beat | Failed
+Told = Look | Listen | Connect | Load | Do | Beat | End
+Heard = Seen | Listening | Connected | Joining | Loading | Loaded | Done | Beat | Failed
 
 _encoder = msgspec.msgpack.Encoder()
 _told: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)

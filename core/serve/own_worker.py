@@ -11,22 +11,24 @@ from collections.abc import Callable
 from typing import Literal
 
 from core.errors import WorkerError
-from core.events import Command, Failed, Hello, LoadModel, LoadProgress, ModelLoaded
+from core.events import ClusterEnded, Command, Failed, Hello, LoadModel, LoadProgress, ModelLoaded
 from core.events.heard import Heard, WorkerExited, WorkerSilent
 from core.serve.answers.gate import WorkerGate
+from core.settings.cluster import Cluster
 from core.worker.client import WorkerClient
 
 _TRIES = 3
 _PAUSE_S = 0.5
 
-Told = LoadProgress | ModelLoaded | Failed | WorkerExited | WorkerSilent | WorkerError
+Told = LoadProgress | ModelLoaded | Failed | ClusterEnded | WorkerExited | WorkerSilent | WorkerError
 
 
 class OwnWorker:
-    """`tell` hears what a person at the terminal should know."""
+    """`tell` hears what a person at the terminal should know. With a `cluster` the model runs over it."""
 
-    def __init__(self, model: str, tell: Callable[[Told], None]) -> None:
+    def __init__(self, model: str, tell: Callable[[Told], None], cluster: Cluster | None = None) -> None:
         self._model = model
+        self._cluster = cluster
         self._tell = tell
         self._client: WorkerClient | None = None
         self._outbox: asyncio.Queue[Command] = asyncio.Queue()
@@ -95,7 +97,7 @@ class OwnWorker:
     def _told(self, heard: Heard, client: WorkerClient) -> None:
         match heard:
             case Hello():
-                self._send(LoadModel(self._model))
+                self._send(LoadModel(self._model, self._cluster))
             case Failed(command="load_model"):
                 # The same model would fail again.
                 self._tell(heard)
@@ -106,7 +108,7 @@ class OwnWorker:
                 client.kill()
             case WorkerExited() if not self._stopping:
                 self._tell(heard)
-            case LoadProgress() | ModelLoaded():
+            case LoadProgress() | ModelLoaded() | ClusterEnded():
                 self._tell(heard)
             case _:
                 pass

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -14,7 +16,8 @@ import pytest
 from core.settings.cluster import Cluster, Machine
 from core.system.children import child_command, child_environment
 from core.system.key_file import key_of
-from tests.core.cluster.machines import follower, free_port, machines, use_all_cores
+from tests.core.cli.test_serve import chat, started
+from tests.core.cluster.machines import followed, follower, free_port, machines, use_all_cores
 from tests.core.toy import write_toy_model
 
 
@@ -49,6 +52,30 @@ def test_a_model_is_looked_at_and_answers_over_two_machines(tmp_path: Path, fold
         alone = draftlight(*words, home=tmp_path)
     assert together.returncode == 0, together.stderr
     assert together.stdout == alone.stdout
+
+
+def test_a_server_over_two_machines_names_the_one_that_is_lost_and_answers_again(
+    tmp_path: Path, folder: Path
+) -> None:
+    file = tmp_path / "machines.json"
+    with followed(tmp_path, 1) as (cluster, (follow,)):
+        file.write_bytes(msgspec.json.encode(cluster))
+        with started("--model", str(folder), "--cluster", str(file)) as (process, line):
+            status, before = chat(line)
+            assert status == 200, before
+            while len(follow.at_work) > 1:
+                time.sleep(0.05)
+            os.kill(follow.at_work[0], signal.SIGKILL)
+            chat(line)
+            status, again = chat(line)
+            assert status == 200, again
+            assert [json.loads(each)["choices"] for each in (before, again)] == 2 * [
+                json.loads(before)["choices"]
+            ]
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=60)
+        assert "machine 1 is gone: its connection ended." in said
+        assert "another one is started" in said
 
 
 def test_what_is_missing_is_said_and_the_status_tells_it(tmp_path: Path, folder: Path) -> None:
