@@ -84,10 +84,12 @@ class ModelsController(QObject):
         """The reference of the draft model in the open chat's settings; empty if none is chosen."""
         return str(read(self._inspector.settings, DRAFT_KEY))
 
-    @property
-    def default(self) -> str:
-        """The reference of the model that a new start loads."""
-        return self._preferences.now.model
+    def loads_at_start(self, reference: str) -> bool:
+        """Whether a new start loads this model, as it is loaded now if it is: here alone or over machines."""
+        chosen, loaded = self._preferences.now, self.state.loaded
+        if (chosen.model or "starter") != reference:
+            return False
+        return loaded is None or loaded.reference != reference or self._together == chosen.together
 
     # ---- what people want
 
@@ -170,8 +172,10 @@ class ModelsController(QObject):
         self._inspector.change_settings(assign_all(settings, values))
 
     def make_default(self, reference: str) -> None:
-        """Load this one whenever Draftlight starts."""
-        self._preferences.change(model=reference)
+        """Load this one whenever Draftlight starts; over the machines, if it runs over them now."""
+        loaded = self.state.loaded
+        together = self._together and loaded is not None and loaded.reference == reference
+        self._preferences.change(model=reference, together=together)
         self.changed.emit()
 
     def dismiss(self) -> None:
@@ -216,6 +220,10 @@ class ModelsController(QObject):
             self.refresh()
 
     # ---- inside
+
+    @property
+    def _together(self) -> bool:
+        return self.state.info is not None and bool(self.state.info.machines)
 
     def _follow_fetched(self, progress: DownloadProgress) -> None:
         if progress.state in ("done", "cancelled", "failed"):

@@ -67,7 +67,9 @@ class WindowController(QObject):
         self._views = views
         self._send = send
         self._restart = restart
-        self._link = Link(model or self.home.preferences.now.model or "starter")
+        kept = self.home.preferences.now
+        cluster = kept.cluster if kept.together and not model else None
+        self._link = Link(model or kept.model or "starter", cluster=cluster)
         self.chats = Chats(
             archive=self.home.archive,
             open_id=self.home.preferences.now.open_chat,

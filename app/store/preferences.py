@@ -49,9 +49,9 @@ class Preferences(Struct, frozen=True):
     """`defaults` are the settings that differ from Draftlight's own; chats start with them.
 
     `settings` are the app's own, for all chats. `rehearse` names the models that do so while idle.
-    `model` is loaded at the start, empty for the starter model. `presets` are the person's own, `preset`
-    is the one that new chats start with, empty for none. `cluster` are the machines that can run a model
-    together with this one.
+    `model` is loaded at the start, empty for the starter model; over the machines of `cluster` if `together`.
+    `presets` are the person's own, `preset` is the one that new chats start with, empty for none.
+    `cluster` are the machines that can run a model together with this one.
     """
 
     version: int = 1
@@ -62,6 +62,7 @@ class Preferences(Struct, frozen=True):
     rehearse: tuple[str, ...] = ()
     window: WindowPlace | None = None
     model: str = ""
+    together: bool = False
     presets: tuple[Preset, ...] = ()
     preset: str = ""
     cluster: Cluster = Cluster()

@@ -108,10 +108,10 @@ class ModelDetail(QWidget):
         context_tokens: int,
         *,
         draft: str,
-        default: str,
+        at_start: bool,
         can_load: bool,
     ) -> None:
-        """`draft` and `default` are references, of the chosen draft model and of the one at the start."""
+        """`draft` is the chosen draft model's reference; `at_start`: a start loads this one."""
         if self._entry is None or self._entry.reference != entry.reference:
             self._ask(False)
         self._entry = entry
@@ -125,7 +125,7 @@ class ModelDetail(QWidget):
         self.problem.setVisible(bool(entry.problem))
         self._show_memory(entry, state, context_tokens, draft if loaded else "")
         self._show_drafts(entry, state, context_tokens, draft if loaded else "", loaded)
-        self._show_buttons(entry, state, default, can_load, loaded)
+        self._show_buttons(entry, state, at_start, can_load, loaded)
 
     def show_speed(self, entry: ModelEntry, tokens_per_s: float) -> None:
         """Under the name; 0 for a model that has not answered yet."""
@@ -177,18 +177,17 @@ class ModelDetail(QWidget):
             self.note.setText(strings.DRAFTS_NOTE if loaded else strings.DRAFTS_LOAD_FIRST)
 
     def _show_buttons(
-        self, entry: ModelEntry, state: ModelsState, default: str, can_load: bool, loaded: bool
+        self, entry: ModelEntry, state: ModelsState, at_start: bool, can_load: bool, loaded: bool
     ) -> None:
         self.load.setVisible(not loaded and not entry.problem)
         self.load.setEnabled(can_load)
         self.load.setToolTip(strings.WAIT_FOR_ANSWER if state.busy else "")
         self.unload.setVisible(loaded)
         self.unload.setEnabled(can_load)
-        is_default = (default or "starter") == entry.reference
         self.at_start.setVisible(not entry.problem)
-        self.at_start.setText(strings.IS_AT_START if is_default else strings.AT_START)
+        self.at_start.setText(strings.IS_AT_START if at_start else strings.AT_START)
         self.at_start.setAccessibleName(self.at_start.text())
-        self.at_start.setEnabled(not is_default)
+        self.at_start.setEnabled(not at_start)
         self.at_start.updateGeometry()
         self.remove.setVisible(entry.source != "starter")
         self.remove.setEnabled(not loaded)

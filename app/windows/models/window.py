@@ -133,7 +133,7 @@ class ModelsWindow(QWidget):
             state,
             self._context_tokens,
             draft=controller.draft,
-            default=controller.default,
+            at_start=controller.loads_at_start(entry.reference),
             can_load=controller.can_load,
         )
         told = controller.last_stats

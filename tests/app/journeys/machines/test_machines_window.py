@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTextEdit
@@ -17,7 +18,7 @@ from app.store.preferences import PreferencesFile
 from app.windows.machines import strings
 from app.windows.machines.window import MachinesWindow
 from app.windows.models.window import ModelsWindow
-from core.events import MemoryNeed, ModelEntry, ModelList
+from core.events import MemoryNeed, ModelEntry, ModelInfo, ModelList
 from core.settings.cluster import Cluster, Machine
 from tests.app.stage import click, last, play, ready, shown, until
 
@@ -187,6 +188,47 @@ def test_a_run_over_machines_is_seen_everywhere_and_ended_alone(qapp: QApplicati
         assert window.views.banner.isHidden()
 
     play(qapp, scene)
+
+
+def test_a_start_loads_the_model_over_the_machines_that_it_ran_over(
+    qapp: QApplication, away: Path, tmp_path: Path
+) -> None:
+    async def first(window: MainWindow) -> None:
+        beside = await running(window, STUDIO, MINI)
+        models = window.windows.find("models")
+        assert isinstance(models, ModelsWindow)
+        window.controller.models.on_event(
+            ModelList("", "/m", (replace(LARGE, path=_loaded(window).path),), (), 24 * GB, 70 * GB)
+        )
+        models.choose(LARGE.reference)
+        await click(models.detail.at_start)
+        assert not models.detail.at_start.isEnabled()
+        # Here alone is something else, which can be wanted instead.
+        await click(beside.alone)
+        await until(lambda: not _loaded(window).machines)
+        assert models.detail.at_start.isEnabled()
+
+    async def second(window: MainWindow) -> None:
+        await ready(window)
+        assert _loaded(window).machines[1:] == ("studio", "mini")
+        assert window.views.banner.isHidden()
+
+    async def third(window: MainWindow) -> None:
+        await ready(window)
+        assert _loaded(window).machines[1:] == ("studio",)
+        assert window.views.banner.trouble
+        assert window.views.banner.trouble.title == "Fake 1M runs on 2 machines now, without mini."
+
+    play(qapp, first, folder=tmp_path / "kept")
+    play(qapp, second, model="", folder=tmp_path / "kept")
+    away.write_text("mini")
+    play(qapp, third, model="", folder=tmp_path / "kept")
+
+
+def _loaded(window: MainWindow) -> ModelInfo:
+    info = window.controller.link.info
+    assert info
+    return info
 
 
 def test_a_run_that_is_refused_leaves_the_model_that_was_there(qapp: QApplication, away: Path) -> None:
