@@ -55,7 +55,7 @@ def report(results: WindowResults) -> str:
         added = sorted(results.cost.added)
         middle = statistics.median(added)
         figure = f"{middle:+.1%} ({len(added)} pairs, {added[0]:+.1%} to {added[-1]:+.1%})"
-        rows.append(("Decode time the window adds", figure, "≤ 3 %", middle <= ADDED))
+        rows.append(("Decode time the window adds", figure, "≤ 3%", middle <= ADDED))
         rows.append(("One core's time for the window", f"{results.cost.busy:.1%}", "", True))
     lines = ["| Measured | Median, 99th percentile, longest | Budget | |", "|:--|:--|:--|:--|"]
     for what, figure, budget, kept in rows:

@@ -97,7 +97,7 @@ def run_screens(
     """Save the pictures of `only` to the folder `out`. 0, or 1 with a message on stderr.
 
     The chat window is taken in each of `sizes` (px) with texts of each of `zooms_pct`; a picture's name says
-    so where that is not 1440 × 900 at 100 %.
+    so where that is not 1440 × 900 at 100%.
     """
     go_offscreen_without_display(os.environ, sys.platform)
     if problem := display_problem(os.environ, sys.platform):

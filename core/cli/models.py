@@ -99,7 +99,7 @@ def _list(options: argparse.Namespace) -> int:
         if drafts := _drafts(entry, entries):
             print(f"  draft models: {', '.join(drafts)}")
     for state in states:
-        share = f"{state.done_bytes / state.total_bytes:.0%}" if state.total_bytes else "0 %"
+        share = f"{state.done_bytes / state.total_bytes:.0%}" if state.total_bytes else "0%"
         print(f"{state.model}  not finished: {_gb(state.done_bytes)} of {_gb(state.total_bytes)} ({share})")
     if not entries and not states:
         print("No models yet. Get one with: draftlight models download OWNER/NAME")

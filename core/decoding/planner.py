@@ -27,7 +27,7 @@ from collections.abc import Callable
 from core.drafting.draft import EMPTY, Draft
 
 # The rate is an average over about 1 / (1 − decay) ≈ 33 steps: one turn of phrase in an answer.
-# 20 to 100 steps gave the same within 0.5 %. It starts as if `_PRIOR_STEPS` had gone that well.
+# 20 to 100 steps gave the same within 0.5%. It starts as if `_PRIOR_STEPS` had gone that well.
 _DECAY = 0.97
 _PRIOR_STEPS = 8.0
 _PRIOR_RATE = 1.5

@@ -31,8 +31,8 @@ GateState = Literal["drafting", "resting"]
 # Steps before the yield is believed, and what a step counts for after the next one: the yield
 # is an average over about ten steps. Chosen with the settings' defaults by replaying recorded
 # answers of a small model under the cost of a CPU's and of Apple's wide blocks: two drafters won
-# 1 % and 14 % where wide blocks are dear and lost 2 % and 1 % where they are cheap.
-# 4 or 12 steps, longer rests (16, 32 tokens) and higher thresholds (5 %) were worse.
+# 1% and 14% where wide blocks are dear and lost 2% and 1% where they are cheap.
+# 4 or 12 steps, longer rests (16, 32 tokens) and higher thresholds (5%) were worse.
 _LOOK_STEPS = 8
 _DECAY = 0.9
 _MOST_DOUBLINGS = 3

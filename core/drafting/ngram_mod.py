@@ -8,7 +8,7 @@ share the table, so here `poor_drafts` chooses what the *request* does:
 
 `pause`, the default: it pauses, 8 tokens at first and up to 32 while its drafts stay poor, and goes
 on teaching. Replaying recorded answers chose so short a pause: half-wrong drafts still pay mostly,
-pauses of 32 tokens lost 4 % of the throughput and these lose 1 %. And a draft of which nothing came
+pauses of 32 tokens lost 4% of the throughput and these lose 1%. And a draft of which nothing came
 makes the table prove itself: this request drafts again once a guess that was made in silence came
 true. A look-up costs nothing, a draft does, so a table that is always wrong, whoever filled it,
 costs one draft and not one after each pause.

@@ -58,7 +58,7 @@ class MemoryNeed(Struct, frozen=True):
 
 
 def fit_of(need_bytes: int, limit_bytes: int) -> Fit:
-    """Whether `need_bytes` go into `limit_bytes`; tight above 80 % of them."""
+    """Whether `need_bytes` go into `limit_bytes`; tight above 80% of them."""
     if need_bytes > limit_bytes:
         return "too-large"
     return "tight" if need_bytes > _TIGHT * limit_bytes else "fits"

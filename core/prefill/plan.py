@@ -22,7 +22,7 @@ NOTHING_STANDS_OUT = "nothing in the text stands out for this question, so all o
 # Two signs that a question is about a place and not about the text as a whole; either is enough. So many of
 # its rarest character runs stand together somewhere, or as much of commoner ones; or it shares a word with
 # the text that the tokenizer learned as late as this share of its vocabulary, or not at all. Of questions
-# about a place 96 % have one of them, of requests that name none 7 % (notes/retrieval.md).
+# about a place 96% have one of them, of requests that name none 7% (notes/retrieval.md).
 _CLEAR = 3.5
 _RARE = 1 / 6
 

@@ -6,7 +6,7 @@ and every passage with a protected token. Of the others the best ⌈keep · M ÷
 goes on and asks nothing `LATEST` of these places go to what was said last, whatever its score.
 
 What must be kept does not count as part of the share (until it was measured to
-its end it did): a third of 20 % of 8,000 tokens would be spent before a score was looked at, and
+its end it did): a third of 20% of 8,000 tokens would be spent before a score was looked at, and
 text that just goes on was predicted 1.15 times worse instead of 1.07 (notes/prefill.md).
 """
 

@@ -69,7 +69,7 @@ class Setting(Struct, frozen=True):
     @property
     def allowed(self) -> str:
         """What may be given, in words, for error messages and `--help`."""
-        unit = f" {self.unit}" if self.unit else ""
+        unit = self.unit if self.unit in ("", "%") else f" {self.unit}"
         if self.kind == "choice":
             return "one of " + ", ".join(self.choices)
         if self.kind == "switch":

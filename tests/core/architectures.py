@@ -30,7 +30,7 @@ FULL, WINDOW, STATE, CHUNKED = "KVCache", "RotatingKVCache", "ArraysCache", "Chu
 class Architecture:
     """One model type. mlx-lm's initial matrices are multiplied by `weight_scale`.
 
-    The scales were swept over eight prompts: at most of them 10-60 % of 150 greedy tokens end
+    The scales were swept over eight prompts: at most of them 10-60% of 150 greedy tokens end
     a 3-gram that the answer already had. Larger scales never repeat, smaller ones only do.
     """
 

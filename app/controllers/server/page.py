@@ -101,14 +101,16 @@ class ServerPage(QObject):
 
     def _show_server(self, *_: object) -> None:
         waiting = self._sharing.waiting
-        words = state_words(self._server.state)
+        state = self._server.state
+        # Its address is on the button beside these words, which have little room in a narrow window.
+        words = strings.SERVING if state.address else state_words(state)
         if waiting:
             words = f"{words} {strings.in_line(waiting)}"
         if self._keeping.problem:
             words = f"{words} {self._keeping.problem}"
         elif self._keeping.is_wanted:
             words = f"{words} {strings.KEEPING}"
-        self._window.show_server(words, self._server.state.address)
+        self._window.show_server(words, state.address)
 
     def _show_rows(self) -> None:
         self._soon.stop()

@@ -67,7 +67,7 @@ SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
         ("sampling.top_p", "top-p {}"),
         ("sampling.seed", "seed {}"),
     ),
-    "prefill": (("prefill.mode", "{}"), ("prefill.keep_pct", "keep {} %")),
+    "prefill": (("prefill.mode", "{}"), ("prefill.keep_pct", "keep {}%")),
     "tables": (("tables.learn", "learning {}"),),
     "chat": (("chat.system_prompt", "{}"),),
 }
@@ -78,11 +78,11 @@ OFF = "off"
 
 
 def keep(share_pct: float) -> str:
-    return "All" if share_pct >= 100 else f"{share_pct:g} %"
+    return "All" if share_pct >= 100 else f"{share_pct:g}%"
 
 
 def keep_name(share_pct: float) -> str:
-    return "Keep all of the text" if share_pct >= 100 else f"Keep {share_pct:g} % of the text"
+    return "Keep all of the text" if share_pct >= 100 else f"Keep {share_pct:g}% of the text"
 
 
 def reads(new_tokens: int, skipped_tokens: int, dense_s: float | None) -> str:

@@ -6,4 +6,4 @@ TITLE = "Compare versions"
 VERSION = "Version {place} of {count}"
 SIDES = ("Left version", "Right version")
 SAME = "Both say the same."
-DIFFERENT = "{percent} % of the words are the same. What only one has is marked."
+DIFFERENT = "{percent}% of the words are the same. What only one has is marked."

@@ -13,6 +13,7 @@ DELETE_ALL_HELP = "Erase all requests that are over and their answers, from the 
 DELETE_ALL_QUESTION = "Delete all requests?"
 CANCEL = "Cancel"
 KEEPING = "Requests are kept for 30 days."
+SERVING = "Serving."
 
 CLIENT = "Client"
 STATE = "State"

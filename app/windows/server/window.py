@@ -86,6 +86,7 @@ class ServerWindow(QWidget):
     def show_server(self, subtitle: str, address: str) -> None:
         """How it stands, and where it is found; an empty `address`: nowhere."""
         self._subtitle.setText(subtitle)
+        self._subtitle.setToolTip(subtitle)
         self._empty.setText(strings.NOTHING_ON if address else strings.NOTHING_OFF)
         self.address.setVisible(bool(address))
         if address:

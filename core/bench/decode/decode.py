@@ -321,7 +321,7 @@ def write_report(results: DecodeResults) -> str:
         results.environment.line,
         "",
         "| class | drafter | ratio | tok/s | mlx-lm tok/s | accepted | mean a step | TTFT s | mlx-lm TTFT s"
-        " | draft µs (median, 99 %) | output |",
+        " | draft µs (median, 99%) | output |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for c in results.cells:

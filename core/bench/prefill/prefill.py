@@ -36,7 +36,7 @@ from core.settings import Settings, assign, assign_all
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.engine.engine import Engine
 
-# What issue and design ask for: times sooner at this keep, per scorer; at 100 % for all of them.
+# What issue and design ask for: times sooner at this keep, per scorer; at 100% for all of them.
 TARGETS: dict[tuple[str, float], float] = {("early-layers", 20.0): 3.5, ("lexical", 20.0): 6.0}
 TARGET_WHOLE = 0.97
 TARGET_OF_MODEL = 0.85
@@ -363,7 +363,7 @@ class _Peak:
 
 
 def _line(reading: PrefillReading) -> str:
-    name = f"{reading.scorer}, keep {reading.keep_pct:g} %" if reading.scorer else "mlx-lm"
+    name = f"{reading.scorer}, keep {reading.keep_pct:g}%" if reading.scorer else "mlx-lm"
     return f"{name}: first token after {reading.ttft_s:.1f} s"
 
 
@@ -388,7 +388,7 @@ def write_report(results: PrefillResults) -> str:
     for c in results.cells:
         target = f"≥ {c.target:g}" if c.target else "–"
         lines.append(
-            f"| {c.scorer if c.keep_pct < 100.0 else 'any'} | {c.keep_pct:g} % | {c.read_tokens:,}"
+            f"| {c.scorer if c.keep_pct < 100.0 else 'any'} | {c.keep_pct:g}% | {c.read_tokens:,}"
             f" | {median(p.baseline_ttft_s for p in c.pairs):.2f} | {median(p.ttft_s for p in c.pairs):.2f}"
             f" | {median(p.score_s for p in c.pairs):.2f} | **{c.ratio:.2f}** | {target}"
             f" | {c.score_share:.3f} | {c.read_share:.3f} | {c.predicted:.2f}"
@@ -409,11 +409,11 @@ def write_report(results: PrefillResults) -> str:
     for c in results.cells:
         theirs = max(p.baseline_peak_bytes for p in c.pairs) / 1e6
         ours = max(p.peak_bytes for p in c.pairs) / 1e6
-        lines.append(f"| {c.scorer} | {c.keep_pct:g} % | {theirs:,.0f} | {ours:,.0f} |")
+        lines.append(f"| {c.scorer} | {c.keep_pct:g}% | {theirs:,.0f} | {ours:,.0f} |")
     if results.draft_model:
         lines += ["", f"Draft model: {results.draft_model}; its weights are in both figures of its rows."]
     missed = [c for c in results.cells if not c.as_asked]
     if missed:
         lines += ["", "## Did not run as asked", ""]
-        lines += [f"- {c.scorer}, {c.keep_pct:g} %: ran {c.ran}, because {c.reason}" for c in missed]
+        lines += [f"- {c.scorer}, {c.keep_pct:g}%: ran {c.ran}, because {c.reason}" for c in missed]
     return "\n".join(lines) + "\n"

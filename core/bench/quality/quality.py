@@ -107,7 +107,7 @@ def _check(options: argparse.Namespace, loaded: LoadedModel) -> None:
 
 def _conditions(options: argparse.Namespace, loaded: LoadedModel, draft: str) -> str:
     return (
-        f"{loaded.info.name}, keep {options.keep:g} % beside what must be (its end where it goes on),"
+        f"{loaded.info.name}, keep {options.keep:g}% beside what must be (its end where it goes on),"
         f" carried, closed up unless “-true”, context {options.context},"
         f" document {options.document_context} + {options.continuation},"
         f" {options.score_layers or 'default'} score layers, draft {draft or 'none'}"

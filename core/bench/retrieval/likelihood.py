@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
         pieces += _even([_positions(loaded, source, prefill) for source in every], options.questions)
     if TURNS in options.parts:
         pieces += _even([_turns(loaded, source, prefill) for source in every], options.conversations)
-    held = conditions(environment, loaded.info.name, f"keep {options.keep:g} %", options.positions)
+    held = conditions(environment, loaded.info.name, f"keep {options.keep:g}%", options.positions)
     journal = Journal(options.out / "asked.jsonl", held, Asked)
     progress = measure(journal, pieces, _told, quiet=options.quiet)
     asked_of_run = tuple(of_run(journal, pieces))
@@ -328,7 +328,7 @@ def write_report(results: LikelihoodResults) -> str:
     if results.missing:
         lines += [f"Left out, for their packages hold other texts: {', '.join(results.missing)}.", ""]
     lines += [
-        f"{results.model}, keep {results.keep_pct:g} %. Negative log-likelihood of the right answer in nats"
+        f"{results.model}, keep {results.keep_pct:g}%. Negative log-likelihood of the right answer in nats"
         " a token, mean over questions; the difference is to the table's last way, mean and median.",
         "",
     ]

@@ -183,7 +183,7 @@ def _told(found: Found) -> Iterable[str]:
 
 def write_report(results: RetrievalResults) -> str:
     """Recall by scorer, then of each scorer by kind of question and form of document."""
-    keeps = " | ".join(f"{keep:g} %" for keep in results.keeps)
+    keeps = " | ".join(f"{keep:g}%" for keep in results.keeps)
     lines = ["# bench retrieval", "", results.environment.line, "", *results.progress.lines]
     if results.missing:
         lines += [f"Left out, for their packages hold other texts: {', '.join(results.missing)}.", ""]

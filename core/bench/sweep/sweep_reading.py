@@ -94,7 +94,7 @@ class SweepReadings:
         self._record.doing("reading everything")
         dense = self._timed(lambda: mlx_lm(engine, prompt, 1, prefill_step_size=step))
         for keep in keeps:
-            self._record.doing(f"reading {keep:g} %")
+            self._record.doing(f"reading {keep:g}%")
             settings = self._settings(keep)
             self._record.add(self._reading(keep, self._cold(messages, settings), dense))
 

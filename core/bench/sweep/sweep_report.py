@@ -121,7 +121,7 @@ def _keeps(results: SweepResults) -> list[str]:
         ]
     for r in results.readings:
         lines.append(
-            f"| {r.scorer} | {r.keep_pct:g} % | {r.read_tokens:,} of {r.prompt_tokens:,} | {r.ttft_s:.2f}"
+            f"| {r.scorer} | {r.keep_pct:g}% | {r.read_tokens:,} of {r.prompt_tokens:,} | {r.ttft_s:.2f}"
             f" | {r.plain_ttft_s:.2f} | {r.ran}{': ' + r.reason if r.ran == 'dense' and r.reason else ''} |"
         )
     if results.likenesses:
@@ -133,5 +133,5 @@ def _keeps(results: SweepResults) -> list[str]:
             "|---|---|---|---|---|",
         ]
     for s in results.likenesses:
-        lines.append(f"| {s.scorer} | {s.keep_pct:g} % | {s.agreement:.1%} | {s.documents} | {s.tokens} |")
+        lines.append(f"| {s.scorer} | {s.keep_pct:g}% | {s.agreement:.1%} | {s.documents} | {s.tokens} |")
     return lines

@@ -103,12 +103,12 @@ KINDS = 2 * _CLASSES + 3
 LEARNED_KIND = KINDS - 3
 REMEMBERED_KIND = KINDS - 2
 # A kind's counts are an average over about 1 / (1 − decay) guesses of that kind. 30 or 60 guesses
-# as promised instead of 12 gave the same in recorded answers and 1 to 2 % less in edited copies.
+# as promised instead of 12 gave the same in recorded answers and 1 to 2% less in edited copies.
 _DECAY = 0.985
 _STRENGTH = 12.0
 # And so many hits and misses each, so that one miss of what was almost certain is no upheaval.
 _LEAST = 2.0
-# What an answer leaves to the next one. All of it cost 1 % in unrelated recorded answers, half or a
+# What an answer leaves to the next one. All of it cost 1% in unrelated recorded answers, half or a
 # quarter changed nothing there; with a quarter, one that learned to trust everything heals sooner.
 _KEPT = 0.25
 _FAMILIAR_DECAY = 0.95

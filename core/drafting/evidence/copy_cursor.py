@@ -11,7 +11,7 @@ or of four and its own run is shorter than that match.
 
 Invariant: `at` is an offset into the index's text or `NOWHERE`; nothing is promised about it but
 that. `run` counts the tokens that agreed in a row, `trust` does so too and is only halved by a
-difference: the longer it went well, the likelier it goes on behind a change (1 to 3 % in copies
+difference: the longer it went well, the likelier it goes on behind a change (1 to 3% in copies
 with one word in fifty changed). Knows no probabilities.
 """
 

@@ -12,7 +12,7 @@ whether it is the newest) is then corrected by what came of it in this answer (`
 
 The weights are logistic regressions, as in `core.bench.replay.fit`, on the even-numbered of 39 recorded
 answers of a 135M model with LL 1 and FL 3, without a frozen table and with the shipped one. Fitted
-on the odd-numbered ones the log loss of the others is the same within 2 %.
+on the odd-numbered ones the log loss of the others is the same within 2%.
 
 Knows no tree, no budget and no cost.
 """

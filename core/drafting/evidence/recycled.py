@@ -5,7 +5,7 @@ uses of the others:
 - *after* a token: what ranked high the last time this token was the last one. A weak guess at
   what follows, but there is one as soon as a token occurs twice.
 - *passed over*: what ranked high one or two places ago and was not said. Such words come soon:
-  in recorded answers the runner-up of one place is the very next token 5 % of the time, often
+  in recorded answers the runner-up of one place is the very next token 5% of the time, often
   where nothing else is known at all.
 
 Invariant: at most one row of ids a token, the newest; at most `capacity` rows, the least recently

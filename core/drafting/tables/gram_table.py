@@ -27,7 +27,7 @@ from msgspec import Struct
 MULTIPLIER = 0x9E3779B97F4A7C15
 SHIFT = 29
 _MASK = (1 << 64) - 1
-# A total t is kept as round(STEPS · log2 t): 4 % coarse, up to 2^15.9.
+# A total t is kept as round(STEPS · log2 t): 4% coarse, up to 2^15.9.
 _STEPS = 16
 FULL_SHARE = 255
 

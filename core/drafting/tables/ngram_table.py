@@ -4,8 +4,8 @@ h(t₁…tₙ) = Σ tᵢ · Mⁿ⁻ⁱ mod 2⁶⁴ with the ngram-mod article's 
 hash follows from its predecessor's in O(1). How h becomes a slot the seed leaves open. Its low bits
 depend on the ids' low bits alone (the lowest is the parity of their sum) and its top bits hardly
 on the last token, so h is multiplied, folded and multiplied again, and the top bits of that are
-the slot. Without the fold, windows that differ in the last token only filled a table by 45 %
-where a random function fills 63 %.
+the slot. Without the fold, windows that differ in the last token only filled a table by 45%
+where a random function fills 63%.
 
 Invariants: a slot holds the token of the latest insert that fell into it and when that was, no
 tags, no chains: a collision overwrites silently and a wrong guess is the verifier's to refuse.

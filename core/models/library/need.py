@@ -7,7 +7,7 @@
     working   one chunk of prompt going through a layer, and attention scores where MLX does not
               fuse them: heads · chunk · bytes of an element, for each token of the context
 
-An estimate; for the starter model after a prompt of 8,000 tokens it is 7 % above what the process
+An estimate; for the starter model after a prompt of 8,000 tokens it is 7% above what the process
 really holds (Linux, 1,218 and 1,144 MiB). Knows no file and no MLX.
 """
 

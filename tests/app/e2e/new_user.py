@@ -164,7 +164,7 @@ async def first(window: MainWindow) -> int:
     assert answer.finished
     assert answer.finished.effective.drafter == "ngram-simple"
     assert answer.finished.effective.settings.prefill.keep_pct == kept_pct != 20
-    hands.step(f"second answer, with another drafter and keep at {kept_pct:g} %: {answer.text!r}")
+    hands.step(f"second answer, with another drafter and keep at {kept_pct:g}%: {answer.text!r}")
 
     await set_number(hands, "sampling.max_tokens", 400)
     await ask(hands, THIRD_WORDS)

@@ -32,7 +32,7 @@ def test_summaries_are_the_telling_values() -> None:
     named = _by_name()
     assert summary(named["sampling"], settings) == "temp 0.7 · top-p 0.95 · seed 42"
     assert summary(named["chat"], settings) == "“You are a careful assis…”"
-    assert "keep 30 %" in summary(named["prefill"], settings)
+    assert "keep 30%" in summary(named["prefill"], settings)
     assert summary(named["drafting"], settings).startswith("Off")
     assert summary(named["chat"], Settings()) == "The model’s own"
 

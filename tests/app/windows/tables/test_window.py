@@ -61,8 +61,8 @@ def test_the_tick_stands_at_half_and_the_bar_at_what_is_used(window: TablesWindo
         assert pixel(window, BAR_HALF, BAR_Y - 3, row).name() == tick.name(), "above the bar"
         assert pixel(window, BAR_RIGHT - 4, BAR_Y, row).name() == track.name()
         assert pixel(window, BAR_LEFT + 4, BAR_Y, row).name() == blue.name()
-    assert pixel(window, BAR_HALF + 20, BAR_Y, 1).name() == track.name(), "9.8 % are used"
-    assert pixel(window, BAR_HALF + 20, BAR_Y, 2).name() == blue.name(), "75 % are used"
+    assert pixel(window, BAR_HALF + 20, BAR_Y, 1).name() == track.name(), "9.8% are used"
+    assert pixel(window, BAR_HALF + 20, BAR_Y, 2).name() == blue.name(), "75% are used"
 
 
 def test_rows_are_chosen_by_key_and_by_mouse(window: TablesWindow) -> None:

@@ -53,7 +53,7 @@ def test_results_and_report(folder: Path, tmp_path: Path, capsys: pytest.Capture
             assert (0 < pair["score_s"] < pair["ttft_s"]) is (keep < 100)
     printed = capsys.readouterr()
     readings = re.findall(r"^(.+): first token after", printed.err, re.MULTILINE)
-    assert readings[:2] == ["mlx-lm", "lexical, keep 100 %"]
+    assert readings[:2] == ["mlx-lm", "lexical, keep 100%"]
     assert len(readings) == 2 * (len(cells) + 1)
     assert readings == readings[::-1]
     assert (tmp_path / "report.md").read_text() == printed.out.rstrip("\n") + "\n"
