@@ -32,7 +32,7 @@ from core.system.progress_line import ProgressLine
 
 
 class ClusterResults(Struct, frozen=True):
-    """`alone` is T(w) of one machine, `led` one record a delay."""
+    """`alone` is T(w) of one machine, `led` one record a delay. `empty_heads` were added for its number."""
 
     kind: str
     environment: Environment
@@ -42,11 +42,12 @@ class ClusterResults(Struct, frozen=True):
     drafter: str
     alone: Led
     led: tuple[Led, ...]
+    empty_heads: int = 0
 
 
 def run(options: argparse.Namespace) -> int:
     """Measure and write `results.json` and `report.md`."""
-    model = absolute_reference(options.model)
+    model, empty_heads = absolute_reference(options.model), 0
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="draftlight-bench-")))
         line = stack.enter_context(ProgressLine(options.quiet))
@@ -54,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
             cluster = cluster_of(options.cluster.read_bytes(), str(options.cluster))
         else:
             cluster = stack.enter_context(_loopback(folder, options.machines))
+            model, empty_heads = _divisible(model, folder / "model", options.machines)
         spec = LeadSpec(model, None, 0.0, options.drafter, options.max_tokens, options.pairs)
         line.say("One machine alone: T(w)", now=True)
         # Processes of one machine share its cores, and BLAS's threads spin.
@@ -73,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
         options.drafter,
         alone,
         tuple(led),
+        empty_heads,
     )
     report = write_report(results)
     write_results(options.out, results, report)
@@ -89,6 +92,7 @@ def write_report(results: ClusterResults) -> str:
         f"# {results.model} over {results.machines} {where}, drafted by {results.drafter}",
         "",
         results.environment.line,
+        *(("", f"With {results.empty_heads} empty heads, which change nothing.") * bool(results.empty_heads)),
         "",
         "A block of w tokens in ms, and in plain steps, at a context of 256:",
         "",
@@ -119,6 +123,15 @@ def write_report(results: ClusterResults) -> str:
             f" | {same} of {len(one.answers)} | {one.messages:.1f} | {one.bytes:.0f} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _divisible(model: str, out: Path, size: int) -> tuple[str, int]:
+    """The model, or it with empty heads if its own do not divide; and how many."""
+    from core.bench.cluster.empty_heads import with_empty_heads
+    from core.cluster.this_machine import folder_of
+
+    added = with_empty_heads(folder_of(model), out, size)
+    return (str(out), added) if added else (model, 0)
 
 
 def _lead(folder: Path, spec: LeadSpec, environment: dict[str, str]) -> Led:

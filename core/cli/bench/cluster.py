@@ -18,9 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--machines",
         type=whole(2, 16),
-        default=3,
+        default=2,
         metavar="N",
-        help="without --cluster: so many processes of this machine (default 3: the starter's heads)",
+        help="without --cluster: so many processes of this machine, at best one a core (default 2)",
     )
     parser.add_argument(
         "--delays",

@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from core.bench.cluster.empty_heads import with_empty_heads
+from core.cluster.this_machine import folder_of
 from core.drafting.registry import DRAFTERS
 from tests.core.architectures import ARCHITECTURES
 from tests.core.cluster.machines import machines, run_trial, write_architecture
@@ -95,8 +97,12 @@ def test_three_and_four_machines(tmp_path: Path, count: int) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.timeout(1800)
-def test_the_starter_over_three_machines(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_the_starter_over_two_three_and_four_machines(tmp_path: Path, count: int) -> None:
     drafters = ["auto", "cacheback", "ngram-simple"]
-    found = tried(tmp_path, Path("starter"), 2, drafters=drafters, tokens=70, sampled=False)
+    folder = Path("starter")
+    if with_empty_heads(folder_of("starter"), tmp_path / "model", count):
+        folder = tmp_path / "model"
+    found = tried(tmp_path, folder, count - 1, drafters=drafters, tokens=70, sampled=False)
     by_name = {str(each["what"]): each for each in found}
     assert int(str(by_name["greedy auto"]["accepted"])) > 0
