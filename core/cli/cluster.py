@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 def begin(options: argparse.Namespace) -> int:
     """Start what is not there, then look. Raises `ClusterError` for a machine where that fails."""
-    from core.cluster.addresses import host_and_port
+    from core.cluster.machine.addresses import host_and_port
 
     cluster = read_cluster(options.cluster)
     for machine in cluster.machines:

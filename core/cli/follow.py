@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Follow. Ctrl-C ends it, and what it holds. Raises `ClusterError`, `KeyFileError`."""
-    from core.cluster.addresses import host_and_port
     from core.cluster.following import Following
+    from core.cluster.machine.addresses import host_and_port
     from core.system.key_file import key_of
 
     host, port = host_and_port(options.listen, FOLLOW_PORT)

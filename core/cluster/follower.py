@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from core.cluster.leader import A_TOKEN_S, BEAT_S
 from core.cluster.line import Line, LineEnd
+from core.cluster.machine.probe import Probe, words_of
 from core.cluster.messages import (
     Beat,
     Connect,
@@ -45,7 +46,6 @@ from core.cluster.messages import (
     decode_told,
     encode,
 )
-from core.cluster.probe import Probe, words_of
 from core.errors import DraftlightError, ModelError
 
 if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
@@ -134,7 +134,7 @@ class _Following:
                 pass
 
     def _look(self, model: str, folder: str) -> None:
-        from core.cluster.this_machine import digest_of, seen
+        from core.cluster.machine.this_machine import digest_of, seen
 
         found = seen(not self._works())
         self._working.release()
@@ -153,11 +153,11 @@ class _Following:
         return Listening()
 
     def _load(self, load: Load) -> None:
-        from core.cluster.joining import join
+        from core.cluster.machine.joining import join
+        from core.cluster.machine.this_machine import digest_of, folder_of
         from core.cluster.replicas import Replicas
         from core.cluster.shard import Shard
         from core.cluster.splitting import split_model
-        from core.cluster.this_machine import digest_of, folder_of
         from core.models.loader import load_part
 
         if not self._works():

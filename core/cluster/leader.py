@@ -24,8 +24,8 @@ from contextlib import suppress
 from types import UnionType
 from typing import Any
 
-from core.cluster.addresses import host_and_port
 from core.cluster.line import GREETING_S, Line, LineEnd, greet_as_leader
+from core.cluster.machine.addresses import host_and_port
 from core.cluster.messages import (
     Action,
     Beat,

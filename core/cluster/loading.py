@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from core.cluster.addresses import host_and_port
 from core.cluster.checks import ModelFacts, plan
 from core.cluster.leader import ENDED_STATUS, Follower, Leader, connect
+from core.cluster.machine.addresses import host_and_port
+from core.cluster.machine.probe import TENSOR_PORT
+from core.cluster.machine.this_machine import digest_of, folder_of, seen
 from core.cluster.messages import Joining, Load, Loaded, Loading, Look, Place, Seen
-from core.cluster.probe import TENSOR_PORT
 from core.cluster.reach import unreached
-from core.cluster.this_machine import digest_of, folder_of, seen
 from core.errors import ClusterError
 from core.events import ClusterEnded, MachinesChecked, MachineSeen
 from core.models.folder import check
@@ -168,7 +168,7 @@ class Gathering:
             raise ClusterError(
                 said, next((each.hint for each in wrong if each.hint), "See draftlight cluster check.")
             )
-        from core.cluster.joining import check_free
+        from core.cluster.machine.joining import check_free
 
         try:
             check_free()
@@ -183,7 +183,7 @@ class Gathering:
             raise
 
     def _load(self, progress: Progress) -> ClusterModel:
-        from core.cluster.joining import join
+        from core.cluster.machine.joining import join
         from core.cluster.shard import Shard
         from core.cluster.sharded import ClusterModel, ShardedModel
         from core.cluster.splitting import split_model

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from core.cluster.leader import Follower
 from core.cluster.line import LineEnd
+from core.cluster.machine.probe import CONNECT_S, Probe, words_of
 from core.cluster.messages import Connect, Connected, Listen, Listening
-from core.cluster.probe import CONNECT_S, Probe, words_of
 from core.errors import ClusterError
 
 # Connecting, and waiting for others that do.

@@ -128,7 +128,7 @@ def write_report(results: ClusterResults) -> str:
 def _divisible(model: str, out: Path, size: int) -> tuple[str, int]:
     """The model, or it with empty heads if its own do not divide; and how many."""
     from core.bench.cluster.empty_heads import with_empty_heads
-    from core.cluster.this_machine import folder_of
+    from core.cluster.machine.this_machine import folder_of
 
     added = with_empty_heads(folder_of(model), out, size)
     return (str(out), added) if added else (model, 0)

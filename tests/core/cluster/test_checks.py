@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from core.cluster.addresses import host_and_port
 from core.cluster.checks import ModelFacts, plan
+from core.cluster.machine.addresses import host_and_port
 from core.cluster.messages import Seen
 from core.cluster.splitting import abilities, choose, why_not
 from core.errors import ClusterError

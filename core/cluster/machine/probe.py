@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Sequence
 
-from core.cluster.addresses import host_and_port
+from core.cluster.machine.addresses import host_and_port
 from core.cluster.messages import Connected
 from core.settings.cluster import FOLLOW_PORT
 

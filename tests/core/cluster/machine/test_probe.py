@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core.cluster import probe
 from core.cluster.loading import Gathering
+from core.cluster.machine import probe
+from core.cluster.machine.probe import Probe, peers
 from core.cluster.messages import Connected
-from core.cluster.probe import Probe, peers
 from core.events import MachinesChecked
 from core.settings.cluster import Cluster
 from tests.core.cluster.machines import free_port, machines

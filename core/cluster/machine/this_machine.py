@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from core.cluster.digest import model_digest
+from core.cluster.machine.digest import model_digest
 from core.cluster.messages import Seen
 from core.errors import ModelError
 from core.models.library.places import find
@@ -18,7 +18,7 @@ from core.models.starter import STARTER, ensure_starter
 
 def seen(busy: bool = False) -> Seen:
     """Without a model."""
-    from core.cluster.joining import backends
+    from core.cluster.machine.joining import backends
     from core.models.runtime.memory import machine
 
     here = machine()

@@ -16,7 +16,7 @@ _JOIN = """
 import sys
 from core.models.runtime.runtime import prepare
 prepare()
-from core.cluster import joining
+from core.cluster.machine import joining
 from core.cluster.messages import Place
 from core.errors import ClusterError
 joining._JOIN_S, joining._GRACE_S = 1.0, 1.0
@@ -35,7 +35,7 @@ def _join(rank: int) -> tuple[subprocess.CompletedProcess[str], float]:
     started = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", _JOIN, str(rank), str(free_port()), str(free_port())],
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
         env=child_environment(),
         capture_output=True,
         text=True,
