@@ -13,7 +13,7 @@ CLIENTS := $(OUT)/clients
 BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-clients e2e screens check lint types contracts smoke screenshot bench lock clean
+.PHONY: help setup run test test-sweeps test-slow test-clients e2e screens check lint types contracts smoke screenshot bench lock clean
 .PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack models-table settings-doc messages-doc handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux
 
@@ -37,11 +37,18 @@ $(STAMP): requirements.lock pyproject.toml
 run: setup ## Open Draftlight
 	@$(BIN)/draftlight
 
-test: setup ## Run all tests but the slow sweeps
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+# Compiled files are kept, whatever the shell says: hundreds of processes are started.
+TESTS := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider \
+  -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
-test-slow: setup ## Run the slow sweeps with the real model too
-	@$(BIN)/python -m pytest -q -m "(slow or not slow) and not e2e"
+test: setup ## Run all tests but the sweeps (5 minutes)
+	@$(TESTS)
+
+test-sweeps: setup ## Run the sweeps: every architecture and drafter, campaigns, the starter model (10 minutes)
+	@$(TESTS) -m "sweep and not slow"
+
+test-slow: setup ## Run the longest sweeps
+	@$(TESTS) -m slow
 
 e2e: setup ## Try it as people do, on a virtual display; saves pictures (needs Xvfb and xdotool; 6 minutes; OUT=dir)
 	@DRAFTLIGHT_E2E_PICTURES=$(OUT)/e2e $(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e

@@ -124,7 +124,7 @@ def try_out(room: str, fault: Fault, python: str) -> dict[str, object]:
 
 def _failing(python: str, stage: str, paths: Sequence[str]) -> str:
     """What failed, in a few words; empty if nothing did."""
-    marks = ["-m", "slow and not e2e"] if stage == "slow" else []
+    marks = ["-m", "sweep or slow"] if stage == "slow" else []
     command = [python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=60", *marks]
     existing = [path for path in paths if Path(path).exists()]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}

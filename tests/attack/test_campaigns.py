@@ -7,6 +7,7 @@ import pytest
 from tests.attack.registry import NAMES, campaign
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", NAMES)
 def test_quick_part_finds_no_fault(name: str) -> None:
     chosen = campaign(name)

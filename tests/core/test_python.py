@@ -26,6 +26,7 @@ def test_the_documented_example_runs(toy_folder: Path) -> None:
     assert re.search(r"\d+ tokens, \d+ of them drafted", done.stdout)
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(sys.platform != "linux", reason="MLX has a fast BLAS of its own elsewhere")
 @pytest.mark.parametrize("first", ["", "import mlx.core, core.models.runtime.runtime as r; r.prepare()\n"])
 def test_an_engine_without_its_fast_blas_is_refused(first: str) -> None:

@@ -21,6 +21,7 @@ def tour(out: Path, model: Path, **environment: str) -> subprocess.CompletedProc
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(
     not (shutil.which("magick") or Path("/usr/bin/convert").exists()), reason="no ImageMagick"
 )

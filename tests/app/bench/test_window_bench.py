@@ -39,6 +39,7 @@ def test_figures() -> None:
     assert times_of([0.001] * 98 + [0.005, 0.009]) == Times(100, 1.0, 9.0, 9.0)
 
 
+@pytest.mark.sweep
 def test_every_scene_plays_in_the_window(qapp: QApplication) -> None:
     heard: list[Scenes] = []
 
@@ -84,6 +85,7 @@ def test_only_runs_of_one_length_are_compared() -> None:
     assert not same_lengths([CostRun(24, 1.0), CostRun(23, 1.0)])
 
 
+@pytest.mark.sweep
 def test_the_command_writes_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert window_bench.main(["--out", str(tmp_path / "out"), "--parts", "start"]) == 0
     results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=WindowResults)

@@ -31,6 +31,7 @@ def line(window: subprocess.Popen[str]) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("first", ["window", "worker"])
 def test_an_answer_survives_sleep(toy_folder: Path, first: str) -> None:
     """Who falls asleep first wakes first, a moment before the other."""

@@ -279,6 +279,7 @@ def test_many_chips_scroll_and_the_keyboard_reaches_the_last(qapp: QApplication)
     play(qapp, scene)
 
 
+@pytest.mark.sweep
 def test_a_second_chat_about_a_kept_document_says_what_is_cached(qapp: QApplication) -> None:
     """With the real model: the footer says how much of the prompt was there already."""
 

@@ -272,6 +272,7 @@ def test_a_model_that_became_incomplete_is_refused_and_the_one_in_use_stays(
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 
 
+@pytest.mark.sweep
 def test_found_on_the_hub_downloaded_paused_continued_and_loaded(
     qapp: QApplication, home: Path, hub: Hub
 ) -> None:
@@ -366,6 +367,7 @@ def test_a_cancelled_download_leaves_nothing_and_a_failure_is_told(
     assert left == {"imported.json", ".downloads"}
 
 
+@pytest.mark.sweep
 def test_a_killed_worker_leaves_the_download_paused_and_it_goes_on(
     qapp: QApplication, home: Path, hub: Hub
 ) -> None:

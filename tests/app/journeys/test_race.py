@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -204,6 +205,7 @@ def test_what_goes_wrong_is_said(qapp: QApplication) -> None:
     play(qapp, scene)
 
 
+@pytest.mark.sweep
 def test_a_real_race(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window, 120)

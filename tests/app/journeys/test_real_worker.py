@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.launch.scenario import ask
@@ -21,6 +22,7 @@ def with_max_tokens(window: MainWindow, tokens: int) -> None:
     inspector.set_settings(assign(Settings(), "sampling.max_tokens", tokens))
 
 
+@pytest.mark.sweep
 def test_kill_nine_in_mid_answer(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window, 120)
@@ -53,6 +55,7 @@ def test_kill_nine_in_mid_answer(qapp: QApplication) -> None:
     play(qapp, scene, command=worker_command())
 
 
+@pytest.mark.sweep
 def test_stop_and_a_prompt_that_is_too_long(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window, 120)

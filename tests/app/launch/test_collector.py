@@ -6,6 +6,7 @@ import gc
 import threading
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -66,6 +67,7 @@ def test_timers_of_garbage_end_with_it(qapp: QApplication) -> None:
     gc.collect()
 
 
+@pytest.mark.sweep
 def test_the_store_collects_nothing_before_and_after_a_window(qapp: QApplication, tmp_path: Path) -> None:
     """The store is opened before its window is made, and closed after it: its threads run then, too."""
     ended_on: list[threading.Thread] = []

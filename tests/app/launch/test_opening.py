@@ -159,6 +159,7 @@ def test_the_worker_begins_before_the_window_is_imported() -> None:
     assert (had_window, begun) == ("False", spoken_to), done.stderr
 
 
+@pytest.mark.sweep
 def test_what_nobody_opened_is_not_imported_before_the_window_is_there() -> None:
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60)
     before, fields, after = done.stdout.splitlines()

@@ -30,6 +30,7 @@ def kept() -> set[Path]:
     return {path for path in files if path.parts[1] != "models" and path.suffix != ".lock"}
 
 
+@pytest.mark.sweep
 def test_with_the_starter_model() -> None:
     before = kept()
     done = run("from app.launch.smoke import run_smoke\nsys.exit(run_smoke())")

@@ -14,6 +14,7 @@ def text(kind: str, seed: int, parts: int = 40) -> str:
     return "".join(islice(document(kind, seed), parts))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", KINDS)
 def test_seeds_decide(kind: str) -> None:
     assert text(kind, 1) == text(kind, 1)

@@ -19,6 +19,7 @@ from core.models.runtime import blas
 from core.rehearsal.streams import Stream, write_streams
 from core.system.ctrl_c import STOPPED
 from tests.core.toy import write_toy_model
+from tests.thinned import thinned
 
 _BEFORE_STOP = 2
 _RNG = random.Random(2)
@@ -87,7 +88,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
         yield patch
 
 
-@pytest.mark.parametrize("bench", BENCHES)
+@pytest.mark.parametrize("bench", thinned(BENCHES, keep=list(BENCHES)[:2]))
 def test_what_was_measured_is_kept_and_gone_on_with(
     bench: str,
     folder: Path,

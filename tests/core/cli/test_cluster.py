@@ -54,6 +54,7 @@ def test_a_model_is_looked_at_and_answers_over_two_machines(tmp_path: Path, fold
     assert together.stdout == alone.stdout
 
 
+@pytest.mark.sweep
 def test_a_server_over_two_machines_names_the_one_that_is_lost_and_answers_again(
     tmp_path: Path, folder: Path
 ) -> None:

@@ -45,6 +45,7 @@ def _cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+@pytest.mark.cluster
 def test_a_machine_that_is_killed_ends_the_cluster_and_another_one_can_begin(tmp_path: Path) -> None:
     folder = tmp_path / "toy"
     write_toy_model(folder)

@@ -7,6 +7,7 @@ from collections import Counter
 
 import mlx.core as mx
 import numpy as np
+import pytest
 from mlx_lm.models.cache import make_prompt_cache
 
 from core.decoding.loop import DecodeLoop
@@ -32,6 +33,7 @@ class Bushy(OffDrafter):
         return Draft((0, 1, 2, 3, 4, 0, 5), (-1, -1, -1, 0, 0, 1, 1)).prefix(budget)
 
 
+@pytest.mark.sweep
 def test_a_tree_drafter_samples_the_targets_distribution() -> None:
     model = toy_model(seed=2, vocab_size=VOCABULARY)
     expected = _joint(model)

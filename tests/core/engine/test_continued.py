@@ -91,6 +91,7 @@ def test_a_token_that_the_model_does_not_know_is_refused(toy_engine: Engine) -> 
             list(toy_engine.generate(Generate("r", QUESTION, chosen(), continuation=(7, strange))))
 
 
+@pytest.mark.sweep
 def test_the_starter_model_goes_on_token_for_token(starter_engine: Engine) -> None:
     question = (Message("user", "Write the days of the week twice, as a list."),)
     starter_engine.forget()

@@ -22,16 +22,17 @@ from core.events import Finished, Generate, Grammar, Message, Token
 from core.kv.entries import why_no_rollback
 from core.settings import Settings, assign_all
 from tests.core.engine.test_conformance import (
-    ONE_DRAFTER,
     ONE_OF_EACH,
     VARIANT_IDS,
     VARIANTS,
     engine_of,
+    few,
     settings,
     told,
 )
 from tests.core.engine.test_shaped import asking, ids, prompt_of
 from tests.core.thinking_toy import SWITCHED, write_thinking_toy
+from tests.thinned import thinned
 
 OFF = ("off", "fast")
 SCHEMA: dict[str, Any] = {
@@ -68,7 +69,7 @@ each = pytest.mark.parametrize(
         pytest.param(
             *(architecture, variant),
             id=f"{name}-{architecture}",
-            marks=() if architecture == "llama" or variant in (ONE_DRAFTER, OFF) else pytest.mark.slow,
+            marks=few(architecture, variant),
         )
         for architecture in ONE_OF_EACH
         for variant, name in zip([OFF, ("off", "guarded"), *VARIANTS], ["off", "off-guarded", *VARIANT_IDS])
@@ -107,7 +108,7 @@ def text_of(tokens: Sequence[Token]) -> str:
 
 
 @each
-@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("sampling", thinned(SAMPLINGS, keep=["sampled"]))
 def test_drafting_what_is_forced_changes_no_token(
     engine: Engine, architecture: str, variant: tuple[str, str], sampling: str, toy_folder: Path
 ) -> None:
@@ -313,7 +314,7 @@ def calls(drafts: bool = True) -> Grammar:
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("drafter", ["off", "auto", "cacheback"])
+@pytest.mark.parametrize("drafter", thinned(["off", "auto", "cacheback"], keep=["cacheback"]))
 def test_a_call_among_free_text_keeps_its_schema(toy_engine: Engine, drafter: str, sampling: str) -> None:
     """The toy model begins no call by itself; where one was begun it is whole, and text follows."""
     values = {"drafting.drafter": drafter, "sampling.max_tokens": 400, **SAMPLINGS[sampling]}

@@ -22,6 +22,7 @@ from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 from tests.core.decoding.test_loop import Oracle, prompt_with_repetition
 from tests.core.drafters import build
 from tests.core.toy import toy_model
+from tests.thinned import thinned
 
 TOKENS = 80
 TREES = [name for name, spec in ARCHITECTURES.items() if spec.trees]
@@ -62,7 +63,7 @@ def decode(
 
 
 @pytest.mark.parametrize("architecture", TREES)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", thinned(range(2), keep=[0]))
 def test_poisoned_trees_never_change_the_output(architecture: str, seed: int) -> None:
     model: Any = tiny(architecture)
     rng = random.Random(seed)

@@ -14,15 +14,16 @@ from core.engine.engine import Engine
 from core.events import Generate, Grammar, Message, Token
 from core.kv.entries import why_no_rollback
 from tests.core.engine.test_conformance import (
-    ONE_DRAFTER,
     ONE_OF_EACH,
     VARIANT_IDS,
     VARIANTS,
     engine_of,
+    few,
     settings,
     told,
 )
 from tests.core.engine.test_shaped import asking, ids, prompt_of
+from tests.thinned import thinned
 
 OFF = ("off", "fast")
 TOKENS = 100
@@ -33,13 +34,14 @@ SAMPLINGS: dict[str, dict[str, object]] = {
     "greedy": {},
     "sampled": {"sampling.temperature": 0.9, "sampling.presence_penalty": 0.3},
 }
+
 each = pytest.mark.parametrize(
     ("architecture", "variant"),
     [
         pytest.param(
             *(architecture, variant),
             id=f"{name}-{architecture}",
-            marks=() if architecture == "llama" or variant == ONE_DRAFTER else pytest.mark.slow,
+            marks=few(architecture, variant),
         )
         for architecture in ONE_OF_EACH
         for variant, name in zip([OFF, *VARIANTS], ["off", *VARIANT_IDS])
@@ -83,7 +85,7 @@ def predicted(answer: str) -> dict[str, str]:
 
 
 @each
-@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("sampling", thinned(SAMPLINGS, keep=["sampled"]))
 def test_a_prediction_changes_nothing_but_the_steps(
     engine: Engine, architecture: str, variant: tuple[str, str], sampling: str, toy_folder: Path
 ) -> None:

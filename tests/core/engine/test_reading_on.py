@@ -32,6 +32,7 @@ from tests.core.engine.test_sparse_architectures import tokenizer
 from tests.core.engine.test_sparse_session import DRAFTING, endless, settings
 from tests.core.prefill.gaps import masked_forward
 from tests.core.toy import write_toy_model
+from tests.thinned import thinned
 
 __all__ = ["any_engine", "tokenizer"]
 
@@ -140,7 +141,7 @@ def test_what_the_second_question_is_about_is_inserted(engine: Engine) -> None:
     assert out[len(prompt) :] == got[:2]
 
 
-@pytest.mark.parametrize("drafter", DRAFTING)
+@pytest.mark.parametrize("drafter", thinned(DRAFTING, keep=["auto", "cacheback"]))
 def test_drafted_turns_equal_plain_ones(engine: Engine, folder: Path, drafter: str) -> None:
     answers = []
     for name in ("off", drafter):
@@ -259,7 +260,7 @@ def kept_ids(engine: Engine, stats: Stats) -> list[int]:
     return [tokens[at] for at in sorted(held(engine)) if at < stats.prompt_tokens]
 
 
-@pytest.mark.parametrize("drafter", DRAFTING)
+@pytest.mark.parametrize("drafter", thinned(DRAFTING, keep=["auto", "cacheback"]))
 def test_closed_up_is_a_reading_of_the_kept_tokens_alone(engine: Engine, folder: Path, drafter: str) -> None:
     answers = []
     for name in ("off", drafter):

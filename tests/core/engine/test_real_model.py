@@ -26,6 +26,7 @@ def answer(engine: Engine, messages: tuple[Message, ...], chosen: Settings) -> t
     return [event for event in events if isinstance(event, Token)], finished
 
 
+@pytest.mark.sweep
 def test_a_document_is_asked_about(starter_engine: Engine) -> None:
     question = Message("user", "Repeat the harbour rules word for word.", (Attachment("rules", DOCUMENT),))
     starter_engine.forget()

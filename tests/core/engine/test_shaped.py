@@ -31,10 +31,12 @@ from tests.core.engine.test_conformance import (
     VARIANT_IDS,
     VARIANTS,
     engine_of,
+    few,
     settings,
     tiny_once,
     told,
 )
+from tests.thinned import thinned
 
 TOKENS = 60
 OFF = ("off", "fast")
@@ -57,7 +59,7 @@ each = pytest.mark.parametrize(
         pytest.param(
             *(architecture, variant),
             id=f"{name}-{architecture}",
-            marks=() if architecture == "llama" or variant == ONE_DRAFTER else pytest.mark.slow,
+            marks=few(architecture, variant),
         )
         for architecture in ONE_OF_EACH
         for variant, name in zip(VARIANTS, VARIANT_IDS)
@@ -100,7 +102,7 @@ def ids(tokens: Sequence[Token]) -> list[int]:
 
 
 @each
-@pytest.mark.parametrize("penalised", PENALISED)
+@pytest.mark.parametrize("penalised", thinned(PENALISED, keep=list(PENALISED)[-1:]))
 def test_penalties_and_bias_count_the_rows_own_path(
     engine: Engine, architecture: str, variant: tuple[str, str], penalised: str, toy_folder: Path
 ) -> None:

@@ -96,6 +96,7 @@ def test_values_that_half_precision_has_not_are_left_to_mlx(scale: float) -> Non
     assert left_alone(layer(4, 64, 4, scales, mx.float16))
 
 
+@pytest.mark.sweep
 def test_the_starter_is_what_mlx_lm_makes_of_it() -> None:
     folder = ensure_starter()
     ours = dict(expand(load_model(folder, lazy=True)[0]).named_modules())

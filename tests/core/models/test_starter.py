@@ -14,6 +14,7 @@ import pytest
 from core.errors import ModelError
 from core.models import starter
 from core.models.starter import damage, ensure_starter
+from tests.thinned import thinned
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,9 @@ def half(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [truncate, flip, edit_config, drop_manifest, spoil_manifest, older_conversion, half],
+    thinned(
+        [truncate, flip, edit_config, drop_manifest, spoil_manifest, older_conversion, half], [flip, half]
+    ),
     ids=lambda f: f.__name__,
 )
 def test_damage_is_found_and_mended(mine: Path, spoil: Callable[[Path], None]) -> None:

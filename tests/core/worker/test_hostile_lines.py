@@ -60,6 +60,7 @@ async def _raw(talk: Conversation, line: bytes) -> None:
     await process.stdin.drain()
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 def test_a_line_of_8_mb_takes_seconds_and_little_memory(toy_folder: Path) -> None:
     async def life() -> None:

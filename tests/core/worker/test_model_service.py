@@ -126,6 +126,7 @@ def test_a_download_with_pause_resume_and_use(hub: Hub) -> None:
     run(life)
 
 
+@pytest.mark.sweep
 def test_a_hub_that_thinks_for_long_holds_nothing_up(hub: Hub) -> None:
     hub.trouble = Trouble(bytes_per_s=1_000_000, search_takes_s=4.0)
 
@@ -181,6 +182,7 @@ def test_cancel_leaves_nothing(hub: Hub, tmp_path: Path) -> None:
     assert [path.name for path in left] == [".downloads"]
 
 
+@pytest.mark.sweep
 def test_a_worker_that_is_killed_takes_its_downloads_along_and_they_go_on(hub: Hub) -> None:
     hub.trouble = Trouble(bytes_per_s=2_000_000)
 

@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
@@ -156,6 +157,7 @@ def test_stopped_or_dead_before_its_first_word_it_is_as_before(qapp: QApplicatio
     play(qapp, scene)
 
 
+@pytest.mark.sweep
 def test_the_starter_model_says_what_it_would_have_said(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window, 120)

@@ -26,7 +26,12 @@ from tests.app.stage import play, ready, until
 from tests.app.windows.tables.test_window import KNOWN
 
 GB = 2**30
-SIZES = [((1024, 700), 100), ((1024, 700), 150), ((1440, 900), 100), ((1440, 900), 150)]
+SIZES = [
+    pytest.param((1024, 700), 100, marks=pytest.mark.sweep),
+    ((1024, 700), 150),
+    ((1440, 900), 100),
+    pytest.param((1440, 900), 150, marks=pytest.mark.sweep),
+]
 
 
 def model(name: str, gb: float, **more: object) -> ModelEntry:

@@ -109,6 +109,7 @@ SHAPES: dict[str, tuple[Callable[[str], object], Callable[[int], str], int]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", SHAPES)
 def test_twice_the_text_takes_no_four_times_the_time(name: str) -> None:
     work, make, size = SHAPES[name]

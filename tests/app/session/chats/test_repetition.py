@@ -29,12 +29,14 @@ def test_a_loop_is_found_as_soon_as_it_is_certain(before: list[int], loop: list[
     assert found <= len(before) + max(LEAST_TOKENS, 4 * len(loop))
 
 
+@pytest.mark.sweep
 @given(st.integers(1, LONGEST_PERIOD))
 def test_one_token_that_differs_in_each_round_is_no_loop(period: int) -> None:
     ids = [token for round_ in range(60) for token in (*range(1000, 1000 + period), 2000 + round_)]
     assert alarm(ids) is None
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("ending", ["py", "md", "json", "toml", "svg"])
 def test_no_file_of_this_project_is_taken_for_a_loop(ending: str) -> None:
     """Word by word, which repeats more than tokens do."""

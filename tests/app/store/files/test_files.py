@@ -19,7 +19,7 @@ from tests.app.store import chats
 from tests.app.store.chats import chat_of
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(chats.chats, max_size=3))
 def test_json_comes_back_exactly(many: list[Conversation]) -> None:
     assert from_json(to_json(many)) == tuple(many)

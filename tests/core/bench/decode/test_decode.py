@@ -150,6 +150,7 @@ def test_a_missing_prompt_file(tmp_path: Path) -> None:
         read_prompts(tmp_path / "none.jsonl")
 
 
+@pytest.mark.sweep
 def test_a_conversation_is_measured_turn_by_turn(toy_folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_text(json.dumps({"class": "talk", "turns": ["one two one two", "one two again", "and again"]}))

@@ -12,6 +12,7 @@ from core.cli import main
 from core.errors import WorkerError
 
 
+@pytest.mark.sweep
 def test_it_measures_pairs_of_processes(toy_folder: Path, tmp_path: Path) -> None:
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text(json.dumps({"prompt": "one two one two one two"}))

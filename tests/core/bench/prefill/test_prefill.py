@@ -30,6 +30,7 @@ def bench(folder: Path, out: Path, *more: str) -> int:
     )
 
 
+@pytest.mark.sweep
 def test_results_and_report(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench(folder, tmp_path) == 0
     results = json.loads((tmp_path / "results.json").read_text())

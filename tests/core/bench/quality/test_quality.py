@@ -194,6 +194,7 @@ def bench(folder: Path, out: Path, *more: str) -> int:
     )
 
 
+@pytest.mark.sweep
 def test_results_report_and_going_on(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

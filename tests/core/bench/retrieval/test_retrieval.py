@@ -63,6 +63,7 @@ def test_results_and_report_and_going_on(
     assert (tmp_path / "found.jsonl").read_bytes() == before
 
 
+@pytest.mark.sweep
 def test_words_find_more_than_chance(toy_engine: Engine) -> None:
     """Of two documents; the whole is the bench's own business."""
     shares: dict[str, list[float]] = {"random": [], "lexical": []}

@@ -211,6 +211,7 @@ def test_an_interrupted_run_is_made_again() -> None:
         quiet.close()
 
 
+@pytest.mark.sweep
 def test_it_ends_when_told_and_when_its_window_is_gone(
     toy_folder: Path, prompts: Path, tmp_path: Path
 ) -> None:

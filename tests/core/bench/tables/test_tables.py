@@ -127,6 +127,7 @@ def test_the_parts_on_streams_write_a_report(
         assert title in report
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("drafter", ["ngram-mod", "auto"])
 def test_cold_and_warm_with_a_toy(
     tmp_path: Path,
@@ -174,6 +175,7 @@ def test_a_stopped_conversation_goes_on_with_the_next_pair(
         run(options(tmp_path, **chosen, max_tokens=31))
 
 
+@pytest.mark.sweep
 def test_any_model_of_the_family_warms_the_table(
     toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,7 @@ def runs(model: Any, mode: Exactness) -> tuple[int, int, int]:
     return different, accepted, rechecked
 
 
+@pytest.mark.sweep
 def test_fast_can_differ_and_guarded_does_not(wobbly: Wobbly) -> None:
     different, accepted, rechecked = runs(wobbly, FAST)
     assert different > 0, "the noise is too small to test anything"

@@ -67,6 +67,7 @@ def replayed(spec: DrafterSpec, answer: Sequence[int], prediction: Sequence[int]
     return replay_stream(drafter, Stream(prompt, list(answer)), table.cost, Settings().gate, planner)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("name", "lines", "cost"),
     [
@@ -107,6 +108,7 @@ def test_an_edited_file_is_copied_across_its_changes(name: str) -> None:
     assert 0.93 < came / len(prediction) < 0.97
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["auto", "ngram-simple", "cacheback"])
 @pytest.mark.parametrize("cost", ["cpu", "apple"])
 def test_a_wrong_prediction_costs_little(name: str, cost: str) -> None:

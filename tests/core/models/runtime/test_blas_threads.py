@@ -83,6 +83,7 @@ def test_what_promises_bits_gets_all_threads_and_keeps_them() -> None:
     assert rest.endswith("exactness is “exact”")
 
 
+@pytest.mark.sweep
 def test_a_changed_number_in_the_middle_of_products_costs_no_product() -> None:
     said = _run("""
         import random, threading
