@@ -4,36 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent, QShowEvent
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
 from app.controls.text_label import TextLabel
-from app.theme.measures import set_font, set_margins, set_spacing, start_at
+from app.theme.measures import set_font, set_margins, set_spacing
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on, px
+from app.theme.zoom import px
+from app.windows.side_window import SideWindow
 
 _SIZE = QSize(460, 420)
 _PAD_PX = 16
 _ROW_PX = 30
 
 
-class ChatsWindow(QWidget):
+class ChatsWindow(SideWindow):
     """`note` stands above the chats, `nothing` where there are none."""
-
-    shown = Signal()  # it came to the screen: what is shown may be old
 
     def __init__(
         self, theme: Theme, title: str, note: str, nothing: str, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, title, _SIZE, parent=parent)
         self._texts = note, nothing
         self._buttons: list[Button] = []
-        self.setWindowTitle(title)
-        self.setAccessibleName(title)
-        start_at(self, _SIZE)
         self.note = TextLabel(theme, nothing, 12, 16, "text2")
         self.list = QListWidget(self)
         self.list.setFrameShape(QFrame.Shape.NoFrame)
@@ -48,7 +42,6 @@ class ChatsWindow(QWidget):
         column.addWidget(self.list, 1)
         column.addLayout(self._row)
         self.list.itemSelectionChanged.connect(self._show_buttons)
-        theme.changed.connect(self.update)
 
     @property
     def chosen(self) -> str:
@@ -81,15 +74,6 @@ class ChatsWindow(QWidget):
         note, nothing = self._texts
         self.note.setText(note if rows else nothing)
         self._show_buttons()
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self.shown.emit()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
-        painter.end()
 
     def _ask(self, wish: object) -> None:
         if self.chosen:

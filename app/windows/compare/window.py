@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor, QPaintEvent, QPalette, QTextCharFormat, QTextCursor
+from PySide6.QtGui import QColor, QPalette, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.chat.answer import stats_line
@@ -13,28 +13,23 @@ from app.controls.popup import Popup
 from app.controls.scroll_bar import ScrollBar
 from app.controls.text_label import TextLabel
 from app.session.chats.conversation import Version
-from app.theme.measures import set_font, set_margins, set_spacing, start_at
+from app.theme.measures import set_font, set_margins, set_spacing
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on
 from app.windows.compare import strings
 from app.windows.compare.difference import Stretch, difference
+from app.windows.side_window import SideWindow
 
 SIZE = QSize(1100, 720)
 _MINIMUM = QSize(640, 360)
 _PAD_PX = 16
 
 
-class CompareWindow(QWidget):
+class CompareWindow(SideWindow):
     """`show_versions` with at least two."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
         self._versions: tuple[Version, ...] = ()
-        self.setWindowTitle(strings.TITLE)
-        self.setAccessibleName(strings.TITLE)
-        self.setMinimumSize(_MINIMUM)
-        start_at(self, SIZE)
         self.choices = (Popup(theme, ()), Popup(theme, ()))
         self.texts = (self._make_text(), self._make_text())
         self._questions = tuple(TextLabel(theme, "", 13, 18, "text", weight=600) for _ in self.texts)
@@ -47,7 +42,6 @@ class CompareWindow(QWidget):
             choice.setAccessibleName(name)
             choice.currentIndexChanged.connect(self._show)
         theme.changed.connect(self._show)
-        theme.changed.connect(self.update)
 
     def show_versions(self, versions: Sequence[Version], place: int) -> None:
         """The one at `place` at the right, beside the one before it (or after, if it is the first)."""
@@ -61,11 +55,6 @@ class CompareWindow(QWidget):
             choice.updateGeometry()
             choice.blockSignals(False)
         self._show()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
-        painter.end()
 
     # ---- inside
 

@@ -23,7 +23,6 @@ from app.theme.measures import (
     set_margins,
     set_spacing,
     set_strut,
-    start_at,
 )
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, painter_on, width_of
@@ -34,6 +33,7 @@ from app.windows.lab.keep_chart import KeepChart
 from app.windows.lab.line_chart import places_chart, turns_chart
 from app.windows.lab.parity_board import ParityBoard
 from app.windows.lab.speed_chart import SpeedChart
+from app.windows.side_window import SideWindow
 from core.events.sweep import SweepResults
 
 START_SIZE = QSize(1440, 900)
@@ -43,7 +43,7 @@ HEADER_PX = 52
 _BESIDE_FROM_PX = WIDTH_PX + 1052
 
 
-class LabWindow(QWidget):
+class LabWindow(SideWindow):
     """`show_lab` brings it up to date; what is wanted is told by signals."""
 
     past_chosen = Signal(str)  # the file of an earlier sweep
@@ -51,12 +51,8 @@ class LabWindow(QWidget):
     export_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
+        super().__init__(theme, strings.TITLE, START_SIZE, MINIMUM_SIZE)
         self._shown: tuple[SweepResults | None, bool] = (None, False)
-        self.setWindowTitle(strings.TITLE)
-        self.setMinimumSize(MINIMUM_SIZE)
-        start_at(self, START_SIZE)
         self.choices = LabChoices(theme)
         self.titles = WindowTitles(theme, strings.TITLE, strings.SUBTITLE)
         self.past = Popup(theme, [("", strings.NOW)])
@@ -77,7 +73,6 @@ class LabWindow(QWidget):
         self.export_button.clicked.connect(self.export_requested)
         self.parity.mark_opened.connect(self.open_difference)
         self.show_button.clicked.connect(lambda: self.open_difference(0))
-        theme.changed.connect(self.update)
         theme.zoomed.connect(self._arrange)
         self._show_results(None, False)
 
@@ -199,10 +194,6 @@ class _Page(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
 
 
 class _Rule(QWidget):

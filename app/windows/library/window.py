@@ -8,21 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
+from PySide6.QtCore import QRectF, QSize, Signal
+from PySide6.QtGui import QHideEvent, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.search_field import SearchField
 from app.controls.window_titles import WindowTitles
 from app.panels.chats.undo_bar import UndoBar
-from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing, start_at
+from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, painter_on, width_of
 from app.windows.library import strings
 from app.windows.library.document_list import DocumentList
 from app.windows.library.preview import DocumentPreview
 from app.windows.library.rows import LibraryRow
+from app.windows.side_window import SideWindow
 
 SIZE = QSize(980, 680)
 _MINIMUM = QSize(760, 480)
@@ -31,10 +32,9 @@ _FOOT_PX = 290
 _SEARCH_PX = 220
 
 
-class LibraryWindow(QWidget):
+class LibraryWindow(SideWindow):
     """`show_rows` after each change; `show_text` after `row_selected`."""
 
-    shown = Signal()  # it came to the screen: what is shown may be old
     hidden = Signal()
     row_selected = Signal(str)  # document id; empty if there is none
     search_changed = Signal(str)
@@ -44,12 +44,7 @@ class LibraryWindow(QWidget):
     undo_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        self.setWindowTitle(strings.TITLE)
-        self.setAccessibleName(strings.TITLE)
-        self.setMinimumSize(_MINIMUM)
-        start_at(self, SIZE)
+        super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
         self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
         set_fixed_width(self.search, _SEARCH_PX)
         self.attach = Button(theme, strings.ATTACH, "primary", small=True, icon_name="plus")
@@ -71,7 +66,6 @@ class LibraryWindow(QWidget):
         self.rename.clicked.connect(self.list.rename)
         self.undo_bar.undo_requested.connect(self.undo_requested)
         self.undo_bar.expired.connect(self.undo_bar.clear)
-        theme.changed.connect(self.update)
         self._show_buttons()
 
     def show_rows(self, rows: Sequence[LibraryRow]) -> None:
@@ -85,20 +79,10 @@ class LibraryWindow(QWidget):
                 said, hint = strings.NOTHING, strings.NOTHING_HINT
             self.preview.show_text(said, hint, "")
 
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self.shown.emit()
-
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
         self.undo_bar.clear()
         self.hidden.emit()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.close()
-        else:
-            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)

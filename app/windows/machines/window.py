@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPaintEvent, QShowEvent
+from PySide6.QtCore import QRectF, QSize, Signal
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.scroll_page import ScrollPage
 from app.controls.text_label import TextLabel
 from app.controls.window_titles import WindowTitles
-from app.theme.measures import set_fixed_height, set_margins, set_spacing, start_at
+from app.theme.measures import set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
 from app.windows.machines import strings
@@ -23,6 +23,7 @@ from app.windows.machines.lists import MachineList, ModelList
 from app.windows.machines.panel import WIDTH_PX as PANEL_PX
 from app.windows.machines.panel import MachinePanel
 from app.windows.machines.rows import Finding
+from app.windows.side_window import SideWindow
 
 SIZE = QSize(1180, 732)
 _MINIMUM = QSize(900, 560)
@@ -30,22 +31,16 @@ _HEADER_PX = 52
 _FOOT_PX = 112
 
 
-class MachinesWindow(QWidget):
+class MachinesWindow(SideWindow):
     """`machines` and `models` are filled by whoever hears what is wanted."""
 
-    shown = Signal()  # it came to the screen: what is shown may be old
     new_requested = Signal()
     check_requested = Signal()
     run_requested = Signal()
     alone_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        self.setWindowTitle(strings.TITLE)
-        self.setAccessibleName(strings.TITLE)
-        self.setMinimumSize(_MINIMUM)
-        start_at(self, SIZE)
+        super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
         self.titles = WindowTitles(theme, strings.TITLE)
         self.new = Button(theme, strings.ADD, small=True, icon_name="plus")
         self.machines = MachineList(theme)
@@ -61,7 +56,6 @@ class MachinesWindow(QWidget):
         self.check.clicked.connect(self.check_requested)
         self.run.clicked.connect(self.run_requested)
         self.alone.clicked.connect(self.alone_requested)
-        theme.changed.connect(self.update)
 
     @property
     def finding(self) -> str:
@@ -84,16 +78,6 @@ class MachinesWindow(QWidget):
         self.alone.setVisible(running)
         self.alone.setEnabled(not why_not)
         self.alone.setToolTip(why_not)
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self.shown.emit()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.close()
-        else:
-            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QKeyEvent, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QDesktopServices, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
@@ -21,7 +21,6 @@ from app.theme.measures import (
     set_fixed_width,
     set_margins,
     set_spacing,
-    start_at,
 )
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, width_of
@@ -35,6 +34,7 @@ from app.windows.models.detail import ModelDetail
 from app.windows.models.model_list import ModelListView
 from app.windows.models.problem_bar import ProblemBar
 from app.windows.models.row import HubRow
+from app.windows.side_window import SideWindow
 
 START_SIZE = QSize(1220, 756)
 MINIMUM_SIZE = QSize(980, 480)
@@ -45,21 +45,17 @@ _BESIDE_FROM_PX = LEAST_WIDTH_PX + DETAIL_PX
 _LIST_SHARE, _DETAIL_SHARE = 5, 4
 
 
-class ModelsWindow(QWidget):
+class ModelsWindow(SideWindow):
     """Its own window; asks for the list whenever it comes to the screen."""
 
     machines_requested = Signal()  # the window of several machines
 
     def __init__(self, theme: Theme, controller: ModelsController, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, strings.TITLE, START_SIZE, MINIMUM_SIZE, parent)
         self._controller = controller
         self._chosen = ""
         self._context_tokens = facts.DEFAULT_CONTEXT_TOKENS
         self._hub_shown: tuple[object, ...] = ()
-        self.setWindowTitle(strings.TITLE)
-        start_at(self, START_SIZE)
-        self.setMinimumSize(MINIMUM_SIZE)
         self.titles = WindowTitles(theme, strings.TITLE)
         self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
         set_fixed_width(self.search, _SEARCH_PX)
@@ -90,12 +86,6 @@ class ModelsWindow(QWidget):
         """Import the model folder at `path`; nothing for an empty one."""
         if path:
             self._controller.take_folder(path)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.close()
-        else:
-            super().keyPressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

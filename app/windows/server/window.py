@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent, QShowEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.transcript.transcript import Transcript
@@ -17,7 +17,7 @@ from app.controls.buttons.button import Button, Kind
 from app.controls.buttons.copy_button import CopyButton
 from app.controls.question import Question
 from app.controls.text_label import TextLabel
-from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing, start_at
+from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import height_of, painter_on, width_of
 from app.windows.server import strings
@@ -25,6 +25,7 @@ from app.windows.server.facts_panel import WIDTH_PX as FACTS_PX
 from app.windows.server.facts_panel import FactsPanel
 from app.windows.server.request_list import RequestList
 from app.windows.server.rows import RequestRow
+from app.windows.side_window import SideWindow
 
 SIZE = QSize(1180, 780)
 _MINIMUM = QSize(1000, 620)
@@ -32,22 +33,16 @@ _HEADER_PX = 52
 _LIST_PX = 268
 
 
-class ServerWindow(QWidget):
+class ServerWindow(SideWindow):
     """`opened` says which request is to be shown below the list; whoever hears it fills `transcript`."""
 
-    shown = Signal()  # it came to the screen: what is shown may be old
     settings_requested = Signal()
     delete_requested = Signal(str)  # the request's id
     delete_all_requested = Signal()
     opened = Signal(str)  # the request's id; empty: none
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        self.setWindowTitle(strings.TITLE)
-        self.setAccessibleName(strings.TITLE)
-        self.setMinimumSize(_MINIMUM)
-        start_at(self, SIZE)
+        super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
         self._subtitle = TextLabel(theme, "", 11, 15)
         self.address = CopyButton(theme, strings.ADDRESS)
         self.address.hide()
@@ -70,7 +65,6 @@ class ServerWindow(QWidget):
         self.list.delete_requested.connect(self._ask_to_delete)
         self.list.row_selected.connect(self.opened)
         self.list.row_selected.connect(self._show_buttons)
-        theme.changed.connect(self.update)
         self.show_rows(())
 
     @property
@@ -109,10 +103,6 @@ class ServerWindow(QWidget):
         question = Question(self._theme, title, detail, strings.CANCEL, answers, self)
         question.open()
         return question
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self.shown.emit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)

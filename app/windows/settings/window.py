@@ -24,12 +24,12 @@ from app.theme.measures import (
     set_margins,
     set_minimum_width,
     set_spacing,
-    start_at,
 )
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 from app.windows.settings import strings
 from app.windows.settings.server_box import ServerBox
+from app.windows.side_window import SideWindow
 from core.errors import SettingError
 from core.settings import WindowSettings, declared, read
 
@@ -41,7 +41,7 @@ _GAP_PX = 10
 _FOOTER_PX = 52
 
 
-class SettingsWindow(QWidget):
+class SettingsWindow(SideWindow):
     """`changed` tells a person's wish; whoever takes it shows what came of it with `show_settings`."""
 
     changed = Signal(str, object)  # key, value
@@ -49,13 +49,9 @@ class SettingsWindow(QWidget):
     defaults_reset_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, strings.APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
         self._fields: dict[str, SettingField] = {}
         self._held: Mapping[str, str] = {}
-        self.setWindowTitle(strings.APP_SETTINGS)
-        self.setAccessibleName(strings.APP_SETTINGS)
-        start_at(self, QSize(*_SIZE_PX))
         set_minimum_width(self, _SIZE_PX[0])
         self.reset_button = Button(theme, strings.RESET_APP_SETTINGS)
         self.defaults_button = Button(theme, strings.RESET_DEFAULTS)
@@ -64,7 +60,6 @@ class SettingsWindow(QWidget):
         self._build()
         self.reset_button.clicked.connect(self.reset_requested)
         self.defaults_button.clicked.connect(self.defaults_reset_requested)
-        theme.changed.connect(self.update)
         self.show_settings(WindowSettings())
         self.show_defaults(0)
 

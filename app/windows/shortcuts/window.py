@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QKeyEvent, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QVBoxLayout, QWidget
 
 from app.controls.scroll_page import ScrollPage
@@ -17,11 +17,11 @@ from app.theme.measures import (
     set_minimum_width,
     set_spacing,
     set_spacings,
-    start_at,
 )
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on, px
+from app.theme.zoom import px
 from app.windows.shortcuts import strings
+from app.windows.side_window import SideWindow
 
 _SIZE = QSize(760, 780)
 _KEYS_PX = 120
@@ -32,16 +32,12 @@ _GROUP_GAP_PX = 24
 Sheet = Sequence[tuple[str, Sequence[tuple[str, str]]]]
 
 
-class ShortcutsWindow(QWidget):
-    """Escape closes it."""
+class ShortcutsWindow(SideWindow):
+    """`sheet` is what it lists: headings with rows of a wish and its keys."""
 
     def __init__(self, theme: Theme, sheet: Sheet, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, strings.TITLE, _SIZE, parent=parent)
         self.sheet = tuple(sheet)
-        self.setWindowTitle(strings.TITLE)
-        self.setAccessibleName(strings.TITLE)
-        start_at(self, _SIZE)
         page = QWidget()
         columns = self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight, page)
         set_margins(columns, _PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
@@ -63,7 +59,6 @@ class ShortcutsWindow(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(ScrollPage(theme, page))
-        theme.changed.connect(self.update)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Two columns, or one where two have no room."""
@@ -71,17 +66,6 @@ class ShortcutsWindow(QWidget):
         widest = max(side.sizeHint().width() for side in self._sides)
         beside = 2 * (widest + px(2 * _PAD_PX)) <= self.width()
         lay_beside(self._columns, beside)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.close()
-        else:
-            super().keyPressEvent(event)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
-        painter.end()
 
     def _group(self, heading: str, rows: Sequence[tuple[str, str]]) -> QGridLayout:
         grid = QGridLayout()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
@@ -25,10 +25,10 @@ from app.theme.measures import (
     set_margins,
     set_maximum_height,
     set_spacing,
-    start_at,
 )
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, painter_on, width_of
+from app.windows.side_window import SideWindow
 from app.windows.tables import strings
 from app.windows.tables.abilities import Abilities, abilities_of
 from app.windows.tables.detail import TableDetail
@@ -48,10 +48,9 @@ _BESIDE_FROM_PX = LEARNING_PX + 440
 _LIST_SHARE, _FOOT_SHARE = 2, 3
 
 
-class TablesWindow(QWidget):
+class TablesWindow(SideWindow):
     """`show_tables` after each change. The buttons' wishes are about the selected table."""
 
-    shown = Signal()  # it came to the screen: what is shown may be old
     save_requested = Signal()
     load_requested = Signal()
     import_requested = Signal()
@@ -59,13 +58,8 @@ class TablesWindow(QWidget):
     reset_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
         self._tables = Tables()
-        self.setWindowTitle(strings.TITLE)
-        self.setAccessibleName(strings.TITLE)
-        self.setMinimumSize(_MINIMUM)
-        start_at(self, SIZE)
         self.save = Button(theme, strings.SAVE, small=True, icon_name="save")
         self.load = Button(theme, strings.LOAD, small=True, icon_name="bolt")
         self.import_ = Button(theme, strings.IMPORT, small=True, icon_name="import")
@@ -82,7 +76,6 @@ class TablesWindow(QWidget):
         self.export.clicked.connect(self.export_requested)
         self.reset.clicked.connect(self.reset_requested)
         self.list.row_selected.connect(lambda row_id: self._show_selected())
-        theme.changed.connect(self.update)
         theme.zoomed.connect(self._arrange)
         self.show_tables(Tables(), alive=False)
 
@@ -121,10 +114,6 @@ class TablesWindow(QWidget):
         question = Question(self._theme, title, detail, strings.CANCEL, answers, self)
         question.open()
         return question
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self.shown.emit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -26,11 +26,12 @@ from tests.app.stage import play, ready, until
 from tests.app.windows.tables.test_window import KNOWN
 
 GB = 2**30
+ALL_SIZES = [((1024, 700), 100), ((1024, 700), 150), ((1440, 900), 100), ((1440, 900), 150)]
+# The narrowest and the usual one; the others are sweeps.
 SIZES = [
-    pytest.param((1024, 700), 100, marks=pytest.mark.sweep),
-    ((1024, 700), 150),
-    ((1440, 900), 100),
-    pytest.param((1440, 900), 150, marks=pytest.mark.sweep),
+    ALL_SIZES[1],
+    ALL_SIZES[2],
+    *(pytest.param(*each, marks=pytest.mark.sweep) for each in ALL_SIZES[::3]),
 ]
 
 
@@ -240,7 +241,7 @@ def test_the_names_of_compared_versions_are_whole(qapp: QApplication) -> None:
         turn = Version("v", Message("user", "What?"))
         compare.show_versions((turn, turn), 1)
         compare.show()
-        for size, zoom_pct in SIZES:
+        for size, zoom_pct in ALL_SIZES:
             window.app_settings.set("look.zoom_pct", zoom_pct)
             compare.resize(*size)
             await asyncio.sleep(0.05)
