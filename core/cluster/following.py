@@ -42,8 +42,6 @@ class Following:
         self._lock = threading.Lock()
         self._children: list[subprocess.Popen[bytes]] = []
         self._closed = False
-        descriptor, self._lock_file = tempfile.mkstemp(prefix="draftlight-follow-")
-        os.close(descriptor)
         try:
             self._listener = socket.create_server((host, port), backlog=_VISITORS)
         except OSError as error:
@@ -51,6 +49,8 @@ class Following:
                 f"{host}:{port} cannot be listened at: {error.strerror or error}.",
                 "Give an address of this machine at which nothing else listens.",
             ) from None
+        descriptor, self._lock_file = tempfile.mkstemp(prefix="draftlight-follow-")
+        os.close(descriptor)
 
     @property
     def port(self) -> int:
