@@ -195,6 +195,10 @@ class _Page(QWidget):
         super().__init__()
         self._theme = theme
 
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+
 
 class _Rule(QWidget):
     """A hairline."""
