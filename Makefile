@@ -15,7 +15,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-sweeps test-slow test-clients e2e screens check lint types contracts smoke screenshot bench lock clean
 .PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack models-table settings-doc messages-doc handbook starter-verdict
-.PHONY: wheel-check app app-check app-linux
+.PHONY: wheel-check app app-check app-linux fresh
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -141,6 +141,9 @@ app-check: setup ## Assemble the app's tree with the real macOS wheels and verif
 
 app-linux: setup ## Build the packager's Linux output and smoke it on a virtual display
 	@$(BUNDLE) bundle.linux
+
+fresh: ## Set up, run and test Draftlight on minimal Debian 12 and 13 (needs root and debootstrap)
+	@packaging/fresh/run
 
 lock: ## Resolve the dependencies again (needs uv)
 	@uv pip compile --universal --generate-hashes --no-header --extra dev --extra starter --upgrade \
