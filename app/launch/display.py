@@ -1,63 +1,119 @@
-"""Whether a window can be opened here at all, asked before Qt is imported.
+"""Check, before Qt is imported, that a window can be opened; Qt itself would abort the process.
 
-Qt aborts the process when its xcb plugin misses a library, and `import PySide6.QtGui` itself
-fails without libEGL; both leave nobody the wiser. So on Linux the libraries are looked for
-first. Nothing here imports Qt.
+On Linux three things can be wrong: no display is set, a system library is missing, or the display server does
+not answer. The X11 and Wayland client libraries try the connection, as Qt would. Nothing here imports Qt.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
+import queue
+import threading
 from collections.abc import Callable, Mapping, MutableMapping
 
 from app.launch import strings
+from app.launch.libraries import is_loadable, missing_libraries, missing_message, platform_names
 
-# What Qt links, and what its xcb plugin links beyond that, with the Debian package of each.
-GRAPHICS = {"libEGL.so.1": "libegl1"}
-XCB = {
-    "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
-    "libxcb-cursor.so.0": "libxcb-cursor0",
-    "libxcb-icccm.so.4": "libxcb-icccm4",
-    "libxcb-keysyms.so.1": "libxcb-keysyms1",
-    "libxcb-image.so.0": "libxcb-image0",
-    "libxcb-render-util.so.0": "libxcb-render-util0",
-    "libxcb-shape.so.0": "libxcb-shape0",
-}
+# A server that accepts the connection and then says nothing would hang Qt for ever.
+_PATIENCE_S = 5.0
 
-
-def is_loadable(library: str) -> bool:
-    """Whether the system's loader finds `library`."""
-    try:
-        ctypes.CDLL(library)
-    except OSError:
-        return False
-    return True
+Probe = Callable[[str], bool]
 
 
 def has_display(environment: Mapping[str, str]) -> bool:
-    """Whether a desktop or a chosen Qt platform is there to draw on."""
+    """Whether a display or a Qt platform is set."""
     return any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
 
 
 def go_offscreen_without_display(environment: MutableMapping[str, str], platform: str) -> None:
-    """For runs without a person: draw nowhere if there is nowhere to draw. Changes `environment`."""
+    """Select Qt's offscreen platform in `environment` if no display is set. For runs without a user."""
     if platform.startswith("linux") and not has_display(environment):
         environment["QT_QPA_PLATFORM"] = "offscreen"
 
 
 def display_problem(
-    environment: Mapping[str, str], platform: str, loadable: Callable[[str], bool] = is_loadable
+    environment: MutableMapping[str, str],
+    platform: str,
+    loadable: Callable[[str], bool] = is_loadable,
+    answers: Probe | None = None,
 ) -> str:
-    """What keeps a window from opening and what to do about it; empty if nothing does."""
+    """Why no window can be opened, and what to do about it; empty if one can.
+
+    If only one of two displays works, `environment` then selects its Qt platform. `answers` tells whether the
+    display server of "xcb" or "wayland" answers.
+    """
     if not platform.startswith("linux"):
         return ""
     if not has_display(environment):
         return strings.NO_DISPLAY
     chosen = environment.get("QT_QPA_PLATFORM", "")
-    needs_xcb = chosen.startswith("xcb") or not (chosen or environment.get("WAYLAND_DISPLAY"))
-    wanted = {**GRAPHICS, **XCB} if needs_xcb else GRAPHICS
-    missing = [library for library in wanted if not loadable(library)]
-    if not missing:
-        return ""
-    packages = " ".join(wanted[library] for library in missing)
-    return strings.missing_libraries(missing[0], packages, len(missing) - 1)
+    # Qt tries a list in order; "offscreen:size=…" has parameters.
+    candidates = (
+        [name.partition(":")[0] for name in chosen.split(";")] if chosen else _by_display(environment)
+    )
+    known = platform_names()
+    unknown = [name for name in candidates if known and name.partition("-")[0] not in known]
+    if unknown and len(unknown) == len(candidates):
+        return strings.unknown_platform(chosen, known)
+    missing = {name: missing_libraries([name], loadable) for name in candidates}
+    usable = [name for name in candidates if name not in unknown and not missing[name]]
+    working = [name for name in usable if (answers or answers_connection)(name)]
+    if not working:
+        problems = [missing_message(sorted({library for names in missing.values() for library in names}))]
+        problems += [strings.display_does_not_answer(_shown(usable, environment))] if usable else []
+        return "\n".join(filter(None, problems))
+    if working != candidates and not chosen:
+        environment["QT_QPA_PLATFORM"] = ";".join(working)
+    return ""
+
+
+def answers_connection(platform: str) -> bool:
+    """Whether the display server of the Qt platform `platform` accepts a client; True for other platforms."""
+    connect = {"xcb": _connects_x11, "wayland": _connects_wayland}.get(platform.partition("-")[0])
+    if connect is None:
+        return True
+    answer: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    threading.Thread(target=lambda: answer.put(connect()), daemon=True).start()
+    try:
+        return answer.get(timeout=_PATIENCE_S)
+    except queue.Empty:
+        return False
+
+
+def _connects_x11() -> bool:
+    xcb = ctypes.CDLL("libxcb.so.1")
+    xcb.xcb_connect.restype = ctypes.c_void_p
+    xcb.xcb_connect.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
+    xcb.xcb_connection_has_error.argtypes = xcb.xcb_disconnect.argtypes = [ctypes.c_void_p]
+    connection = xcb.xcb_connect(None, None)
+    failed = bool(xcb.xcb_connection_has_error(connection))
+    xcb.xcb_disconnect(connection)
+    return not failed
+
+
+def _connects_wayland() -> bool:
+    if not os.environ.get("WAYLAND_DISPLAY", "").startswith("/") and not os.environ.get("XDG_RUNTIME_DIR"):
+        return False  # the library would print its own message
+    wayland = ctypes.CDLL("libwayland-client.so.0")
+    wayland.wl_display_connect.restype = ctypes.c_void_p
+    wayland.wl_display_connect.argtypes = [ctypes.c_char_p]
+    wayland.wl_display_roundtrip.argtypes = wayland.wl_display_disconnect.argtypes = [ctypes.c_void_p]
+    display = wayland.wl_display_connect(None)
+    if not display:
+        return False
+    failed = wayland.wl_display_roundtrip(display) < 0
+    wayland.wl_display_disconnect(display)
+    return not failed
+
+
+def _by_display(environment: Mapping[str, str]) -> list[str]:
+    """Qt platforms of the displays that are set, Wayland first."""
+    variables = {"wayland": "WAYLAND_DISPLAY", "xcb": "DISPLAY"}
+    return [platform for platform, variable in variables.items() if environment.get(variable)]
+
+
+def _shown(platforms: list[str], environment: Mapping[str, str]) -> str:
+    variables = {"wayland": "WAYLAND_DISPLAY", "xcb": "DISPLAY"}
+    names = [variables[name.partition("-")[0]] for name in platforms if name.partition("-")[0] in variables]
+    return " and ".join(f"{name}={environment.get(name) or '(not set)'}" for name in names)

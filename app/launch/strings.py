@@ -1,6 +1,8 @@
-"""What the system is told, and may show, about what Draftlight is doing."""
+"""Texts of the start-up checks, of the doctor, and of the activity that keeps the system awake."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 ANSWERING = "Draftlight is answering"
 NOT_HEARD = "Draftlight is running already, but it does not answer."
@@ -16,13 +18,17 @@ NO_DISPLAY = (
 )
 
 
-def missing_libraries(first: str, packages: str, others: int) -> str:
-    if others:
-        missing = f"system libraries are not installed ({first} and {others} more)"
-    else:
-        missing = f"the system library {first} is not installed"
+def display_does_not_answer(shown: str) -> str:
     return (
-        f"Draftlight cannot open a window: {missing}.\nOn Debian or Ubuntu: sudo apt-get install {packages}"
+        f"Draftlight cannot open a window: the display server does not answer or refuses access ({shown}).\n"
+        "Start it from a desktop session, or without a window: QT_QPA_PLATFORM=offscreen draftlight --smoke"
+    )
+
+
+def unknown_platform(chosen: str, known: Sequence[str]) -> str:
+    return (
+        f"Draftlight cannot open a window: QT_QPA_PLATFORM is “{chosen}”, and Qt has no such platform.\n"
+        f"Unset it, or choose one of: {', '.join(known)}"
     )
 
 

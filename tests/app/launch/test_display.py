@@ -1,14 +1,20 @@
-"""Whether a window can be opened, asked before Qt is imported."""
+"""Whether a window can be opened, checked before Qt is imported."""
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from app.launch.display import XCB, display_problem, go_offscreen_without_display, is_loadable
+from app.launch.display import answers_connection, display_problem, go_offscreen_without_display
+from app.launch.libraries import APT_COMMAND, PACKAGES, is_loadable
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems always have a display")
+NAMES = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM", "XDG_SESSION_TYPE")
 
 
 def everything(library: str) -> bool:
@@ -25,33 +31,80 @@ def test_no_display_is_named() -> None:
     "environment", [{"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "wayland-0"}, {"QT_QPA_PLATFORM": "offscreen"}]
 )
 def test_a_display_or_a_platform_is_enough(environment: dict[str, str]) -> None:
-    assert display_problem(environment, "linux", everything) == ""
+    assert display_problem(environment, "linux", everything, lambda platform: True) == ""
 
 
-def test_missing_xcb_libraries_are_named_with_their_packages() -> None:
+@linux
+def test_missing_xcb_libraries_are_named_with_the_command() -> None:
     missing = {"libxcb-cursor.so.0", "libxkbcommon-x11.so.0"}
     problem = display_problem({"DISPLAY": ":0"}, "linux", lambda library: library not in missing)
-    assert "apt-get install libxkbcommon-x11-0 libxcb-cursor0" in problem
-    assert "1 more" in problem
+    assert "libxcb-cursor.so.0, libxkbcommon-x11.so.0" in problem
+    assert APT_COMMAND in problem
 
 
+@linux
 @pytest.mark.parametrize(
     "environment", [{"WAYLAND_DISPLAY": "w"}, {"DISPLAY": ":0", "QT_QPA_PLATFORM": "offscreen"}]
 )
-def test_xcb_is_not_asked_for_where_it_is_not_used(environment: dict[str, str]) -> None:
-    assert display_problem(environment, "linux", lambda library: library not in XCB) == ""
+def test_xcb_is_not_required_where_it_is_not_used(environment: dict[str, str]) -> None:
+    problem = display_problem(
+        environment, "linux", lambda library: "xcb" not in library, lambda platform: True
+    )
+    assert problem == ""
 
 
-def test_without_egl_qt_cannot_even_be_imported() -> None:
-    problem = display_problem({"QT_QPA_PLATFORM": "offscreen"}, "linux", lambda library: "EGL" not in library)
-    assert "libegl1" in problem
+@linux
+@pytest.mark.parametrize("library", ["libEGL.so.1", "libGL.so.1", "libglib-2.0.so.0", "libdbus-1.so.3"])
+def test_each_library_that_qt_links_is_required_even_offscreen(library: str) -> None:
+    problem = display_problem({"QT_QPA_PLATFORM": "offscreen"}, "linux", lambda name: name != library)
+    assert library in problem
+    assert PACKAGES[library] in problem
 
 
-def test_elsewhere_nothing_is_asked() -> None:
+@linux
+def test_the_display_that_answers_is_used() -> None:
+    both = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0"}
+    for working, chosen in (("xcb", "xcb"), ("wayland", "wayland")):
+        environment = dict(both)
+        assert display_problem(environment, "linux", everything, lambda name, it=working: name == it) == ""
+        assert environment["QT_QPA_PLATFORM"] == chosen
+    environment = dict(both)
+    assert display_problem(environment, "linux", everything, lambda platform: True) == ""
+    assert environment == both, "where both work the choice is Qt's"
+
+
+@linux
+def test_a_display_whose_libraries_are_missing_is_passed_over() -> None:
+    environment = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0"}
+    problem = display_problem(
+        environment, "linux", lambda library: "wayland" not in library, lambda platform: platform == "xcb"
+    )
+    assert (problem, environment["QT_QPA_PLATFORM"]) == ("", "xcb")
+
+
+@linux
+def test_a_chosen_platform_is_never_changed() -> None:
+    environment = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "w", "QT_QPA_PLATFORM": "wayland"}
+    assert "WAYLAND_DISPLAY=w" in display_problem(
+        environment, "linux", everything, lambda name: name == "xcb"
+    )
+    assert environment["QT_QPA_PLATFORM"] == "wayland"
+    environment["QT_QPA_PLATFORM"] = "wayland;xcb"
+    assert display_problem(environment, "linux", everything, lambda name: name == "xcb") == ""
+
+
+@linux
+def test_a_platform_that_qt_does_not_have_is_refused() -> None:
+    problem = display_problem({"QT_QPA_PLATFORM": "cocoa"}, "linux", everything)
+    assert "“cocoa”" in problem
+    assert "xcb" in problem
+
+
+def test_other_systems_are_not_checked() -> None:
     assert display_problem({}, "darwin", lambda library: False) == ""
 
 
-def test_the_loader_is_really_asked() -> None:
+def test_the_systems_loader_decides() -> None:
     assert is_loadable("libc.so.6" if sys.platform.startswith("linux") else "libSystem.dylib")
     assert not is_loadable("libdraftlight-does-not-exist.so.0")
 
@@ -65,15 +118,57 @@ def test_going_offscreen_only_without_a_display() -> None:
     assert environment == {"QT_QPA_PLATFORM": "offscreen"}
 
 
-def test_the_entry_point_says_it_and_does_not_abort() -> None:
+def start(**display: str) -> subprocess.CompletedProcess[str]:
+    """The window's entry point in a process of its own, with exactly these displays."""
     code = "import sys\nfrom app.main import run\nassert 'PySide6' not in sys.modules\nsys.exit(run())"
-    names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
-    environment = {name: value for name, value in os.environ.items() if name not in names}
-    if not sys.platform.startswith("linux"):
-        pytest.skip("other systems always have a display")
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment
-    )
+    environment = {name: value for name, value in os.environ.items() if name not in NAMES}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env={**environment, **display})
+
+
+@linux
+def test_the_entry_point_reports_it_and_does_not_abort() -> None:
+    done = start()
     assert done.returncode == 1
     assert "needs a display" in done.stderr
     assert done.stdout == ""
+
+
+@linux
+def test_a_dead_x_display_ends_with_a_message() -> None:
+    """Where the libraries of X11 are missing, those are named instead."""
+    done = start(DISPLAY=":7654")
+    assert done.returncode == 1, done.stderr
+    assert "DISPLAY=:7654" in done.stderr or "system libraries" in done.stderr
+    assert len(done.stderr.splitlines()) < 8
+
+
+@linux
+@pytest.mark.skipif(not is_loadable("libxcb.so.1"), reason="needs libxcb")
+def test_an_x_server_that_is_not_there_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISPLAY", ":7654")
+    assert not answers_connection("xcb")
+
+
+@linux
+def test_a_wayland_socket_without_a_compositor_ends_with_a_message(tmp_path: Path) -> None:
+    """A compositor that crashed leaves its socket; nobody listens at it."""
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(tmp_path / "wayland-7"))
+    left.close()
+    done = start(WAYLAND_DISPLAY="wayland-7", XDG_RUNTIME_DIR=str(tmp_path))
+    assert done.returncode == 1, done.stderr
+    assert "WAYLAND_DISPLAY=wayland-7" in done.stderr or "system libraries" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@linux
+@pytest.mark.skipif(not is_loadable("libwayland-client.so.0"), reason="needs libwayland-client")
+def test_a_compositor_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.launch.display._PATIENCE_S", 0.3)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-8")
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "wayland-8"))
+        silent.listen()
+        assert not answers_connection("wayland")
