@@ -19,6 +19,7 @@ from core.cli import (
     serve,
     settings,
     tables,
+    uninstall,
     window,
 )
 from core.cli.console.config import read_config
@@ -97,6 +98,9 @@ def parser() -> argparse.ArgumentParser:
     bench.add_arguments(add_command(commands, "bench", "measure"))
     doctor.add_arguments(
         add_command(commands, "doctor", "what is installed, what is fast, what is not and why")
+    )
+    uninstall.add_arguments(
+        add_command(commands, "uninstall", "list the files that Draftlight keeps, and remove them")
     )
     completion.add_arguments(
         add_command(commands, "completion", "a script that completes commands, flags and values in a shell"),
