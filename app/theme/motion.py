@@ -6,7 +6,7 @@ Qt has no such question. Desktops that let animations be switched off say so thr
 
 from __future__ import annotations
 
-import sys
+import platform
 from pathlib import Path
 
 from PySide6.QtCore import QSettings
@@ -16,8 +16,8 @@ _MAC_PREFERENCES = Path("~/Library/Preferences/com.apple.universalaccess.plist")
 
 
 def system_reduces_motion() -> bool:
-    """Asked each time: it can be changed while the window is open."""
-    if sys.platform == "darwin":
+    """Whether the user turned animations off. Not cached, because it can change while the window is open."""
+    if platform.system() == "Darwin":
         settings = QSettings(str(_MAC_PREFERENCES.expanduser()), QSettings.Format.NativeFormat)
         return settings.value("reduceMotion") in (True, 1, "1", "true")
     return QApplication.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) == 0
