@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -55,8 +54,8 @@ def digest_of(model: str, folder: str = "") -> str:
 
 
 def chip() -> str:
-    """What the processor is called."""
-    if sys.platform == "darwin":
+    """Name of the processor."""
+    if platform.system() == "Darwin":
         found = subprocess.run(
             ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"],
             capture_output=True,

@@ -26,6 +26,7 @@ import ctypes
 import hashlib
 import importlib.metadata
 import os
+import platform
 import sys
 import tempfile
 from pathlib import Path
@@ -45,12 +46,11 @@ _NEEDS = {"SKYLAKEX": "avx512f", "COOPERLAKE": "avx512f", "SAPPHIRERAPIDS": "avx
 
 
 def load_openblas() -> str:
-    """Load OpenBLAS for the whole process; returns what MLX will use, in words.
+    """Load OpenBLAS for the whole process; returns the name of the BLAS that MLX will use.
 
-    Idempotent. Raises `MissingLibraryError` on Linux x86-64 if no OpenBLAS can be loaded;
-    elsewhere MLX's own choice stands.
+    Idempotent. Raises `MissingLibraryError` on Linux if no OpenBLAS can be loaded; macOS has Accelerate.
     """
-    if sys.platform != "linux":
+    if platform.system() != "Linux":
         return "Accelerate"
     if "mlx.core" in sys.modules and not _loaded:
         return "reference BLAS (OpenBLAS was not loaded before MLX)"

@@ -8,7 +8,6 @@ only; elsewhere nothing is known. Knows no BLAS.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,19 +51,23 @@ class ProcessorUse:
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    """Number of cores that this process may run on."""
+    return len(_usable_core_numbers()) or os.cpu_count() or 1
+
+
+def _usable_core_numbers() -> set[int]:
+    """Cores that this process may run on; empty where the system has no such restriction."""
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    return affinity(0) if affinity else set()
 
 
 def read_use() -> ProcessorSample | None:
-    """The counts as they are now."""
-    if sys.platform != "linux":
-        return None
+    """Current counts; None on systems without /proc/stat."""
     try:
         lines = _STAT.read_text().splitlines()
     except OSError:
         return None
-    busy_s = busy_ticks(lines, os.sched_getaffinity(0), counts_nice=os.nice(0) > 0)
+    busy_s = busy_ticks(lines, _usable_core_numbers(), counts_nice=os.nice(0) > 0)
     return ProcessorSample(time.monotonic(), busy_s / os.sysconf("SC_CLK_TCK"), time.process_time())
 
 
