@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+ENVIRONMENT := packaging/environment.py
 OUT ?= out
 # Two for a core: while one waits for a worker or a child, the other computes.
 TEST_PROCESSES ?= 4
@@ -13,26 +13,23 @@ CLIENTS := $(OUT)/clients
 BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-sweeps test-slow test-clients e2e screens check lint types contracts smoke screenshot bench lock clean
+.PHONY: help setup libraries run test test-sweeps test-slow test-clients e2e screens check lint types contracts smoke screenshot bench lock clean
 .PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack models-table settings-doc messages-doc handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux fresh
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Make the environment and install the locked dependencies
+setup: ## Make the environment and install the locked dependencies
+	@$(BIN)/python $(ENVIRONMENT) --check $(VENV) 2>/dev/null || { \
+	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null || { \
+	    echo "Draftlight needs Python 3.11, 3.12 or 3.13; '$(PYTHON)' is not that."; \
+	    echo "Install one and run: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }; \
+	  $(PYTHON) $(ENVIRONMENT) $(VENV); }
 
-$(STAMP): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
-	  echo "Draftlight needs Python 3.11, 3.12 or 3.13; '$(PYTHON)' is not that."; \
-	  echo "Install one and run: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
-	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
-	  echo "Python's venv module is missing. On Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing dependencies (about half a minute, once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@
+# Qt aborts without a message where a library is missing; pytest-qt imports it before any test.
+libraries: setup
+	@$(BIN)/python -m app.launch.libraries offscreen
 
 run: setup ## Open Draftlight
 	@$(BIN)/draftlight
@@ -41,22 +38,22 @@ run: setup ## Open Draftlight
 TESTS := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider \
   -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
-test: setup ## Run all tests but the sweeps (5 minutes)
+test: libraries ## Run all tests but the sweeps (5 minutes)
 	@$(TESTS)
 
-test-sweeps: setup ## Run the sweeps: every architecture and drafter, campaigns, the starter model (10 minutes)
+test-sweeps: libraries ## Run the sweeps: every architecture and drafter, campaigns, the starter model (10 minutes)
 	@$(TESTS) -m "sweep and not slow"
 
-test-slow: setup ## Run the longest sweeps
+test-slow: libraries ## Run the longest sweeps
 	@$(TESTS) -m slow
 
-e2e: setup ## Try it as people do, on a virtual display; saves pictures (needs Xvfb and xdotool; 6 minutes; OUT=dir)
+e2e: libraries ## Try it as people do, on a virtual display; saves pictures (needs Xvfb and xdotool; 6 minutes; OUT=dir)
 	@DRAFTLIGHT_E2E_PICTURES=$(OUT)/e2e $(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
 
-test-clients: setup $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed ## Ask a real server by the real clients (installs them once, under OUT; Python 3.11 or 3.12)
+test-clients: libraries $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed ## Ask a real server by the real clients (installs them once, under OUT; Python 3.11 or 3.12)
 	@CLIENTS_ENVIRONMENTS=$(CLIENTS) $(BIN)/python -m pytest -q -p no:cacheprovider -m clients tests/clients
 
-test-cluster: setup ## Run models over several machines, as processes of this one (a quarter of an hour)
+test-cluster: libraries ## Run models over several machines, as processes of this one (a quarter of an hour)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m cluster tests/core/cluster
 
 # Environments of their own: what clients depend on is nothing of Draftlight's.
@@ -66,7 +63,7 @@ $(CLIENTS)/%/.installed: tests/clients/%.lock
 	@$(CLIENTS)/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
 	@touch $@
 
-attack: setup ## Attack it: kills, damaged files, hostile documents and more (an hour at most; OUT=dir)
+attack: libraries ## Attack it: kills, damaged files, hostile documents and more (an hour at most; OUT=dir)
 	@$(BIN)/python -m tests.attack --out $(OUT)/attack
 
 mutants: setup ## Put faults into the code and count those the tests catch (hours; installs cosmic-ray; OUT=dir)
@@ -80,17 +77,17 @@ schemas: setup ## Answers by the schemas of the public JSON Schema test suite, w
 	  -d $(OUT)/schemas jsonschema==4.26.0
 	@$(BIN)/python -m tests.attack.schemas --suite $(OUT)/schemas/jsonschema-4.26.0.tar.gz --out $(OUT)/schemas
 
-models-table: setup ## Try every model type on tiny models and write docs/models.md (half an hour; OUT=dir)
+models-table: libraries ## Try every model type on tiny models and write docs/models.md (half an hour; OUT=dir)
 	@$(BIN)/python -m tests.attack architectures --out $(OUT)/attack
 	@$(BIN)/python -m tests.attack.models_table $(OUT)/attack/architectures.jsonl
 
 settings-doc: setup ## Write docs/settings.md from the declarations
 	@$(BIN)/python -m core.cli settings --markdown > docs/settings.md
 
-handbook: setup ## Write the document that the first page offers, from the docs
+handbook: libraries ## Write the document that the first page offers, from the docs
 	@$(BIN)/python -m tests.app.chat.first_page.handbook_text
 
-messages-doc: setup ## Write docs/messages.md from the window's tables
+messages-doc: libraries ## Write docs/messages.md from the window's tables
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.app.controllers.messages_doc
 
 starter-verdict: setup ## Try the starter model out anew and write the verdict that ships
@@ -101,20 +98,23 @@ check: lint types contracts ## Style, types and import contracts
 lint: setup
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
+# For the Python of the environment, and for both systems; a cache each, as one would discard the other's.
 types: setup
-	@$(BIN)/mypy
+	@for system in linux darwin; do \
+	  echo "mypy for $$system"; \
+	  $(BIN)/mypy --platform $$system --cache-dir .mypy_cache/$$system || exit 1; done
 
 contracts: setup
 	@$(BIN)/lint-imports --no-cache
 
-smoke: setup ## Open the window off-screen, ask one question, check the answer's tokens
+smoke: libraries ## Open the window off-screen, ask one question, check the answer's tokens
 	@QT_QPA_PLATFORM=offscreen $(BIN)/draftlight --smoke
 
-screenshot: setup ## Save a picture of the window in mid-answer (OUT=dir SCHEME=light|dark)
+screenshot: libraries ## Save a picture of the window in mid-answer (OUT=dir SCHEME=light|dark)
 	@mkdir -p $(OUT)
 	@QT_QPA_PLATFORM=offscreen $(BIN)/draftlight --screenshot $(OUT)/main-$(SCHEME).png --scheme $(SCHEME)
 
-screens: setup ## Save a picture of every screen, light and dark, in three sizes and two text sizes (OUT=dir; 10 minutes)
+screens: libraries ## Save a picture of every screen, light and dark, in three sizes and two text sizes (OUT=dir; 10 minutes)
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m app.bench.screens --out $(OUT)/screens \
 	  --sizes 1440x900 1024x700 1920x1080 --zooms 100 150
 

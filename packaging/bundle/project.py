@@ -18,7 +18,7 @@ FORMAL_NAME = "Draftlight"
 BUNDLE = "org.draftlight"
 IDENTIFIER = f"{BUNDLE}.draftlight"
 CATEGORY = "public.app-category.productivity"
-MINIMUM_MACOS = "14.0"  # the oldest that mlx's Metal wheel takes
+MINIMUM_MACOS = "15.0"  # the newest that a bundled library names: PySide6's bindings, built for macOS 15
 ARCHITECTURE = "arm64"
 # What every test runs on. PySide6 6.11 and all locked wheels are there for it.
 PYTHON = "3.11"

@@ -144,7 +144,7 @@ DAMAGES: list[tuple[str, str, Callable[[Bundle], None]]] = [
     ("document types", "Owner", take_over_files),
     ("icon", "ic10", shrink_icon),
     ("architecture", "x86_64", add("Resources/a.dylib", fat((INTEL, image(INTEL)), (ARM, image())))),
-    ("oldest macOS", "newer than", add("Resources/a.dylib", image(minimum=0x000F0000))),
+    ("oldest macOS", "newer than", add("Resources/a.dylib", image(minimum=0x000F0100))),
     ("libraries", "/opt/homebrew", add("Resources/a.dylib", STRAY)),
     ("libraries", "libother", add("Resources/a.dylib", image())),
     ("libraries", "searches /opt/brew/ab/lib", add("Resources/a.dylib", ELSEWHERE)),

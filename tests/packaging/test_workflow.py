@@ -23,7 +23,7 @@ def commands(job: str) -> list[str]:
 def test_every_target_is_in_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     called = {name for step in STEPS for name in re.findall(r"\bmake ([a-z-]+)", step.get("run", ""))}
-    assert {"setup", "check", "test", "wheel-check", "app"} <= called
+    assert {"setup", "check", "test", "smoke", "wheel-check", "app"} <= called
     assert called <= targets
 
 
@@ -44,7 +44,8 @@ def test_linux_runs_what_ci_runs_and_macs_the_same_by_name() -> None:
     called = [
         line for line in (ROOT / ".ci" / "run").read_text("utf-8").splitlines() if line.startswith("make ")
     ]
-    assert called
+    assert called[:2] == ["make test", "make smoke"], "what a new user runs comes first"
+    assert {"make check", "make test-sweeps"} <= set(called)
     assert set(called) <= set(commands("macos"))
     assert all(system.startswith("macos-") for system in JOBS["macos"]["strategy"]["matrix"]["system"])
 
@@ -61,6 +62,12 @@ def test_linux_tests_every_python_that_the_package_allows_and_the_rest_the_one_t
     }
     assert versions.pop("linux") == "${{ matrix.python }}"
     assert set(versions.values()) == {PYTHON}
+
+
+def test_packages_come_from_the_command_in_the_readme() -> None:
+    for text in (TEXT, (ROOT / ".ci" / "run").read_text("utf-8")):
+        assert not re.findall(r"\blib\w+\d\b", text), "a list of libraries of its own"
+        assert "README.md" in text
 
 
 def test_the_app_is_built_on_a_tag_and_only_after_the_tests() -> None:
