@@ -1,12 +1,14 @@
-"""Instance: one Draftlight a data directory. A second start hands its files to the first, and ends.
+"""Single instance per data directory: a second start hands its files to the first and exits.
 
-Who holds the lock file is the first. The lock says who holds it, so that one left by a crash is
-taken over; so is a socket left by a crash, which only the holder of the lock ever makes. The
-second speaks one line of JSON and waits for one line back, so it knows that it was heard.
+The holder of the lock file is the first instance. The lock names its process, so a lock left by a crash is
+taken over, and so is a socket left by a crash, which only the lock holder creates. The second instance sends
+one line of JSON and waits for one line that acknowledges it and names the folder that the first was started
+from.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -22,7 +24,8 @@ from app.launch import strings
 from core.errors import RequestError
 
 _LOCK = "window.lock"
-_HEARD = b"heard\n"
+_HEARD = b"heard"
+_PROGRAM = Path(__file__).resolve().parents[2]
 _PATIENCE_MS = 3_000
 _MOST_BYTES = 1_000_000
 
@@ -51,11 +54,12 @@ class Instance(QObject):
         self._talks: set[_Talk] = set()
 
     def claim(self) -> bool:
-        """Whether this is the first. From then on until `release()` others are heard.
+        """Whether this is the first instance, which then serves later ones until `release()`.
 
-        Where no lock can be made (a folder that cannot be written) everyone is the first.
+        Where no lock can be created, because the folder is read-only, every instance is the first.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
         if not self._lock.tryLock(0) and self._lock.error() == QLockFile.LockError.LockFailedError:
             return False
         QLocalServer.removeServer(self.address)
@@ -70,8 +74,11 @@ class Instance(QObject):
         name = hashlib.sha256(str(self._folder.resolve()).encode()).hexdigest()[:16]
         return str(Path(place) / f"draftlight-{name}")
 
-    def hand_over(self, files: Sequence[Path]) -> None:
-        """Ask the first to come to the front and open `files`. Raises `RequestError` if it does not hear."""
+    def hand_over(self, files: Sequence[Path]) -> str:
+        """Let the first instance come to the front and open `files`; returns the folder of its program.
+
+        Empty if that is an earlier version. Raises `RequestError` if it does not answer.
+        """
         socket = QLocalSocket()
         socket.connectToServer(self.address)
         heard = b""
@@ -82,8 +89,9 @@ class Instance(QObject):
             if socket.waitForReadyRead(_PATIENCE_MS):
                 heard = bytes(socket.readLine().data())
         socket.abort()
-        if heard != _HEARD:
+        if not heard.startswith(_HEARD):
             raise RequestError(strings.NOT_HEARD, strings.not_heard_hint(str(self._folder / _LOCK)))
+        return os.fsdecode(heard.removeprefix(_HEARD).strip())
 
     def hear(self, asked: Asked | None) -> None:
         """Call `asked` with the files of each later start. None: with those until then, nobody."""
@@ -136,7 +144,7 @@ class _Talk(QObject):
             except msgspec.DecodeError:
                 self.end()  # not one of us
                 return
-            self._socket.write(_HEARD)
+            self._socket.write(_HEARD + b" " + os.fsencode(_PROGRAM) + b"\n")
             self._socket.flush()
             self.asked.emit(asks)
 

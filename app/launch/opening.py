@@ -22,6 +22,7 @@ from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QApplication
 from qasync import QEventLoop
 
+from app.launch import strings as launch_strings
 from app.launch.application import Application
 from app.launch.instance import Instance
 from app.session import strings
@@ -175,10 +176,11 @@ def _window(
 
 def _hand_over(instance: Instance, files: Sequence[Path]) -> int:
     try:
-        instance.hand_over(files)
+        program = instance.hand_over(files)
     except RequestError as error:
         print(f"draftlight: {error.message} {error.hint}", file=sys.stderr)
         return 1
+    print(launch_strings.already_running(program), file=sys.stderr)
     return 0
 
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 ANSWERING = "Draftlight is answering"
-NOT_HEARD = "Draftlight is running already, but it does not answer."
+NOT_HEARD = "Draftlight is already running, but it does not answer."
 
 
 def not_heard_hint(lock: str) -> str:
-    return f"Look for its window, or end it and start again. If none is running, remove {lock}."
+    return f"Look for its window, or end its process and start again. If it is not running, delete {lock}."
+
+
+def already_running(program: str) -> str:
+    place = f" (from {program})" if program else ""
+    return (
+        f"Draftlight is already running{place}; its window comes to the front.\n"
+        "Quit it first to start another copy, or set DRAFTLIGHT_HOME to use another data folder."
+    )
 
 
 NO_DISPLAY = (
