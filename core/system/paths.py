@@ -24,7 +24,7 @@ def data_dir() -> Path:
 
 
 def cache_dir() -> Path:
-    """What can be made again: machine profiles, patched libraries."""
+    """Files that can be made again, such as machine profiles."""
     home = _home()
     return home / "cache" if home else Path(platformdirs.user_cache_dir(_APP, appauthor=False))
 

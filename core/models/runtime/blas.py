@@ -4,9 +4,9 @@ MLX's Linux wheel links the reference BLAS. Symbols of a library that was loaded
 win, so `load_openblas()` must run before the first `import mlx.core` of the process; every
 entry point calls it through `core.models.runtime.runtime`. On macOS there is nothing to do.
 
-The wheel of OpenBLAS needs `libgfortran.so.5`. Where the system has none, the copy that MLX's
-own wheel carries is used; its library name was changed when that wheel was made, so a copy with
-the plain name is put into the cache directory once. Delete this when the OpenBLAS wheel brings
+The OpenBLAS wheel needs `libgfortran.so.5`. If the system has none, the copy in MLX's own wheel is
+used; its library name was changed when that wheel was made, so a copy with the plain name is loaded
+from memory, which needs no folder that can be written to. Delete this when the OpenBLAS wheel brings
 its own (cmeel-openblas 0.3.29 does not) or MLX links a fast BLAS.
 
 The wheel is built for one processor, that of the machine it was made on: 0.3.29 needs AVX2, 0.3.31
@@ -23,19 +23,16 @@ no choice was another.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import importlib.metadata
 import os
 import platform
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from core.errors import InternalError, MissingLibraryError
-from core.system.paths import cache_dir
 
 _SONAME = b"libgfortran.so.5"
 # What OpenBLAS itself reads when it is loaded.
@@ -185,17 +182,16 @@ def _bundled(distribution: str, stem: str) -> Path | None:
 
 
 def _load_gfortran(source: Path) -> None:
-    for quadmath in source.parent.glob("libquadmath*"):
-        _global(quadmath)
-    mangled = source.name.encode() + b"\0"
-    content = source.read_bytes()
-    plain = _SONAME + b"\0" * (len(mangled) - len(_SONAME))
-    content = content.replace(mangled, plain)
-    target = cache_dir() / "lib" / hashlib.sha256(content).hexdigest()[:16] / _SONAME.decode()
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.replace(temporary, target)
-    _global(target)
+    """Load a copy of `source` under the library's plain name. Raises OSError."""
+    if sys.platform == "linux":
+        for quadmath in source.parent.glob("libquadmath*"):
+            _global(quadmath)
+        mangled = source.name.encode() + b"\0"
+        plain = _SONAME + b"\0" * (len(mangled) - len(_SONAME))
+        descriptor = os.memfd_create(_SONAME.decode())
+        try:
+            with os.fdopen(descriptor, "wb", closefd=False) as file:
+                file.write(source.read_bytes().replace(mangled, plain))
+            _global(Path(f"/proc/self/fd/{descriptor}"))
+        finally:
+            os.close(descriptor)  # what was loaded stays mapped

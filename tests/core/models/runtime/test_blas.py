@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from core.models.runtime.blas import missing_instructions
@@ -25,3 +29,13 @@ def test_a_library_is_used_where_its_instructions_exist(
     built_for: str, flags: frozenset[str], lacking: str
 ) -> None:
     assert missing_instructions(built_for, flags) == lacking
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS has Accelerate")
+def test_it_is_loaded_where_no_folder_can_be_written_to() -> None:
+    """A read-only home: the copy of libgfortran needs no file."""
+    code = "from core.models.runtime.blas import load_openblas; print(load_openblas())"
+    environment = {**os.environ, "DRAFTLIGHT_HOME": "/proc/nowhere", "TMPDIR": "/proc/nowhere"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("OpenBLAS")
