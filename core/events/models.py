@@ -39,7 +39,8 @@ class ModelInfo(Struct, frozen=True):
     """The loaded model. `family` is the tokenizer's fingerprint, `family_name` what people call it.
 
     `speculates` is False where rollback cannot be exact; `why_not` then says why. `defaults` are the
-    model's own sampling; `defaults_problem` says what of it could not be read. `thinks`: thinking before the
+    model's own sampling; `defaults_problem` says which values of its sampling and of its stop ids were
+    ignored. `thinks`: thinking before the
     answer can be switched (`chat.thinking`). `tool_parser` is mlx-lm's for the calls of functions that it
     writes.
     `reference` is what was asked for when it was loaded: `starter`, a folder, or a hub name. `machines` are

@@ -11,7 +11,7 @@ at load. On Metal the checkpoint's own format stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from mlx_lm.utils import dequantize_model, load_model, load_tokenizer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.errors import ModelError, ModelNotHereError
+from core.errors import ModelError, ModelNotHereError, RequestError
 from core.events import MachineUse, ModelInfo
 from core.kv.entries import why_no_rollback
 from core.models.expand import expand
@@ -37,12 +37,29 @@ from core.models.prompt import switches_thinking
 from core.models.runtime.memory import machine
 from core.models.sampling_defaults import sampling_defaults
 from core.models.starter import STARTER, ensure_starter
+from core.models.stops import readable, stop_ids
 from core.models.template import renderer
 from core.models.tools import parser_name
 
 Progress = Callable[[str, float | None], None]
 
 
+# Names that mlx-lm's model types have for the embedding of tokens.
+_EMBEDDINGS = frozenset(
+    {
+        "embed",
+        "embed_in",
+        "embed_tokens",
+        "embedding",
+        "embeddings",
+        "tok_embeddings",
+        "token_embeddings",
+        "word_embeddings",
+        "wte",
+    }
+)
+# Added tokens that may have no embedding row; of large vocabularies 1%.
+_ROWLESS_TOKENS = 8
 # Of byte-level pieces, of SentencePiece, and of tokenizers that do not mark it.
 _WORD_BEGINS = ("Ġ", "▁", "")
 
@@ -74,6 +91,20 @@ class LoadedModel:
         """A fresh KV cache, one entry a layer."""
         cache: list[Any] = make_prompt_cache(self.model)
         return cache
+
+    def has_rows(self, ids: Sequence[int]) -> bool:
+        """Whether each of `ids` has an embedding row; MLX reads foreign memory for one that has none."""
+        return not ids or (min(ids) >= 0 and max(ids) < self.info.vocabulary)
+
+    def check_ids(self, ids: Sequence[int]) -> None:
+        """Raises `RequestError` if one of the prompt's `ids` has no embedding row."""
+        if not self.has_rows(ids):
+            info, rows = self.info, self.info.vocabulary
+            strange = next(token for token in ids if not 0 <= token < rows)
+            raise RequestError(
+                f"The prompt has the token id {strange:,}; the ids of {info.name} go up to {rows - 1:,}.",
+                "Remove the control token from the text, or load the model that the ids belong to.",
+            )
 
     def word_rank(self, word: str) -> float:
         """How late the tokenizer learned `word`, 0 to 1; 1 if it has no token of its own.
@@ -113,6 +144,7 @@ def load(
     progress("Reading the weights", 0.5)
     model = _unread(folder)
     vocabulary = _vocabulary(folder, tokenizer, model)
+    stops_problem = _use_stop_ids(folder, config, tokenizer, model)
     progress("Preparing the weights", 0.7)
     make_room(need.total_at(0))
     # What is packed has its floats in its scales: far fewer of them before they are expanded than after.
@@ -124,8 +156,8 @@ def load(
     _check_numbers(folder, model, lambda module: module not in packed)
     check_sound(folder, model)
     progress("Almost ready", 0.95)
-    info = replace(_describe(folder, config, model, tokenizer, vocabulary), reference=reference)
-    return LoadedModel(model, tokenizer, info)
+    info = _describe(folder, config, model, tokenizer, vocabulary, stops_problem)
+    return LoadedModel(model, tokenizer, replace(info, reference=reference))
 
 
 def load_part(folder: Path, split: Callable[[nn.Module], None]) -> nn.Module:
@@ -151,13 +183,16 @@ def describe_part(
     tokenizer = _tokenizer(folder)
     if tokenizer.has_chat_template:
         renderer().start()
-    info = _describe(folder, checked.config, part, tokenizer, _vocabulary(folder, tokenizer, part))
+    vocabulary = _vocabulary(folder, tokenizer, part)
+    stops_problem = _use_stop_ids(folder, checked.config, tokenizer, part)
+    info = _describe(folder, checked.config, part, tokenizer, vocabulary, stops_problem)
     return tokenizer, replace(info, reference=reference, machines=machines, parameters=checked.parameters)
 
 
 def _unread(folder: Path) -> nn.Module:
     try:
-        model, _ = load_model(folder, lazy=True)
+        with readable(folder) as path:
+            model, _ = load_model(path, lazy=True)
     except Exception as error:  # mlx-lm raises ValueError, KeyError, FileNotFoundError, RuntimeError …
         raise ModelError(
             f"The model in {folder} cannot be loaded: {_first_line(error)}.",
@@ -168,15 +203,32 @@ def _unread(folder: Path) -> nn.Module:
 
 
 def _vocabulary(folder: Path, tokenizer: TokenizerWrapper, model: nn.Module) -> dict[str, int]:
+    """The tokenizer's tokens and ids. Raises `ModelError` if it is not the model's.
+
+    A few added tokens may have no embedding row (Gemma 3 270M: `<image_soft_token>`), as in mlx-lm.
+    `LoadedModel.check_ids` refuses a prompt that has one.
+    """
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     rows = _embedding_rows(model)
-    if rows is not None and max(vocabulary.values(), default=0) >= rows:
+    if rows is None:
+        return vocabulary
+    added = tokenizer.get_added_vocab()
+    beyond = [token for token, at in vocabulary.items() if at >= rows]
+    if len(beyond) > max(_ROWLESS_TOKENS, rows // 100) or any(token not in added for token in beyond):
         raise ModelError(
             f"The tokenizer in {folder} does not belong to the model: it has ids up to"
             f" {max(vocabulary.values()):,}, the model only {rows:,} embedding rows.",
             "Use the tokenizer files that came with this model.",
         )
     return vocabulary
+
+
+def _use_stop_ids(folder: Path, config: dict[str, Any], tokenizer: TokenizerWrapper, model: nn.Module) -> str:
+    """Give `tokenizer` the model's stop ids. Returns what is wrong with the files' values."""
+    rows = _embedding_rows(model) or max(tokenizer.get_vocab().values()) + 1
+    stops = stop_ids(folder, config, tokenizer, rows)
+    tokenizer.eos_token_ids = stops.ids
+    return stops.problem
 
 
 def _check_numbers(folder: Path, model: nn.Module, of_module: Callable[[str], bool]) -> None:
@@ -258,7 +310,10 @@ def load_family(reference: str, progress: Progress = lambda stage, fraction: Non
 
 def _tokenizer(folder: Path) -> TokenizerWrapper:
     try:
-        return load_tokenizer(folder)
+        with readable(folder) as path:
+            tokenizer = load_tokenizer(path)
+        tokenizer.name_or_path = tokenizer.name_or_path.replace(str(path), str(folder))
+        return tokenizer
     except SystemExit as error:  # it asks the type's code, and that leaves if a package is missing (olmo)
         raise ModelError(
             f"The model in {folder} is of a type for which mlx-lm needs a package that is not here.",
@@ -297,7 +352,8 @@ def _expand_for_cpu(model: nn.Module) -> nn.Module:
 
 def _embedding_rows(model: nn.Module) -> int | None:
     for name, value in tree_flatten(model.parameters()):
-        if name.endswith(("embed_tokens.weight", "wte.weight", "embedding.weight", "embeddings.weight")):
+        module, _, leaf = name.rpartition(".")
+        if leaf == "weight" and module.rpartition(".")[2] in _EMBEDDINGS:
             return int(value.shape[0])
     return None
 
@@ -308,6 +364,7 @@ def _describe(
     model: nn.Module,
     tokenizer: TokenizerWrapper,
     vocabulary: dict[str, int],
+    stops_problem: str,
 ) -> ModelInfo:
     parameters = tree_flatten(model.parameters())
     floats = [value.dtype for _, value in parameters if mx.issubdtype(value.dtype, mx.floating)]
@@ -331,7 +388,7 @@ def _describe(
         speculates=not why_not,
         why_not=why_not,
         defaults=defaults,
-        defaults_problem=problem,
+        defaults_problem=" ".join(filter(None, (problem, stops_problem))),
         thinks=switches_thinking(tokenizer),
         tool_parser=parser_name(tokenizer),
     )
