@@ -24,14 +24,20 @@ class ModelProposer:
         self.sequence = CachedSequence(loaded.new_cache)
 
     def propose(self, context: Sequence[int], count: int) -> tuple[list[int], list[float]]:
-        """`count` greedy ids after `context` and their probabilities; one evaluation for all."""
+        """`count` greedy ids after `context` and their probabilities; one evaluation for all.
+
+        None if `context` has an id that this model does not have.
+        """
         room = self.loaded.info.context_tokens - len(context)
         count = min(count, room)
         if count < 1:
             return [], []
         sequence = self.sequence
         sequence.reuse(context)
-        block = mx.array(list(context[len(sequence.tokens) :]))
+        unread = list(context[len(sequence.tokens) :])
+        if not self.loaded.has_rows(unread):
+            return [], []
+        block = mx.array(unread)
         ids: list[mx.array] = []
         probabilities: list[mx.array] = []
         for _ in range(count):
@@ -42,5 +48,5 @@ class ModelProposer:
         found: Any = mx.concatenate(ids).tolist()
         likely: Any = mx.concatenate(probabilities).tolist()
         # The newest guess was never fed; all before it were.
-        sequence.append([*context[len(sequence.tokens) :], *found[:-1]])
+        sequence.append([*unread, *found[:-1]])
         return found, likely

@@ -381,6 +381,7 @@ class Engine:
         context_tokens = settings.prefill.context_of(model_tokens)
         if not prompt:
             raise EmptyPromptError("There is nothing to answer: the prompt is empty.", "Type a question.")
+        here.model.check_ids(prompt)
         # Of a text that is longer than the context passages that leave room for an answer are read.
         most_tokens = context_tokens - min(settings.sampling.max_tokens, context_tokens // 4)
         beyond = settings.prefill.reads_beyond and bool(text.asked) and len(prompt) >= context_tokens

@@ -188,7 +188,7 @@ class Generation:
                 if self._cancelled():
                     return True
                 self._threads.look()
-        if proposer is None:
+        if proposer is None or not proposer.loaded.has_rows(self._prompt):
             return False
         proposer.sequence.reuse(self._prompt)
         chunk_tokens = self._plan.settings.prefill.chunk_tokens

@@ -251,9 +251,8 @@ class Reading:
             return self._stays_skipped()
         if quotes:
             self._quoted = text.chosen
-            self._text = self._text.quoting(
-                int(asks[0]), excerpt(self._text.ids, text.chosen, self._loaded.tokenizer)
-            )
+            quoted = excerpt(self._text.ids, text.chosen, self._loaded)
+            self._text = self._text.quoting(int(asks[0]), quoted)
         else:
             self._inserted = text.chosen
         count = len(text.chosen)

@@ -89,12 +89,17 @@ def skipped_text(
     )
 
 
-def excerpt(ids: Sequence[int], positions: Positions, tokenizer: Any) -> list[int]:
-    """The tokens of a text that quotes what stands at `positions` of `ids`; gaps between are marked."""
+def excerpt(ids: Sequence[int], positions: Positions, loaded: LoadedModel) -> list[int]:
+    """Token ids of a text that quotes the passages at `positions` of `ids`, with marked gaps.
+
+    Control tokens without an embedding row are left out.
+    """
+    tokenizer = loaded.tokenizer
     runs = np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1)
     texts = (tokenizer.decode([ids[at] for at in run]).strip() for run in runs)
     quoted = f"{_LEFT_OUT}{_LEFT_OUT.join(texts)}{_LEFT_OUT}\n".lstrip("\n")
-    return list(tokenizer.encode(quoted, add_special_tokens=False))
+    found = tokenizer.encode(quoted, add_special_tokens=False)
+    return [int(token) for token in found if token < loaded.info.vocabulary]
 
 
 def _scored(

@@ -161,6 +161,8 @@ class Rehearsal:
         """Queue the first turn of `held`, from `messages` on, that has no answer yet."""
         while True:
             ids = tuple(render(self._loaded.tokenizer, messages).ids)
+            if not self._loaded.has_rows(ids):
+                break
             out = self._done.get(ids)
             if out is None:
                 out = self._take(records, held, ids)

@@ -120,7 +120,9 @@ class Grammars:
                 fast.no_padding()
                 fast.no_truncation()
                 self._tokenizer = LLTokenizer(
-                    fast.to_str(), n_vocab=model.info.vocabulary, eos_token=sorted(model.eos)
+                    _with_rows(fast, model.info.vocabulary),
+                    n_vocab=model.info.vocabulary,
+                    eos_token=sorted(model.eos),
                 )
             except Exception as error:  # it raises ValueError and what its Rust half panics with
                 raise GrammarError(
@@ -128,6 +130,16 @@ class Grammars:
                     "Ask without a grammar, or choose another model.",
                 ) from error
         return self._tokenizer
+
+
+def _with_rows(fast: Any, rows: int) -> str:
+    """`fast` as tokenizer.json, without added tokens above the embedding rows: a grammar would force them."""
+    text = str(fast.to_str())
+    if max(fast.get_added_tokens_decoder(), default=0) < rows:
+        return text
+    content = json.loads(text)
+    content["added_tokens"] = [token for token in content["added_tokens"] if token["id"] < rows]
+    return json.dumps(content)
 
 
 def _object(text: str) -> dict[str, Any]:

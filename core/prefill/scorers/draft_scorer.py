@@ -55,8 +55,9 @@ def draft_scores(
     `asking` are the question's rows, ascending, near the end of `ids` and within one chunk; those
     that `sequence` holds already do not count. `sequence` is the draft model's; it holds `ids` but the
     last one afterwards, where it keeps all positions. Raises `InternalError` if no layer sees the
-    whole prompt.
+    whole prompt, `RequestError` for an id that the draft model does not have.
     """
+    draft.check_ids(ids)
     sequence.reuse(ids, whole=True)
     last = len(ids) - 1
     asking = [row for row in asking if len(sequence.tokens) <= row < last]

@@ -13,10 +13,15 @@ import mlx.core as mx
 import mlx.nn as nn
 import pytest
 from mlx.utils import tree_flatten
+from tokenizers import Tokenizer
 
-from core.errors import ModelError
+from core.decoding.proposer import ModelProposer
+from core.engine.engine import Engine
+from core.errors import ModelError, RequestError
+from core.events import Generate, Grammar, Token
 from core.models.family import fingerprint
 from core.models.loader import load
+from core.settings import Settings, assign
 from tests.core.toy import toy_config, toy_model, write_toy_model
 
 
@@ -116,6 +121,54 @@ def test_a_bad_folder_is_refused_by_name(folder: Path, spoil: Callable[[Path], N
     with pytest.raises(ModelError, match=words) as caught:
         load(str(folder))
     assert caught.value.hint
+
+
+def with_added_tokens(folder: Path, count: int) -> None:
+    """Tokens above the embedding's rows, as Gemma 3 270M's `<image_soft_token>`."""
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.add_special_tokens([f"<extra_{number}>" for number in range(count)])
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_added_tokens_may_have_no_embedding_row(folder: Path, count: int) -> None:
+    with_added_tokens(folder, count)
+    loaded = load(str(folder))
+    assert loaded.info.vocabulary == 260
+    assert max(loaded.tokenizer.get_vocab().values()) == 259 + count
+
+
+def test_a_tokenizer_with_many_more_ids_is_refused(folder: Path) -> None:
+    with_added_tokens(folder, 9)
+    with pytest.raises(ModelError, match="does not belong to the model: it has ids up to 268"):
+        load(str(folder))
+
+
+@pytest.mark.parametrize("strange", [260, 10**9, -1])
+def test_an_id_without_an_embedding_row_is_never_read(folder: Path, strange: int) -> None:
+    with_added_tokens(folder, 1)
+    engine = Engine()
+    engine.load(str(folder))
+    with pytest.raises(RequestError, match=r"token id .*; the ids of model go up to 259"):
+        list(engine.generate_ids([70, strange, 71], Settings()))
+    engine.close()
+
+
+def test_an_answer_by_a_grammar_where_a_token_has_no_embedding_row(folder: Path) -> None:
+    with_added_tokens(folder, 3)
+    engine = Engine()
+    engine.load(str(folder))
+    settings = assign(Settings(), "sampling.max_tokens", 40)
+    request = Generate("", (), settings, grammar=Grammar("json_schema", '{"enum": ["a<extra_0>b"]}'))
+    events = list(engine.generate_ids([70, 71], settings, also=request))
+    assert "".join(event.text for event in events if isinstance(event, Token)) == '"a<extra_0>b"'
+    engine.close()
+
+
+def test_a_draft_model_does_not_read_ids_that_it_does_not_have(folder: Path) -> None:
+    drafts = ModelProposer(load(str(folder)))
+    assert drafts.propose([70, 71], 2)[0]
+    assert drafts.propose([70, 71, 260, 72], 2) == ([], [])
 
 
 @pytest.mark.parametrize("reference", ["/no/such/folder", "./nowhere", "word", "a/b/c"])
