@@ -16,7 +16,8 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from core.errors import ClusterError
-from core.models.library.need import layer_kinds, text_config
+from core.models.library.model_types import text_config
+from core.models.library.need import layer_kinds
 
 # What has to divide by the number of machines, as configs call it, and in words.
 _DIVIDES = (

@@ -7,7 +7,6 @@ says the same as the entry's problem, so that a broken model is listed with its 
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,9 @@ from core.errors import ModelError, ModelTooLargeError
 from core.events import MemoryNeed, ModelEntry, ModelSource
 from core.models.family import family_of
 from core.models.header import Tensor, read_header
+from core.models.library.model_types import CONTEXT_NAMES, is_supported, text_config
 from core.models.library.naming import display_name
-from core.models.library.need import CONTEXT_NAMES, Machine, context_tokens, layer_kinds, need_of, text_config
+from core.models.library.need import Machine, context_tokens, layer_kinds, need_of
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
 # Tensors of parts that a language model does not load.
@@ -105,9 +105,9 @@ def check(folder: Path) -> Checked:
 
 def _check_context(folder: Path, config: dict[str, Any]) -> None:
     text = text_config(config)
-    for name in CONTEXT_NAMES:
-        value = text.get(name)
-        if isinstance(value, int | float) and not 1 <= value <= _MOST_CONTEXT_TOKENS:
+    named = [(name, value) for name in CONTEXT_NAMES if isinstance(value := text.get(name), int | float)]
+    for name, value in named[:1]:
+        if not 1 <= value <= _MOST_CONTEXT_TOKENS:
             raise ModelError(
                 f"{folder / 'config.json'} gives {name} as {value:,}; a context has from 1 to"
                 f" {_MOST_CONTEXT_TOKENS:,} tokens.",
@@ -158,19 +158,6 @@ def describe(folder: Path, reference: str, source: ModelSource, machine: Machine
     except ModelTooLargeError as error:
         return replace(entry, problem=error.message, hint=error.hint)
     return entry
-
-
-def is_supported(model_type: str) -> bool:
-    """Whether mlx-lm has a module for the type; told from its files, so that MLX need not be loaded."""
-    spec = importlib.util.find_spec("mlx_lm")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    for place in places if model_type else ():
-        if (Path(place) / "models" / f"{Path(model_type).name}.py").is_file():
-            return True
-        # Its table of types that share a module stands in a module that imports MLX.
-        if f'    "{model_type}": "' in (Path(place) / "utils.py").read_text(encoding="utf-8"):
-            return True
-    return False
 
 
 def disk_bytes(folder: Path) -> int:

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from core.errors import ModelError
 from core.events import ModelEntry
-from core.models.folder import check, describe, disk_bytes, is_supported
+from core.models.folder import check, describe, disk_bytes
 from core.models.library import places
+from core.models.library.model_types import is_supported
 from core.models.library.naming import family_label
 from core.models.library.need import Machine
 from core.models.starter import NAME, STARTER, packed_file, starter_folder

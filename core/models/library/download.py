@@ -25,8 +25,9 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from core.errors import DownloadError, ModelError
-from core.models.folder import check, gigabytes, is_supported
+from core.models.folder import check, gigabytes
 from core.models.library.hub import CutOff, RemoteFile, RemoteModel, file_stream, look_up
+from core.models.library.model_types import is_supported
 from core.models.library.naming import folder_name, hub_name, is_hub_name
 from core.models.library.places import download_folder
 from core.system.paths import models_dir, shown
