@@ -1,7 +1,8 @@
-"""`python -m tests.attack [NAME …]`: run campaigns, two at a time, each in a process of its own.
+"""`python -m tests.attack [NAME …]`: run campaigns, two at a time, each in a separate process.
 
-Outcomes are written to OUT/NAME.jsonl as they come; at the end OUT/attack.md has the table. Exit status
-1 if a case failed, did not run, or took the campaign's process with it.
+Each run has a new seed unless `--seed` gives one; the seed is printed, and each fault is reported with the
+command that repeats its case. Outcomes are appended to OUT/NAME.jsonl, and the table is written to
+OUT/attack.md at the end. The exit status is 1 if a case failed or did not run, or if a process died.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from tests.attack.campaign import new_seed
 from tests.attack.registry import NAMES, campaign
 from tests.attack.tally import Tally, read_outcomes, table, tally
 
@@ -24,19 +26,22 @@ _AT_ONCE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what `arguments` ask for; returns the exit status."""
+    """Run the named campaigns; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)} (default all)")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, help="cases of each (default: each campaign's own)")
-    parser.add_argument("--case", type=int, help="this case alone, here, with its traceback")
-    parser.add_argument("--minutes", type=float, default=60.0, help="then all are stopped (default 60)")
+    parser.add_argument("--seed", type=int, help="repeat the cases of an earlier run (default: a new seed)")
+    parser.add_argument("--count", type=int, help="cases of each campaign (default: its own number)")
+    parser.add_argument("--case", type=int, help="run only this case, in this process, with its traceback")
+    parser.add_argument("--minutes", type=float, default=60.0, help="time limit (default 60)")
     parser.add_argument("--out", type=Path, default=Path("out/attack"), metavar="DIR")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     names = options.names or list(NAMES)
     if unknown := [name for name in names if name not in NAMES]:
         parser.error(f"no campaign {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    if options.seed is None:
+        options.seed = new_seed()
+    print(f"seed {options.seed}", file=sys.stderr, flush=True)
     if options.inside or options.case is not None:
         cases = range(options.count or 0) if options.case is None else [options.case]
         return _inside(names[0], options.seed, cases)
@@ -44,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     deadline = time.monotonic() + options.minutes * 60
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         tallies = list(pool.map(lambda name: _outside(name, options, deadline), names))
-    text = table(tallies)
+    text = f"Seed {options.seed}.\n\n{table(tallies)}"
     (options.out / "attack.md").write_text(text)
     print(text, end="")
     return 0 if all(one.passed for one in tallies) else 1
@@ -79,7 +84,8 @@ def _outside(name: str, options: argparse.Namespace, deadline: float) -> Tally:
             ended = "stopped: the time was up"
             os.killpg(process.pid, 9)
             process.wait()
-    return tally(chosen, count, read_outcomes(path), time.monotonic() - started, ended)
+    seconds = time.monotonic() - started
+    return tally(chosen, count, read_outcomes(path), seconds, ended, options.seed)
 
 
 if __name__ == "__main__":

@@ -30,8 +30,9 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
 class Campaign(Struct, frozen=True):
     """`run(seed, cases)` yields an outcome for each of `cases`.
 
-    `promise` says what must hold, in a sentence for `docs/reliability.md`. `quick` cases are part of
-    `make test` and take a few seconds; `full` ones are `make attack`'s.
+    `promise` says what must hold, in a sentence for `docs/reliability.md`. `make test-sweeps` runs `quick`
+    cases with a new seed each time, which takes some seconds; `make attack` runs `full` cases. `listed`:
+    the cases are entries of a fixed list, so that a number means the same case whatever the seed.
     """
 
     name: str
@@ -39,6 +40,23 @@ class Campaign(Struct, frozen=True):
     quick: int
     full: int
     run: Callable[[int, Sequence[int]], Iterator[Outcome]]
+    listed: bool = False
+
+    def quick_cases(self, seed: int) -> list[int]:
+        """Cases of a quick run: the first ones, or a random choice from a fixed list."""
+        if not self.listed:
+            return list(range(self.quick))
+        return sorted(case_random(self.name, seed, -1).sample(range(self.full), self.quick))
+
+
+def new_seed() -> int:
+    """A seed that differs from run to run, short enough to type."""
+    return random.SystemRandom().randrange(1, 1_000_000)
+
+
+def rerun_command(name: str, seed: int, case: int) -> str:
+    """The command that repeats one case."""
+    return f"python -m tests.attack {name} --seed {seed} --case {case}"
 
 
 def case_random(name: str, seed: int, case: int) -> random.Random:

@@ -8,11 +8,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from tests.attack.campaign import Campaign, Outcome
+from tests.attack.campaign import Campaign, Outcome, rerun_command
 
 
 class Tally(Struct):
-    """Sums over the outcomes of `campaign`. `asked`: how many cases were wanted; `ended`: why fewer ran."""
+    """Sums over the outcomes of `campaign`.
+
+    `asked`: the number of requested cases; `ended`: why fewer ran; `seed`: of the run.
+    """
 
     campaign: str
     promise: str
@@ -23,6 +26,7 @@ class Tally(Struct):
     peaks: dict[str, float]
     seconds: float
     ended: str = ""
+    seed: int = 1
 
     @property
     def passed(self) -> bool:
@@ -30,9 +34,11 @@ class Tally(Struct):
         return self.cases == self.asked and not self.faults
 
 
-def tally(campaign: Campaign, asked: int, outcomes: Iterable[Outcome], seconds: float, ended: str) -> Tally:
+def tally(
+    campaign: Campaign, asked: int, outcomes: Iterable[Outcome], seconds: float, ended: str, seed: int
+) -> Tally:
     """Add `outcomes` up."""
-    total = Tally(campaign.name, campaign.promise, asked, 0, [], {}, {}, seconds, ended)
+    total = Tally(campaign.name, campaign.promise, asked, 0, [], {}, {}, seconds, ended, seed)
     for outcome in outcomes:
         total.cases += 1
         if outcome.fault:
@@ -51,7 +57,7 @@ def read_outcomes(path: Path) -> list[Outcome]:
 
 
 def table(tallies: Sequence[Tally]) -> str:
-    """Markdown: a row a campaign, then every fault."""
+    """Markdown: a row for each campaign, then every fault with the command that repeats it."""
     rows = ["| campaign | cases | faults | seconds | figures | what must hold |", "|---|---|---|---|---|---|"]
     for one in tallies:
         figures = [f"{name} {_short(value)}" for name, value in one.counts.items()]
@@ -68,7 +74,11 @@ def table(tallies: Sequence[Tally]) -> str:
         rows.append("| " + " | ".join(row) + " |")
     for one in tallies:
         rows += [f"\n{one.campaign}: {one.ended}"] if one.ended else []
-        rows += [f"\n{one.campaign}, case {outcome.case}: {outcome.fault}" for outcome in one.faults]
+        rows += [
+            f"\n{one.campaign}, case {outcome.case}: {outcome.fault}\n"
+            f"    {rerun_command(one.campaign, one.seed, outcome.case)}"
+            for outcome in one.faults
+        ]
     return "\n".join(rows) + "\n"
 
 

@@ -78,7 +78,8 @@ def _limit() -> Iterator[None]:
 CAMPAIGN = Campaign(
     "architectures",
     "On every model type, drafts, trees and reuse give what plain decoding gives, or are refused",
-    1,
+    3,
     len(variants()),
     _run,
+    listed=True,
 )

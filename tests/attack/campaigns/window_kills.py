@@ -1,11 +1,13 @@
 """Kills the real window at a random moment by a random signal, reads its store, and starts the next one.
 
-While it loads or rests; just after a question in a new chat or an old one; while an answer streams; while
-a chat is renamed, deleted (for good, too) or branched; by SIGKILL, SIGTERM (which closes it in order),
-SIGSEGV or SIGABRT. Then the store is opened by the product's own code and has to be whole; every chat that
-was not touched has to be as it was; a question that the worker was given has to be there, and of an answer
-all that was shown a second before the end; what was changed has to be as before or as wanted, and as
-wanted if that was a second ago. The next window has to list and show it: it is the one that the next case
+The moments: while it loads or rests; just after a question in a new or an old chat; while an answer streams;
+while a chat is renamed, deleted, deleted for good in Recently Deleted, or branched. The signals: SIGKILL,
+SIGTERM (which closes it in order), SIGSEGV, SIGABRT.
+
+Then the store is opened by the product's own code and has to be whole. Every other chat has to be unchanged;
+a question that the worker received has to be there, and all of its answer that was shown a second before the
+end. A change has to be absent or complete, and complete if it was a second old. A chat that was deleted more
+than 30 days ago has to go. The next window has to list and show all of it: it is the one that the next case
 kills. A home lasts for some cases; the model is a tiny one, its worker the real one.
 """
 
@@ -15,10 +17,12 @@ import random
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from msgspec import Struct
 
+from app.session.chats.chats import KEPT_DELETED
 from app.session.chats.conversation import Conversation
 from app.session.chats.strings import UNFINISHED_NOTE
 from app.store.library import Library
@@ -81,7 +85,9 @@ def _cases(
             home, known = _new_home(folder, number)
             talk.start(home)
         chance = case_random("window-kills", seed, case)
-        moment, signal_name = chance.choices(_MOMENTS, _WEIGHTS)[0], chance.choice(_SIGNALS)
+        # The first cases try each moment once, so that a quick run tries them all.
+        moment = _MOMENTS[case] if case < len(_MOMENTS) else chance.choices(_MOMENTS, _WEIGHTS)[0]
+        signal_name = chance.choice(_SIGNALS)
         fault, deed, began_s = "", _Deed(moment), time.monotonic()
         counts: dict[str, float] = {"kills": 1, f"kills_at_{moment}": 1}
         peaks: dict[str, float] = {}
@@ -105,11 +111,12 @@ def _cases(
 
 
 def _new_home(folder: Path, name: object) -> tuple[Path, Chats]:
-    """With a few chats in it, written by the store."""
+    """A folder with a few chats written by the store, one of them deleted longer ago than it is kept."""
     home = folder / f"home-{name}"
     library = Library(home)
     for number in range(1, 4):
         library.save(chat_of(number, turns=2, tokens=24))
+    library.save(chat_of(4).with_deleted(datetime.now(UTC) - KEPT_DELETED - timedelta(hours=1)))
     if not library.close():
         raise Broken("a new store could not be written")
     return home, _stored(home)
@@ -194,8 +201,10 @@ def _check(
     for chat_id, old in before.items():
         new = after.get(chat_id)
         if new is None:
-            if not (deed.moment == "purge" and (chat_id == deed.chat or old.deleted)):
+            if not (_is_overdue(old) or (deed.moment == "purge" and chat_id == deed.chat)):
                 raise Broken("an earlier chat is missing")
+        elif _is_overdue(old) and deed.orderly and deed.moment != "load":
+            raise Broken("a chat was kept longer than 30 days after it was deleted")
         elif chat_id != deed.chat:
             if new != old:
                 raise Broken(f"an earlier chat is changed: {_difference(old, new)}")
@@ -280,6 +289,10 @@ def _shown(talk: WindowTalk, deed: _Deed, known: Chats) -> None:
         raise Broken("the next window shows other answers than are stored")
 
 
+def _is_overdue(chat: Conversation) -> bool:
+    return chat.deleted is not None and datetime.now(UTC) - chat.deleted >= KEPT_DELETED
+
+
 def _difference(old: Conversation, new: Conversation) -> str:
     names = [name for name in old.__struct_fields__ if getattr(old, name) != getattr(new, name)]
     return f"{', '.join(names)}; {len(old.turns)} turns, now {len(new.turns)}"
@@ -289,7 +302,7 @@ CAMPAIGN = Campaign(
     "window-kills",
     "A question is on the disk before the worker has it, of an answer at most the last second is lost,"
     " every other chat is as it was, and the next window shows it all.",
-    2,
+    len(_MOMENTS),
     1000,
     _run,
 )

@@ -20,12 +20,14 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from PySide6.QtCore import Qt
 
 # All that a window needs: what is imported here is not imported by every child.
 from app.launch.opening import open_window
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
+from app.windows.chats.deleted import DeletedWindow
 from core.settings import assign
 
 _LOOK_EVERY_S = 0.015
@@ -144,7 +146,7 @@ class _Driver:
                 sidebar.delete_requested.emit(task.chat)
             case "purge":
                 sidebar.delete_requested.emit(task.chat)
-                sidebar.undo_bar.expired.emit()
+                self._erase(task.chat)
             case "branch":
                 sidebar.chat_selected.emit(task.chat)
                 transcript.branch_requested.emit(controller.chats.open.turns[-1].id)
@@ -152,6 +154,17 @@ class _Driver:
                 raise ValueError(task.act)
         if task.act not in ("look", "ask"):
             self._say("done", chat=controller.chats.open.id)
+
+    def _erase(self, chat_id: str) -> None:
+        """Delete a chat for good, as people do: in the window of recently deleted chats."""
+        self._window.menu_actions["deleted"].trigger()
+        deleted = self._window.windows.find("deleted")
+        assert isinstance(deleted, DeletedWindow)
+        rows = range(deleted.list.count())
+        ids = [deleted.list.item(row).data(Qt.ItemDataRole.UserRole) for row in rows]
+        deleted.list.setCurrentRow(ids.index(chat_id))
+        deleted.erase_button.click()
+        deleted.close()
 
     def _say(self, what: str, **values: Any) -> None:
         self._link.sendall(msgspec.json.encode(Report(what, time.monotonic(), **values)) + b"\n")
