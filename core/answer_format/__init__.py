@@ -1,0 +1,33 @@
+"""How models write answers: thoughts, text and tool calls, told apart while they are written. Pure."""
+
+from core.answer_format.calls import Call
+from core.answer_format.formats import AnswerFormat, answer_format
+from core.answer_format.parser import (
+    AnswerParser,
+    CallArguments,
+    CallBegun,
+    Delta,
+    ParsedAnswer,
+    Text,
+    Thought,
+    parse_answer,
+    parse_past_answer,
+)
+from core.answer_format.splitter import AnswerSplitter, Part
+
+__all__ = [
+    "AnswerFormat",
+    "AnswerParser",
+    "AnswerSplitter",
+    "Call",
+    "CallArguments",
+    "CallBegun",
+    "Delta",
+    "ParsedAnswer",
+    "Part",
+    "Text",
+    "Thought",
+    "answer_format",
+    "parse_answer",
+    "parse_past_answer",
+]

@@ -1,0 +1,297 @@
+"""Reading the calls of one section of an answer by a `Syntax`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from core.answer_format.schema import parameters_schema, typed
+from core.answer_format.syntaxes import Form, Json, Named, Python, Syntax, Tagged
+from core.answer_format.values import (
+    BrokenValueError,
+    UnfinishedValueError,
+    read_object,
+    read_value,
+    skip_space,
+)
+
+# Longer calls are not read: they stay text.
+MAX_CHARACTERS = 256 * 1024
+_NAME_KEYS = ("name", "tool_name", "function", "tool")
+_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
+_FENCE = re.compile(r"```(?:json|python|tool_code|tool_call)?\s*")
+_PYTHON_NAME = re.compile(r"[A-Za-z_][\w.-]*(?=\s*\()")
+_KEYWORD = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*")
+_NEXT_KEYWORD = re.compile(r",\s*[A-Za-z_]\w*\s*=|\)")
+
+
+class Tool(Protocol):
+    """A declared function; `parameters` is the JSON schema of its arguments, as text."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parameters(self) -> str: ...
+
+
+class Call(Struct, frozen=True):
+    """A function that the model calls; `arguments` is a JSON object, as text."""
+
+    name: str
+    arguments: str
+
+
+class Section(Struct, frozen=True):
+    """The calls of a section, and the offset behind the last of them."""
+
+    calls: tuple[Call, ...]
+    end: int
+
+
+def read_calls(text: str, syntax: Syntax, tools: Sequence[Tool]) -> Section:
+    """The calls in `text`, a section with its marks. With `tools`, calls of other functions are not read.
+
+    Raises `BrokenValueError` if it holds none, `UnfinishedValueError` if it ends inside a call.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise BrokenValueError("longer than any call that is read")
+    begin = next((begin for begin, _ in syntax.marks if text.startswith(begin)), "")
+    unfinished = False
+    for form in syntax.forms:
+        try:
+            found, end = _READERS[type(form)](text, len(begin), form, tools)
+        except BrokenValueError:
+            continue
+        except UnfinishedValueError:
+            unfinished = True
+            continue
+        if found:
+            return Section(tuple(_checked(name, arguments, tools) for name, arguments in found), end)
+    if unfinished:
+        raise UnfinishedValueError
+    raise BrokenValueError("no call")
+
+
+def read_call_body(name: str, text: str, tools: Sequence[Tool]) -> Call:
+    """The call of `name`, whose arguments are the JSON object `text`. Raises as `read_calls` does."""
+    if len(text) > MAX_CHARACTERS:
+        raise BrokenValueError("longer than any call that is read")
+    if not text.strip():
+        return _checked(name, {}, tools)
+    arguments, end = read_object(text)
+    if text[end:].strip():
+        raise BrokenValueError("more than an object")
+    if set(arguments) == {"name", "args"} and arguments["name"] == name:
+        _, arguments = _named(arguments)
+    return _checked(name, arguments, tools)
+
+
+def _checked(name: str, arguments: Mapping[str, Any], tools: Sequence[Tool]) -> Call:
+    declared = _declared(name, tools)
+    if declared is None:
+        raise BrokenValueError(f"{name} is not declared")
+    return Call(declared, json.dumps(arguments, ensure_ascii=False))
+
+
+def _declared(name: str, tools: Sequence[Tool]) -> str | None:
+    """The declared name that `name` stands for; without declared tools any name is one."""
+    plain = re.sub(r":\d+$", "", name.removeprefix("functions."))
+    if not tools:
+        return plain
+    names = {tool.name for tool in tools}
+    return next((one for one in (name, plain) if one in names), None)
+
+
+def _schema(name: str, tools: Sequence[Tool]) -> Mapping[str, Any]:
+    declared = _declared(name, tools)
+    found = next((tool.parameters for tool in tools if tool.name == declared), "")
+    return parameters_schema(found) if found else {}
+
+
+Found = list[tuple[str, dict[str, Any]]]
+
+
+def _read_json(text: str, at: int, _form: Form, _tools: Sequence[Tool]) -> tuple[Found, int]:
+    found: Found = []
+    end = at
+    while True:
+        at = skip_space(text, at)
+        if fence := _FENCE.match(text, at):
+            at = fence.end()
+        if text.startswith((";", ","), at) and found:
+            at = skip_space(text, at + 1)
+        if not text.startswith(("{", "["), at):
+            break
+        try:
+            value, at = read_value(text, at)
+            calls = [_named(one) for one in (value if isinstance(value, list) else [value])]
+        except BrokenValueError:
+            if not found:
+                raise
+            break
+        found += calls
+        end = at
+        if fence and (closing := _FENCE.match(text, skip_space(text, at))):
+            at = end = closing.end()
+    if not found and at >= len(text):
+        raise UnfinishedValueError
+    return found, end
+
+
+def _named(value: Any) -> tuple[str, dict[str, Any]]:
+    """The name and the arguments of a call that is a JSON object. Raises `BrokenValueError`."""
+    if not isinstance(value, dict):
+        raise BrokenValueError("not an object")
+    if isinstance(value.get("function"), dict):
+        value = value["function"]
+    name = next((value[key] for key in _NAME_KEYS if isinstance(value.get(key), str)), None)
+    if name is not None:
+        arguments = next((value[key] for key in _ARGUMENT_KEYS if key in value), {})
+    elif len(value) == 1:
+        name, arguments = next(iter(value.items()))
+    else:
+        raise BrokenValueError("no name")
+    if isinstance(arguments, str):
+        try:
+            arguments, _ = read_object(arguments or "{}")
+        except UnfinishedValueError as error:
+            raise BrokenValueError("arguments that end too early") from error
+    if arguments is None:
+        arguments = {}
+    if not name or not isinstance(arguments, dict):
+        raise BrokenValueError("arguments are not an object")
+    return str(name), arguments
+
+
+def _read_named(text: str, at: int, form: Form, _tools: Sequence[Tool]) -> tuple[Found, int]:
+    assert isinstance(form, Named)
+    found: Found = []
+    end = at
+    at = 0
+    head = _compiled(form.head)
+    while match := head.search(text, at):
+        try:
+            arguments, at = read_object(text, skip_space(text, match.end()))
+        except BrokenValueError:
+            if not found:
+                raise
+            break
+        found.append((match["name"], arguments))
+        end = at
+        if text.startswith("```", skip_space(text, at)):
+            at = end = skip_space(text, at) + 3
+    return found, end
+
+
+def _read_tagged(text: str, at: int, form: Form, tools: Sequence[Tool]) -> tuple[Found, int]:
+    assert isinstance(form, Tagged)
+    head, key, tail = _compiled(form.head), _compiled(form.key), _compiled(form.tail)
+    # A value ends where another parameter or the call's end follows: it may hold the closing tag itself.
+    value_end = _compiled(rf"{form.value_end}(?=\s*(?:{_unnamed(form.key)}|{_unnamed(form.tail)}))")
+    found: Found = []
+    end, at = at, 0
+    while match := head.search(text, at):
+        name = match["name"]
+        arguments: dict[str, Any] = {}
+        schema = _schema(name, tools)
+        at = match.end()
+        while parameter := key.match(text, skip_space(text, at)):
+            closing = value_end.search(text, parameter.end())
+            if closing is None:
+                raise UnfinishedValueError
+            value = text[parameter.end() : closing.start()]
+            arguments[parameter["key"].strip()] = _typed_by(parameter, value, schema)
+            at = closing.end()
+        closed = tail.match(text, skip_space(text, at))
+        if closed is None:
+            raise UnfinishedValueError if skip_space(text, at) >= len(text) else BrokenValueError("no end")
+        at = end = max(closed.end(), at + 1)
+        found.append((name, arguments))
+    return found, end
+
+
+def _typed_by(parameter: re.Match[str], value: str, schema: Mapping[str, Any]) -> Any:
+    written = parameter.groupdict().get("type")
+    if written in ("string", "true"):
+        return value
+    if written is not None:
+        try:
+            read, end = read_value(value)
+        except (BrokenValueError, UnfinishedValueError):
+            return value
+        return read if end == len(value.rstrip()) else value
+    return typed(value, parameter["key"].strip(), schema)
+
+
+def _read_python(text: str, at: int, _form: Form, tools: Sequence[Tool]) -> tuple[Found, int]:
+    found: Found = []
+    at = skip_space(text, at)
+    if fence := _FENCE.match(text, at):
+        at = fence.end()
+    listed = text.startswith("[", at)
+    at += listed
+    end = at
+    while True:
+        at = skip_space(text, at)
+        if text.startswith(("]", ",", ";"), at) and found:
+            closed = text[at] == "]"
+            at += 1
+            end = at if closed else end
+            if closed:
+                break
+            continue
+        if at >= len(text) and (listed or not found):
+            raise UnfinishedValueError
+        name = _PYTHON_NAME.match(text, at)
+        if name is None:
+            if found and not listed:
+                break
+            raise BrokenValueError("no call")
+        at = skip_space(text, name.end()) + 1
+        schema = _schema(name.group(), tools)
+        arguments: dict[str, Any] = {}
+        while not text.startswith(")", at := skip_space(text, at)):
+            keyword = _KEYWORD.match(text, at)
+            if keyword is None:
+                raise UnfinishedValueError if at >= len(text) else BrokenValueError("no keyword")
+            arguments[keyword["key"]], at = _python_value(text, keyword, schema)
+            at = skip_space(text, at)
+            at += text.startswith(",", at)
+        at += 1
+        end = at
+        found.append((name.group(), arguments))
+    if fence and text.startswith("```", skip_space(text, end)):
+        end = skip_space(text, end) + 3
+    return found, end
+
+
+def _python_value(text: str, keyword: re.Match[str], schema: Mapping[str, Any]) -> tuple[Any, int]:
+    """A literal, or text without quotes up to the next keyword or the end of the call."""
+    try:
+        value, end = read_value(text, keyword.end())
+        if text.startswith((",", ")"), skip_space(text, end)):
+            return value, end
+    except BrokenValueError:
+        pass
+    following = _NEXT_KEYWORD.search(text, keyword.end())
+    if following is None:
+        raise UnfinishedValueError
+    return typed(text[keyword.end() : following.start()], keyword["key"], schema), following.start()
+
+
+_READERS = {Json: _read_json, Named: _read_named, Tagged: _read_tagged, Python: _read_python}
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _unnamed(pattern: str) -> str:
+    return re.sub(r"\(\?P<\w+>", "(?:", pattern)

@@ -1,0 +1,130 @@
+"""AnswerParser and `parse_answer`: the thought, the text and the calls of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from core.answer_format.calls import Call, Tool
+from core.answer_format.formats import AnswerFormat
+from core.answer_format.splitter import AnswerSplitter, Part
+
+
+class Thought(Struct, frozen=True):
+    """More of what the model thinks before it answers."""
+
+    text: str
+
+
+class Text(Struct, frozen=True):
+    """More of the answer's text."""
+
+    text: str
+
+
+class CallBegun(Struct, frozen=True):
+    """A call of the function `name` begins; `index` counts the answer's calls from 0."""
+
+    index: int
+    name: str
+
+
+class CallArguments(Struct, frozen=True):
+    """More of the arguments of the call `index`, a JSON object as text."""
+
+    index: int
+    text: str
+
+
+Delta = Thought | Text | CallBegun | CallArguments
+
+
+class ParsedAnswer(Struct, frozen=True):
+    """A whole answer."""
+
+    thought: str = ""
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+
+
+class AnswerParser:
+    """Parses one answer while it is written; the deltas do not depend on how the text was cut."""
+
+    def __init__(self, format: AnswerFormat, tools: Sequence[Tool] = ()) -> None:
+        self._splitter = AnswerSplitter(format, tools)
+        self._thought_ended = False
+        self._has_thought = False
+        self.calls = 0
+
+    @property
+    def in_thought(self) -> bool:
+        """Whether a thought is open."""
+        return self._splitter.in_thought
+
+    def add(self, text: str) -> list[Delta]:
+        """Add text; returns what is now certain."""
+        return self._deltas(self._splitter.add(text))
+
+    def end(self) -> list[Delta]:
+        """End the answer; returns what was held back."""
+        return self._deltas(self._splitter.end())
+
+    def _deltas(self, parts: Sequence[Part]) -> list[Delta]:
+        made: list[Delta] = []
+        for part in parts:
+            if part.kind == "thought":
+                # Thoughts of several channels are paragraphs of one.
+                apart = "\n\n" if self._has_thought and self._thought_ended else ""
+                made.append(Thought(apart + part.text))
+                self._has_thought, self._thought_ended = True, False
+            else:
+                self._thought_ended = True
+            if part.kind == "text":
+                made.append(Text(part.text))
+            for call in part.calls:
+                made += [CallBegun(self.calls, call.name), CallArguments(self.calls, call.arguments)]
+                self.calls += 1
+        return made
+
+
+def parse_answer(text: str, format: AnswerFormat, tools: Sequence[Tool] = ()) -> ParsedAnswer:
+    """The whole answer `text`. Without `tools` calls of any function are read."""
+    parser = AnswerParser(format, tools)
+    return _joined([*parser.add(text), *parser.end()])
+
+
+def parse_past_answer(text: str, format: AnswerFormat, tools: Sequence[Tool] = ()) -> ParsedAnswer:
+    """An earlier answer, which may be without the thought that its prompt left open.
+
+    Clients send answers back without thoughts, and an earlier prompt may have begun in another way: an open
+    thought that the text does not end is none, and a closing tag that nothing opened ends one.
+    """
+    if format.begins == "thought" and format.thought_end not in text:
+        format = AnswerFormat(format.thoughts, "text", "", format.channels, format.calls)
+    if format.begins == "text" and not format.channels:
+        begun = parse_answer(text, format, tools)
+        closing = next((tags.end for tags in format.thoughts if tags.end in text), "")
+        if begun.thought or not closing:
+            return begun
+        return parse_answer(text, AnswerFormat(format.thoughts, "thought", closing, "", format.calls), tools)
+    return parse_answer(text, format, tools)
+
+
+def _joined(deltas: Sequence[Delta]) -> ParsedAnswer:
+    thought, text = [], []
+    names: list[str] = []
+    arguments: list[str] = []
+    for delta in deltas:
+        match delta:
+            case Thought(more):
+                thought.append(more)
+            case Text(more):
+                text.append(more)
+            case CallBegun(_, name):
+                names.append(name)
+                arguments.append("")
+            case CallArguments(index, more):
+                arguments[index] += more
+    calls = tuple(Call(name, each) for name, each in zip(names, arguments))
+    return ParsedAnswer("".join(thought), "".join(text), calls)

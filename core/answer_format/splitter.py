@@ -1,0 +1,358 @@
+"""AnswerSplitter: cuts an answer into thought, text, calls and marks while it is written.
+
+The parts' texts concatenate to the answer. What may begin a mark, and white space that a mark may swallow, is
+held back until it is certain; so the parts of an answer do not depend on how it was cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from core.answer_format.calls import Call, Section, Tool, read_call_body, read_calls
+from core.answer_format.formats import GENERAL_TAGS, AnswerFormat, Kind, channels_of
+from core.answer_format.syntaxes import syntax_of
+from core.answer_format.values import BrokenValueError, UnfinishedValueError
+
+# A header of a channel is a few words. What is longer is text.
+_HEADER_CHARACTERS = 256
+_BARE = {
+    "json": re.compile(r'[\[{]\s*(?:\{\s*)?"(?:name|function|type)"\s*:'),
+    "python": re.compile(r"\[\s*[A-Za-z_][\w.]*\("),
+}
+# The end of a text that may go on as a bare call.
+_BARE_BEGUN = {
+    "json": re.compile(r'[\[{]\s*(?:\{\s*)?(?:"[a-z]{0,8}(?:"\s*)?)?$'),
+    "python": re.compile(r"\[\s*(?:[A-Za-z_][\w.]*)?$"),
+}
+# A section that the end of the answer ends is read once one of these came.
+_CLOSERS = re.compile(r"[\])}]")
+_GOES_ON = re.compile(r"[,;\[{]")
+
+PartKind = Literal["thought", "text", "mark", "call"]
+_State = Literal["text", "thought", "header", "body", "section"]
+
+
+class Part(Struct, frozen=True):
+    """A piece of the answer's source; a part of the kind `call` has `calls`."""
+
+    kind: PartKind
+    text: str
+    calls: tuple[Call, ...] = ()
+
+
+class AnswerSplitter:
+    """One answer's splitter. Without a syntax for calls in `format`, calls are text.
+
+    With `tools`, only calls of these functions are calls.
+    """
+
+    def __init__(self, format: AnswerFormat, tools: Sequence[Tool] = ()) -> None:
+        self._tools = tools
+        self._syntax = syntax_of(format.calls) if format.calls else None
+        self._channels = channels_of(format.channels)
+        self._calls = bool(format.calls)
+        self._sections = dict(self._syntax.marks) if self._syntax else {}
+        self._tags_at_start = {tags.begin: tags.end for tags in (*GENERAL_TAGS, *format.thoughts)}
+        self._tags_anywhere = {tags.begin: tags.end for tags in format.thoughts if tags.anywhere}
+        # Control tokens that are not shown, wherever they come.
+        self._hidden = {mark for tags in format.thoughts for mark in tags.hidden}
+        self._hidden |= set(self._tags_anywhere.values())
+        if self._channels:
+            self._hidden.update(self._channels.part_ends)
+        self._state: _State = format.begins
+        self._ends: tuple[str, ...] = (format.thought_end,) if format.begins == "thought" else ()
+        self._held = ""
+        self._parts: list[Part] = []
+        self._at_start = True  # nothing but white space was text so far
+        self._swallows_space = format.begins == "thought"
+        self._header_of_prompt = format.begins == "header"
+        self._name = ""
+        self._called = False
+        self._tried = 0
+        self._section_ends = ""
+
+    @property
+    def in_thought(self) -> bool:
+        """Whether a thought is open."""
+        return self._state == "thought"
+
+    def add(self, text: str) -> list[Part]:
+        """Add source; returns the parts that are now certain."""
+        self._held += text
+        return self._run(final=False)
+
+    def end(self) -> list[Part]:
+        """End the answer; returns what was held back."""
+        return self._run(final=True)
+
+    def _run(self, *, final: bool) -> list[Part]:
+        steps = {
+            "text": self._text,
+            "thought": self._thought,
+            "header": self._header,
+            "body": self._body,
+            "section": self._section,
+        }
+        while self._held and steps[self._state](final):
+            pass
+        parts, self._parts = self._parts, []
+        return parts
+
+    def _take(self, kind: PartKind, length: int, calls: tuple[Call, ...] = ()) -> None:
+        """Make a part of the first `length` characters that are held."""
+        if length:
+            self._parts.append(Part(kind, self._held[:length], calls))
+            self._held = self._held[length:]
+
+    # ---- states: each makes parts of what is certain, and returns whether there may be more
+
+    def _text(self, final: bool) -> bool:
+        held = self._held
+        if self._swallows_space:
+            blank = len(held) - len(held.lstrip())
+            self._take("mark", blank)
+            self._swallows_space = not self._held
+            return bool(self._held)
+        blank_start = len(held) - len(held.lstrip()) if self._at_start else 0
+        marks = [*self._hidden, *self._tags_anywhere, *self._sections]
+        if self._channels:
+            marks += self._channels.begins
+        at, mark = _first(held, marks)
+        if self._at_start:
+            opening = _longest(held, blank_start, self._tags_at_start)
+            if opening and (at < 0 or blank_start <= at):
+                at, mark = blank_start, opening
+        bare = self._bare(held)
+        if bare >= 0 and (at < 0 or bare < at):
+            at, mark = bare, ""
+        if at >= 0:
+            self._mark(at, mark)
+            return True
+        if final:
+            self._say(len(held))
+            return False
+        begun = [*marks, *self._tags_at_start] if self._at_start else marks
+        cut = _certain(held, begun)
+        if self._syntax and self._syntax.bare and (late := _BARE_BEGUN[self._syntax.bare].search(held)):
+            cut = min(cut, late.start())
+        if self._calls or self._tags_anywhere:
+            # White space before a call belongs to its mark.
+            cut = len(held[:cut].rstrip())
+        elif cut <= blank_start:
+            cut = 0
+        self._say(cut)
+        return False
+
+    def _say(self, length: int) -> None:
+        said = self._held[:length]
+        if said.strip():
+            self._at_start = False
+            self._take("text", length)
+        else:
+            # White space behind a call is not an answer.
+            self._take("mark" if self._called else "text", length)
+
+    def _bare(self, held: str) -> int:
+        if self._syntax is None or not self._syntax.bare:
+            return -1
+        found = _BARE[self._syntax.bare].search(held)
+        return found.start() if found else -1
+
+    def _mark(self, at: int, mark: str) -> None:
+        """A mark begins at `at`; an empty one is a bare call."""
+        begins_call = not mark or mark in self._sections
+        opens = mark in self._tags_anywhere or mark in self._tags_at_start
+        said = self._held[:at]
+        if begins_call or opens:
+            said = said.rstrip()
+        self._say(len(said))
+        if begins_call:
+            self._take("mark", at - len(said))
+            self._state, self._tried = "section", 0
+            self._section_ends = self._sections.get(mark, "")
+            return
+        self._take("mark", at - len(said) + len(mark))
+        if opens:
+            ends = self._tags_anywhere.get(mark) or self._tags_at_start[mark]
+            self._state, self._ends, self._swallows_space = "thought", (ends,), True
+        elif self._channels and mark in self._channels.begins:
+            self._state, self._header_of_prompt = "header", False
+
+    def _thought(self, final: bool) -> bool:
+        held = self._held
+        if self._swallows_space:
+            stripped = held.lstrip("\n")
+            # Some models write the tag again that the prompt ends with.
+            again = next((t for t, end in self._tags_at_start.items() if (end,) == self._ends), "")
+            if again and stripped.startswith(again):
+                self._take("mark", len(held) - len(stripped) + len(again))
+                return True
+            if not final and (not stripped or (again and again.startswith(stripped))):
+                return False
+            self._take("mark", len(held) - len(stripped))
+            self._swallows_space = False
+            return True
+        at, mark = _first(held, self._ends)
+        if at < 0:
+            cut = len(held) if final else len(held[: _certain(held, self._ends)].rstrip("\n"))
+            self._take("thought", cut)
+            return False
+        said = len(held[:at].rstrip("\n"))
+        self._take("thought", said)
+        if self._channels and mark in self._channels.begins:
+            self._take("mark", at - said)
+        else:
+            self._take("mark", at - said + len(mark))
+        self._state, self._swallows_space = "text", self._channels is None
+        return True
+
+    def _header(self, final: bool) -> bool:
+        channels, held = self._channels, self._held
+        assert channels is not None
+        at, mark = _first(held, channels.header_ends)
+        header = held[: at + len(mark)]
+        rule = next((r for r in channels.rules if at >= 0 and re.search(r.pattern, header)), None)
+        if rule is None:
+            if at < 0 and len(held) < _HEADER_CHARACTERS and not final:
+                return False
+            self._state = "text"
+            if final and not self._header_of_prompt and len(held) < _HEADER_CHARACTERS:
+                self._take("mark", len(held))  # the answer ends in a header
+            elif not channels.keeps_unknown and at >= 0:
+                self._take("mark", len(header))
+            else:
+                self._say_first()
+            return True
+        self._take("mark", len(header))
+        self._enter(rule.kind, re.search(rule.pattern, header))
+        return True
+
+    def _say_first(self) -> None:
+        """Say one character, so that what begins here is not found to begin again."""
+        self._at_start = False
+        self._take("text", 1)
+
+    def _enter(self, kind: Kind, header: re.Match[str] | None) -> None:
+        channels = self._channels
+        assert channels is not None
+        if kind == "call" and self._calls and header is not None:
+            self._state, self._name, self._tried = "body", header["name"], 0
+        elif kind == "thought":
+            self._state, self._swallows_space = "thought", True
+            self._ends = (*channels.part_ends, *channels.begins)
+        else:
+            self._state = "text"
+
+    def _body(self, final: bool) -> bool:
+        """The arguments of a call whose name was in a header."""
+        channels, held = self._channels, self._held
+        assert channels is not None
+        ends = (*channels.part_ends, *channels.begins)
+        while True:
+            at, mark = _first(held, ends, self._tried)
+            if at < 0 and not final:
+                self._tried = max(0, len(held) - max(map(len, ends)))
+                return False
+            body = held[:at] if at >= 0 else held
+            try:
+                call = read_call_body(self._name, body, self._tools)
+            except UnfinishedValueError:
+                if at >= 0:
+                    self._tried = at + len(mark)
+                    continue
+                call = None
+            except BrokenValueError:
+                call = None
+            self._state = "text"
+            if call is None:
+                self._say(len(body))
+            else:
+                self._called = True
+                self._take("call", len(body), (call,))
+            return True
+
+    def _section(self, final: bool) -> bool:
+        """A section of calls, from its first mark on."""
+        if not self._section_ends:
+            return self._open_section(final)
+        held = self._held
+        while True:
+            at = held.find(self._section_ends, max(self._tried, 1))
+            if at < 0 and not final:
+                self._tried = max(1, len(held) - len(self._section_ends))
+                return False
+            end = at + len(self._section_ends) if at >= 0 else len(held)
+            section = self._read(held[:end])
+            if section == "unfinished" and at >= 0:
+                self._tried = end
+                continue
+            self._state = "text"
+            if isinstance(section, Section):
+                self._called = True
+                self._take("call", end if at >= 0 else section.end, section.calls)
+            else:
+                self._say(end)
+            return True
+
+    def _open_section(self, final: bool) -> bool:
+        """A section that only the end of the answer, or of its calls, ends."""
+        held = self._held
+        if not final and not _CLOSERS.search(held, self._tried):
+            return False
+        self._tried = len(held)
+        section = self._read(held)
+        if section == "unfinished" and not final:
+            return False
+        if isinstance(section, Section):
+            after = held[section.end :].strip()
+            if not final and (not after or _GOES_ON.match(after) or self._may_go_on(after)):
+                return False
+            is_bare = not any(held.startswith(begin) for begin in self._sections)
+            if not after or self._at_start or not is_bare:
+                self._state, self._called = "text", True
+                self._take("call", section.end, section.calls)
+                return True
+        self._state = "text"
+        self._say_first()
+        return True
+
+    def _may_go_on(self, after: str) -> bool:
+        return any(begin.startswith(after) or after.startswith(begin) for begin in self._sections)
+
+    def _read(self, text: str) -> Section | Literal["unfinished", "broken"]:
+        assert self._syntax is not None
+        try:
+            return read_calls(text, self._syntax, self._tools)
+        except UnfinishedValueError:
+            return "unfinished"
+        except BrokenValueError:
+            return "broken"
+
+
+def _first(text: str, marks: Iterable[str], start: int = 0) -> tuple[int, str]:
+    """Where the first of `marks` is in `text`, the longest of those that begin there; −1 if none is."""
+    best, found = -1, ""
+    for mark in marks:
+        at = text.find(mark, start)
+        if at >= 0 and (best < 0 or at < best or (at == best and len(mark) > len(found))):
+            best, found = at, mark
+    return best, found
+
+
+def _longest(text: str, at: int, marks: Iterable[str]) -> str:
+    return max((mark for mark in marks if text.startswith(mark, at)), key=len, default="")
+
+
+def _certain(text: str, marks: Iterable[str]) -> int:
+    """The length of `text` without an end that may be the beginning of a mark."""
+    cut = len(text)
+    for mark in marks:
+        for length in range(min(len(mark) - 1, len(text)), 0, -1):
+            if text.endswith(mark[:length]):
+                cut = min(cut, len(text) - length)
+                break
+    return cut

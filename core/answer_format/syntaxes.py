@@ -1,0 +1,290 @@
+"""Syntaxes of tool calls, as data.
+
+A section of calls stands between marks in an answer. Inside it each call is read by one of the forms: JSON
+objects (`json`), a name followed by a JSON object (`named`), a name followed by tagged parameters (`tagged`),
+or Python calls (`python`). The forms of a section are tried in order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Literal
+
+from msgspec import Struct
+
+_NAME = r"(?P<name>[\w.:/-]+?)"
+
+
+class Json(Struct, frozen=True):
+    """JSON objects with a name and arguments, one or several, in a list or one after the other."""
+
+
+class Named(Struct, frozen=True):
+    """A function's name in the regular expression `head`, followed by its arguments as a JSON object."""
+
+    head: str
+
+
+class Tagged(Struct, frozen=True):
+    """A name in `head`, then parameters: `key` (groups `key` and perhaps `type`), a value, `value_end`.
+
+    `tail` ends the call; all are regular expressions.
+    """
+
+    head: str
+    key: str
+    value_end: str
+    tail: str
+
+
+class Python(Struct, frozen=True):
+    """Python calls with keyword arguments, in a list or one after the other."""
+
+
+Form = Json | Named | Tagged | Python
+
+
+class Syntax(Struct, frozen=True):
+    """How calls are written.
+
+    `marks` are the pairs of texts that begin and end a section; an empty end is the answer's. `bare`:
+    sections without marks, JSON objects or a list of Python calls. `clues`: the syntax is a template's if all
+    texts of one group are in its source. `parsers`: the names of the syntax in mlx-lm.
+    """
+
+    name: str
+    marks: tuple[tuple[str, str], ...]
+    forms: tuple[Form, ...]
+    clues: tuple[tuple[str, ...], ...] = ()
+    parsers: tuple[str, ...] = ()
+    bare: Literal["", "json", "python"] = ""
+
+
+_FUNCTION_TAGS = Tagged(
+    rf"<function={_NAME}>", r"<parameter=(?P<key>[^>]+)>\n?", r"\n?</parameter>", r"</function>"
+)
+_ARG_KEYS = Tagged(
+    rf"(?:<tool_call>|^)\s*{_NAME}\s*(?=<arg_key>|</tool_call>|$)",
+    r"<arg_key>(?P<key>[^<]+)</arg_key>\s*<arg_value>",
+    r"</arg_value>",
+    r"(?:</tool_call>|$)",
+)
+_INVOKE = r"""name=["']?(?P<name>[\w.:/-]+)["']?\s*>"""
+_PARAMETER = r"""name=["']?(?P<key>[^"'>]+)["']?"""
+
+SYNTAXES = (
+    Syntax(
+        "dsml",
+        (
+            ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
+            ("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
+        ),
+        (
+            Tagged(
+                rf"<｜DSML｜invoke {_INVOKE}",
+                rf"<｜DSML｜parameter {_PARAMETER}(?: string=\"(?P<type>\w+)\")?>",
+                r"</｜DSML｜parameter>",
+                r"</｜DSML｜invoke>",
+            ),
+        ),
+        (("｜DSML｜",),),
+    ),
+    Syntax(
+        "deepseek",
+        (
+            ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+            ("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"),
+        ),
+        (
+            Named(
+                rf"<｜tool▁call▁begin｜>\s*(?:function<｜tool▁sep｜>)?{_NAME}\s*"
+                r"(?:<｜tool▁sep｜>|```(?:json)?)\s*"
+            ),
+        ),
+        (("<｜tool▁calls▁begin｜>",), ("<｜tool▁call▁begin｜>",)),
+    ),
+    Syntax(
+        "kimi_k2",
+        (
+            ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+            ("<|tool_call_begin|>", "<|tool_call_end|>"),
+        ),
+        (
+            Named(
+                rf"<\|tool_call_begin\|>\s*(?:functions\.)?{_NAME}(?::\d+)?\s*<\|tool_call_argument_begin\|>"
+            ),
+        ),
+        (("<|tool_call_argument_begin|>",),),
+        ("kimi_k2",),
+    ),
+    Syntax(
+        "kimi_k3",
+        (("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),),
+        (
+            Tagged(
+                r"<\|open\|>call tool=\"(?P<name>[^\"]+)\"[^<]*<\|sep\|>",
+                r"<\|open\|>argument key=\"(?P<key>[^\"]+)\"(?: type=\"(?P<type>\w+)\")?[^<]*<\|sep\|>",
+                r"<\|close\|>argument<\|sep\|>",
+                r"<\|close\|>call<\|sep\|>",
+            ),
+        ),
+        (("<|open|>", "<|sep|>"),),
+        ("kimi_k3",),
+    ),
+    Syntax(
+        "atem",
+        (("<atem:function_calls>", "</atem:function_calls>"),),
+        (
+            Tagged(
+                rf"<atem:invoke {_INVOKE}",
+                rf"<atem:parameter {_PARAMETER}[^>]*>",
+                r"</atem:parameter>",
+                r"</atem:invoke>",
+            ),
+        ),
+        (("<atem:function_calls>",),),
+        ("muse_spark",),
+    ),
+    Syntax(
+        "minimax_m2",
+        (("<minimax:tool_call>", "</minimax:tool_call>"),),
+        (Tagged(rf"<invoke {_INVOKE}", rf"<parameter {_PARAMETER}>\n?", r"\n?</parameter>", r"</invoke>"),),
+        (("<minimax:tool_call>",), ("minimax:tool_call",)),
+        ("minimax_m2",),
+    ),
+    Syntax(
+        "seed",
+        (("<seed:tool_call>", "</seed:tool_call>"),),
+        (_FUNCTION_TAGS,),
+        (("<seed:tool_call>",), ("seed:tool_call",)),
+    ),
+    Syntax(
+        "longcat",
+        (("<longcat_tool_call>", "</longcat_tool_call>"),),
+        (
+            Tagged(
+                rf"<longcat_tool_call>\s*{_NAME}\s*(?=<longcat_arg_key>|</longcat_tool_call>|$)",
+                r"<longcat_arg_key>(?P<key>[^<]+)</longcat_arg_key>\s*<longcat_arg_value>",
+                r"</longcat_arg_value>",
+                r"(?:</longcat_tool_call>|$)",
+            ),
+            Json(),
+        ),
+        (("<longcat_tool_call>",),),
+        ("longcat",),
+    ),
+    Syntax(
+        "minicpm5",
+        (("<function name=", "</function>"),),
+        (
+            Tagged(
+                rf"<function {_INVOKE}",
+                rf"<param(?:eter)? {_PARAMETER}>",
+                r"</param(?:eter)?>",
+                r"</function>",
+            ),
+        ),
+        (("<function name=", "<param name="),),
+        ("minicpm5",),
+    ),
+    Syntax(
+        "gemma4",
+        (("<|tool_call>", "<tool_call|>"),),
+        (Named(rf"call:\s*{_NAME}\s*(?=\{{)"),),
+        (("<|tool_call>", "<tool_call|>"),),
+        ("gemma4",),
+    ),
+    Syntax(
+        "function_gemma",
+        (("<start_function_call>", "<end_function_call>"),),
+        (Named(rf"call:\s*{_NAME}\s*(?=\{{)"),),
+        (("<start_function_call>",),),
+        ("function_gemma",),
+    ),
+    Syntax(
+        "lfm2",
+        (("<|tool_call_start|>", "<|tool_call_end|>"),),
+        (Python(), Json()),
+        (("<|tool_call_start|>",),),
+        ("pythonic",),
+    ),
+    Syntax(
+        "mistral",
+        (("[TOOL_CALLS]", ""),),
+        (
+            Named(r"(?:\[TOOL_CALLS\])?\s*(?P<name>[\w.-]+)\s*(?:\[CALL_ID\][^\[]*)?(?:\[ARGS\]\s*|(?=\{))"),
+            Json(),
+        ),
+        (("[TOOL_CALLS]",),),
+        ("mistral",),
+    ),
+    Syntax(
+        "cohere",
+        (("<|START_ACTION|>", "<|END_ACTION|>"),),
+        (Json(),),
+        (("<|START_ACTION|>",),),
+    ),
+    Syntax(
+        "command_r",
+        (("Action: ```json", "```"), ("Action:```json", "```")),
+        (Json(),),
+        (("Action: ```json",), ("Action:```json",)),
+    ),
+    Syntax("granite", (("<|tool_call|>", "<|/tool_call|>"),), (Json(),), (("<|tool_call|>",),)),
+    Syntax("function_call", (("<function_call>", "</function_call>"),), (Json(),), (("<function_call>",),)),
+    Syntax("gigachat", (("<|function_call|>", ""),), (Json(),), (("<|function_call|>",),)),
+    Syntax("apertus", (("<|tools_prefix|>", "<|tools_suffix|>"),), (Json(),), (("<|tools_prefix|>",),)),
+    Syntax(
+        "internlm2", (("<|action_start|><|plugin|>", "<|action_end|>"),), (Json(),), (("<|action_start|>",),)
+    ),
+    Syntax("nemotron", (("<TOOLCALL>", "</TOOLCALL>"),), (Json(),), (("<TOOLCALL>",),)),
+    Syntax("functools", (("functools", ""),), (Json(),), (("functools[",),)),
+    Syntax("tool_calls", (("<tool_calls>", "</tool_calls>"),), (Json(),), (("<tool_calls>",),)),
+    Syntax(
+        "glm",
+        (("<tool_call>", "</tool_call>"),),
+        (_ARG_KEYS, _FUNCTION_TAGS, Json()),
+        (("<arg_key>",),),
+        ("glm47", "laguna"),
+    ),
+    Syntax(
+        "function_tags",
+        (("<tool_call>", "</tool_call>"),),
+        (_FUNCTION_TAGS, Json()),
+        (("<tool_call>", "<function="),),
+        ("qwen3_coder",),
+    ),
+    Syntax(
+        "hermes",
+        (("<tool_call>", "</tool_call>"),),
+        (Json(), _FUNCTION_TAGS),
+        (("<tool_call>",),),
+        ("json_tools",),
+    ),
+    Syntax(
+        "function_json",
+        (("<function=", "</function>"),),
+        (Named(rf"<function={_NAME}>\s*"),),
+        (("<function=",),),
+    ),
+    Syntax("python_list", (("<|python_start|>", "<|python_end|>"),), (Python(),), (), (), "python"),
+    Syntax(
+        "llama3", (("<|python_tag|>", ""),), (Json(),), (("<|python_tag|>",), ('"parameters": ',)), (), "json"
+    ),
+)
+
+
+def syntax_of(name: str) -> Syntax | None:
+    """The entry `name` of `SYNTAXES`."""
+    return next((each for each in SYNTAXES if each.name == name), None)
+
+
+def syntax_of_template(template: str, added_tokens: Collection[str] = (), tool_parser: str = "") -> str:
+    """The name of the syntax in which a model with this chat template writes calls; empty if unknown."""
+    if not re.search(r"\b(?:tools|tool_calls|functions)\b", template):
+        return ""
+    for each in SYNTAXES:
+        if any(all(clue in template for clue in group) for group in each.clues):
+            return each.name
+    return next((each.name for each in SYNTAXES if tool_parser and tool_parser in each.parsers), "")

@@ -1,0 +1,181 @@
+"""Reading values as models write them: JSON, and what they get wrong in it.
+
+Accepted beyond JSON: raw line breaks and tabs in strings, trailing commas, Python's literals and single
+quotes, keys without quotes, and the quote tokens of Gemma.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_SPACE = re.compile(r"\s*")
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
+_WORD = re.compile(r"[A-Za-z]+(?!\w)")
+_WORDS: dict[str, Any] = {"true": True, "True": True, "false": False, "False": False,
+                          "null": None, "None": None}  # fmt: skip
+_QUOTE_TOKENS = ('<|"|>', "<escape>")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_PLAIN = {quote: re.compile(rf"[^\\{quote}]*") for quote in "\"'"}
+_DEPTH = 64
+
+
+class BrokenValueError(ValueError):
+    """The text is not a value."""
+
+
+class UnfinishedValueError(ValueError):
+    """The text ends inside a value."""
+
+
+def read_value(text: str, at: int = 0) -> tuple[Any, int]:
+    """The value that begins at `at`, and the offset behind it.
+
+    Raises `BrokenValueError`, `UnfinishedValueError`.
+    """
+    return _value(text, _SPACE.match(text, at).end(), 0)  # type: ignore[union-attr]
+
+
+def read_object(text: str, at: int = 0) -> tuple[dict[str, Any], int]:
+    """The object that begins at `at`, or that a JSON string there holds, and the offset behind it."""
+    value, end = read_value(text, at)
+    if isinstance(value, str):
+        value, _ = read_value(value)
+    if not isinstance(value, dict):
+        raise BrokenValueError("not an object")
+    return value, end
+
+
+def skip_space(text: str, at: int) -> int:
+    """The offset of the first character from `at` on that is not white space."""
+    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
+
+
+def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
+    if at >= len(text):
+        raise UnfinishedValueError
+    if depth > _DEPTH:
+        raise BrokenValueError("nested too deeply")
+    first = text[at]
+    if first == "{":
+        return _object(text, at + 1, depth + 1)
+    if first == "[":
+        return _list(text, at + 1, "]", depth + 1)
+    if first == "(":
+        return _list(text, at + 1, ")", depth + 1)
+    if (read := _string(text, at)) is not None:
+        return read
+    if number := _NUMBER.match(text, at):
+        written = number.group()
+        end = number.end()
+        try:
+            return int(written), end
+        except ValueError:
+            return float(written), end
+    word = _WORD.match(text, at)
+    if word and word.group() in _WORDS:
+        return _WORDS[word.group()], word.end()
+    rest = text[at : at + 8]
+    if at + len(rest) == len(text) and (rest in "-+." or any(w.startswith(rest) for w in _WORDS)):
+        raise UnfinishedValueError
+    raise BrokenValueError(f"no value at {at}")
+
+
+def _string(text: str, at: int) -> tuple[str, int] | None:
+    for token in _QUOTE_TOKENS:
+        if text.startswith(token, at):
+            end = text.find(token, at + len(token))
+            if end < 0:
+                raise UnfinishedValueError
+            return text[at + len(token) : end], end + len(token)
+        if token.startswith(text[at:]):
+            raise UnfinishedValueError
+    quote = text[at]
+    if quote not in "\"'":
+        return None
+    parts: list[str] = []
+    at += 1
+    while True:
+        if at >= len(text):
+            raise UnfinishedValueError
+        one = text[at]
+        if one == quote:
+            return "".join(parts), at + 1
+        if one != "\\":
+            stop = _PLAIN[quote].match(text, at).end()  # type: ignore[union-attr]
+            parts.append(text[at:stop])
+            at = stop
+            continue
+        if at + 1 >= len(text):
+            raise UnfinishedValueError
+        code = text[at + 1]
+        at += 2
+        if code != "u":
+            parts.append(_ESCAPES.get(code, code if code in "\"'/\\" else "\\" + code))
+            continue
+        point, at = _code_point(text, at)
+        if 0xD800 <= point < 0xDC00 and text.startswith("\\u", at):
+            low, after = _code_point(text, at + 2)
+            if 0xDC00 <= low < 0xE000:
+                point, at = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00), after
+        parts.append("\ufffd" if 0xD800 <= point < 0xE000 else chr(point))
+
+
+def _code_point(text: str, at: int) -> tuple[int, int]:
+    digits = text[at : at + 4]
+    if len(digits) < 4:
+        raise UnfinishedValueError
+    try:
+        return int(digits, 16), at + 4
+    except ValueError as error:
+        raise BrokenValueError("a \\u escape has four hexadecimal digits") from error
+
+
+def _list(text: str, at: int, closing: str, depth: int) -> tuple[list[Any], int]:
+    values: list[Any] = []
+    while True:
+        at = skip_space(text, at)
+        if at >= len(text):
+            raise UnfinishedValueError
+        if text[at] == closing:
+            return values, at + 1
+        value, at = _value(text, at, depth)
+        values.append(value)
+        at = _separator(text, at, closing)
+
+
+def _object(text: str, at: int, depth: int) -> tuple[dict[str, Any], int]:
+    values: dict[str, Any] = {}
+    while True:
+        at = skip_space(text, at)
+        if at >= len(text):
+            raise UnfinishedValueError
+        if text[at] == "}":
+            return values, at + 1
+        if (read := _string(text, at)) is not None:
+            key, at = read
+        elif bare := _BARE_KEY.match(text, at):
+            key, at = bare.group(), bare.end()
+        else:
+            raise BrokenValueError(f"no key at {at}")
+        at = skip_space(text, at)
+        if at >= len(text):
+            raise UnfinishedValueError
+        if text[at] != ":":
+            raise BrokenValueError(f"no colon at {at}")
+        value, at = _value(text, skip_space(text, at + 1), depth)
+        values[key] = value
+        at = _separator(text, at, "}")
+
+
+def _separator(text: str, at: int, closing: str) -> int:
+    """Skip a comma; one before the closing bracket is accepted."""
+    at = skip_space(text, at)
+    if at >= len(text):
+        raise UnfinishedValueError
+    if text[at] == ",":
+        return at + 1
+    if text[at] != closing:
+        raise BrokenValueError(f"no comma at {at}")
+    return at
