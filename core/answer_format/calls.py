@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from core.answer_format.schema import parameters_schema, typed
-from core.answer_format.syntaxes import Form, Json, Named, Python, Syntax, Tagged
+from core.answer_format.schema import allows_text, parameters_schema, typed
+from core.answer_format.syntaxes import Elements, Form, Json, Named, Python, Syntax, Tagged
 from core.answer_format.values import (
     BrokenValueError,
     UnfinishedValueError,
@@ -24,6 +24,7 @@ from core.answer_format.values import (
 MAX_CHARACTERS = 256 * 1024
 _NAME_KEYS = ("name", "tool_name", "function", "tool")
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
+_ELEMENT_DEPTH = 32
 _FENCE = re.compile(r"```(?:json|python|tool_code|tool_call)?\s*")
 _PYTHON_NAME = re.compile(r"[A-Za-z_][\w.-]*(?=\s*\()")
 _KEYWORD = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*")
@@ -151,6 +152,7 @@ def _named(value: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(value.get("function"), dict):
         value = value["function"]
     name = next((value[key] for key in _NAME_KEYS if isinstance(value.get(key), str)), None)
+    arguments: Any
     if name is not None:
         arguments = next((value[key] for key in _ARGUMENT_KEYS if key in value), {})
     elif len(value) == 1:
@@ -276,7 +278,11 @@ def _python_value(text: str, keyword: re.Match[str], schema: Mapping[str, Any]) 
     try:
         value, end = read_value(text, keyword.end())
         if text.startswith((",", ")"), skip_space(text, end)):
-            return value, end
+            # Some models quote every value.
+            key = keyword["key"]
+            return typed(value, key, schema) if isinstance(value, str) and not allows_text(
+                key, schema
+            ) else value, end
     except BrokenValueError:
         pass
     following = _NEXT_KEYWORD.search(text, keyword.end())
@@ -285,7 +291,54 @@ def _python_value(text: str, keyword: re.Match[str], schema: Mapping[str, Any]) 
     return typed(text[keyword.end() : following.start()], keyword["key"], schema), following.start()
 
 
-_READERS = {Json: _read_json, Named: _read_named, Tagged: _read_tagged, Python: _read_python}
+def _read_elements(text: str, at: int, form: Form, tools: Sequence[Tool]) -> tuple[Found, int]:
+    assert isinstance(form, Elements)
+    found: Found = []
+    end, at = at, 0
+    while match := _compiled(form.head).search(text, at):
+        at, schema = match.end(), _schema(match["name"], tools)
+        arguments: dict[str, Any] = {}
+        while not text.startswith(form.tail, at):
+            at = skip_space(text, at)
+            if text.startswith(form.tail, at):
+                break
+            key, value, at = _element(text, at, form.mark, 0)
+            arguments[key] = typed(value, key, schema) if isinstance(value, str) else value
+        at = end = at + len(form.tail)
+        found.append((match["name"], arguments))
+    return found, end
+
+
+def _element(text: str, at: int, mark: str, depth: int) -> tuple[str, Any, int]:
+    """The name and the value of the element at `at`, and the offset behind it."""
+    opening = _compiled(rf"{re.escape(mark)}<(?P<key>[^/<>\s]+)>").match(text, at)
+    if opening is None or depth > _ELEMENT_DEPTH:
+        raise UnfinishedValueError if at + len(mark) >= len(text) else BrokenValueError("no element")
+    closing = f"{mark}</{opening['key']}>"
+    at = opening.end()
+    following = text.find(mark, at)
+    if following < 0:
+        raise UnfinishedValueError
+    if text.startswith(closing, following):
+        return opening["key"], text[at:following], following + len(closing)
+    children: list[tuple[str, Any]] = []
+    at = following
+    while not text.startswith(closing, at := skip_space(text, at)):
+        key, value, at = _element(text, at, mark, depth + 1)
+        # Inside an object or a list no schema tells the type.
+        children.append((key, typed(value, "", {}) if isinstance(value, str) else value))
+    if all(key == "item" for key, _ in children):
+        return opening["key"], [value for _, value in children], at + len(closing)
+    return opening["key"], dict(children), at + len(closing)
+
+
+_READERS = {
+    Json: _read_json,
+    Named: _read_named,
+    Tagged: _read_tagged,
+    Elements: _read_elements,
+    Python: _read_python,
+}
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.answer_format.syntaxes import syntax_of_template
+from core.answer_format.syntaxes import syntaxes_of_template
 
 Kind = Literal["thought", "text", "call"]
 # Longer ends of a prompt are not searched.
@@ -62,46 +62,53 @@ class AnswerFormat(Struct, frozen=True):
     """How a model writes its answers. The default is an unknown model's: any known thought tags, no calls.
 
     `begins`: what the end of the rendered prompt left open; a thought then ends with `thought_end`.
-    `channels` and `calls` name entries of `CHANNELS` and of `SYNTAXES`; empty where a model has neither.
+    `channels` names an entry of `CHANNELS`, and `calls` name entries of `SYNTAXES`.
     """
 
     thoughts: tuple[ThoughtTags, ...] = ()
     begins: Literal["text", "thought", "header"] = "text"
     thought_end: str = ""
     channels: str = ""
-    calls: str = ""
+    calls: tuple[str, ...] = ()
 
     def without_calls(self) -> AnswerFormat:
         """The format of an answer to a request that declares no tools."""
-        return replace(self, calls="") if self.calls else self
+        return replace(self, calls=()) if self.calls else self
 
 
 _COHERE = ("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>")
+_SEED = ("<seed:cot_budget_reflect>", "</seed:cot_budget_reflect>")
+_APRIEL = ("[END FINAL RESPONSE]",)
+_OPEN_THOUGHTS = ("<|begin_of_solution|>", "<|end_of_solution|>")
 _KIMI_K3 = (
     "<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>", "<|end_of_msg|>",
 )  # fmt: skip
 
-THOUGHT_TAGS = (
-    ThoughtTags("<think>", "</think>"),
-    ThoughtTags("<thinking>", "</thinking>"),
-    ThoughtTags("<thought>", "</thought>"),
-    ThoughtTags("<reasoning>", "</reasoning>"),
-    ThoughtTags("<reflection>", "</reflection>"),
-    ThoughtTags("[THINK]", "[/THINK]", True),
-    ThoughtTags("<seed:think>", "</seed:think>", True),
-    ThoughtTags("<longcat_think>", "</longcat_think>", True),
-    ThoughtTags("◁think▷", "◁/think▷", True),
-    ThoughtTags("<|think:start|>", "<|think:end|>", True),
-    ThoughtTags("<|START_THINKING|>", "<|END_THINKING|>", True, _COHERE),
-    ThoughtTags("<|channel>thought", "<channel|>", True),
-    ThoughtTags("<|open|>think<|sep|>", "<|close|>think<|sep|>", True, _KIMI_K3),
-    ThoughtTags("<|inner_prefix|>", "<|inner_suffix|>", True),
-    ThoughtTags(
-        "<|begin_of_thought|>", "<|end_of_thought|>", True, ("<|begin_of_solution|>", "<|end_of_solution|>")
-    ),
-    ThoughtTags("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", hidden=("[END FINAL RESPONSE]",)),
-    ThoughtTags("Here is my thought process:", "Here is my response:"),
+# Tags, and other texts in a template that tell of them where neither tag is in it.
+_TAGS: tuple[tuple[ThoughtTags, tuple[str, ...]], ...] = (
+    (ThoughtTags("<think>", "</think>", hidden=("<response>", "</response>")), ("<response></response>",)),
+    (ThoughtTags("<think>", "</think>"), ()),
+    (ThoughtTags("<thinking>", "</thinking>"), ()),
+    (ThoughtTags("<thought>", "</thought>"), ()),
+    (ThoughtTags("<reasoning>", "</reasoning>"), ()),
+    (ThoughtTags("<reflection>", "</reflection>"), ()),
+    (ThoughtTags("<mm:think>", "</mm:think>", True), ()),
+    (ThoughtTags("<think:opensource>", "</think:opensource>", True), ("'<think{}>'",)),
+    (ThoughtTags("[THINK]", "[/THINK]", True), ()),
+    (ThoughtTags("<seed:think>", "</seed:think>", True, _SEED), ()),
+    (ThoughtTags("<longcat_think>", "</longcat_think>", True), ()),
+    (ThoughtTags("◁think▷", "◁/think▷", True), ()),
+    (ThoughtTags("<|think:start|>", "<|think:end|>", True), ()),
+    (ThoughtTags("<|START_THINKING|>", "<|END_THINKING|>", True, _COHERE), ()),
+    (ThoughtTags("<|channel>thought", "<channel|>", True), ("<|channel>",)),
+    (ThoughtTags("<|open|>think<|sep|>", "<|close|>think<|sep|>", True, _KIMI_K3), ("<|open|>",)),
+    (ThoughtTags("<|inner_prefix|>", "<|inner_suffix|>", True), ()),
+    (ThoughtTags("<|begin_of_thought|>", "<|end_of_thought|>", True, _OPEN_THOUGHTS), ()),
+    (ThoughtTags("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", hidden=_APRIEL), ()),
+    (ThoughtTags("Here is my thought process:", "Here is my response:"), ()),
 )
+# Tags that the answer of any model may begin with. Those of plain words need a template that names them.
+GENERAL_TAGS = tuple(tags for tags, _ in _TAGS if tags.begin[0] in "<[◁" and not tags.hidden)
 
 CHANNELS = (
     Channels(
@@ -140,6 +147,15 @@ CHANNELS = (
         ("<|message_model|>", "<|content_text|>"),
     ),
     Channels(
+        "solar",
+        ("<|begin|>",),
+        ("<|think|>", "<|content|>", "<|tool_calls|>"),
+        ("<|end|>", "<|flush|>"),
+        (HeaderRule(r"<\|think\|>$", "thought"), HeaderRule(r"", "text")),
+        "<|begin|>assistant",
+        ("<|begin|>", "<|think|>", "<|content|>"),
+    ),
+    Channels(
         "functionary",
         (">>>",),
         ("\n",),
@@ -152,13 +168,18 @@ CHANNELS = (
 )  # fmt: skip
 
 
-# Tags that the answer of any model may begin with. Those of plain words need a template that names them.
-GENERAL_TAGS = tuple(tags for tags in THOUGHT_TAGS if tags.begin[0] in "<[◁")
-
-
 def channels_of(name: str) -> Channels | None:
     """The entry `name` of `CHANNELS`."""
     return next((each for each in CHANNELS if each.name == name), None)
+
+
+def channels_in(text: str) -> str:
+    """The name of the channels in which the answer `text` is written; empty if it has none."""
+    begun = text.lstrip()[:_TAIL_CHARACTERS]
+    for each in CHANNELS:
+        if begun.startswith(each.begins) and any(end in begun for end in each.header_ends):
+            return "" if each.keeps_unknown else each.name
+    return ""
 
 
 def answer_format(
@@ -175,19 +196,20 @@ def answer_format(
     of mlx-lm's tokenizer, `tool_parser` is the `tool_parser_type` of the tokenizer's config.
     """
     tail = rendered_tail[-_TAIL_CHARACTERS:].rstrip()
-    calls = syntax_of_template(template, added_tokens, tool_parser)
+    calls = syntaxes_of_template(template, added_tokens, tool_parser)
     channels = next((each for each in CHANNELS if all(clue in template for clue in each.clues)), None)
     if channels is not None:
         begins: Literal["text", "header"] = "header" if tail.endswith(channels.tail) else "text"
         return AnswerFormat((), begins, "", channels.name, calls)
-    known = [tags for tags in THOUGHT_TAGS if _mentions(template, tags) or tail.endswith(tags.begin)]
+    known: list[ThoughtTags] = []
+    for tags, clues in _TAGS:
+        begins_so = tail.endswith(tags.begin) or think_tags == (tags.begin, tags.end)
+        named = any(clue in template for clue in clues or (tags.begin, tags.end))
+        if (begins_so or named) and tags.begin not in {each.begin for each in known}:
+            known.append(tags)
     if think_tags is not None and think_tags[0] not in {tags.begin for tags in known}:
-        known += [t for t in THOUGHT_TAGS if t.begin == think_tags[0]] or [ThoughtTags(*think_tags, True)]
+        known.append(ThoughtTags(*think_tags, True))
     opened = next((tags for tags in known if tail.endswith(tags.begin)), None)
     if opened is not None:
         return AnswerFormat(tuple(known), "thought", opened.end, "", calls)
     return AnswerFormat(tuple(known), "text", "", "", calls)
-
-
-def _mentions(template: str, tags: ThoughtTags) -> bool:
-    return tags.begin in template or tags.end in template

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.answer_format.calls import Call, Tool
-from core.answer_format.formats import AnswerFormat
+from core.answer_format.formats import AnswerFormat, channels_in
 from core.answer_format.splitter import AnswerSplitter, Part
 
 
@@ -95,20 +97,20 @@ def parse_answer(text: str, format: AnswerFormat, tools: Sequence[Tool] = ()) ->
 
 
 def parse_past_answer(text: str, format: AnswerFormat, tools: Sequence[Tool] = ()) -> ParsedAnswer:
-    """An earlier answer, which may be without the thought that its prompt left open.
+    """An earlier answer, perhaps by another model, perhaps without the thought that its prompt left open.
 
     Clients send answers back without thoughts, and an earlier prompt may have begun in another way: an open
     thought that the text does not end is none, and a closing tag that nothing opened ends one.
     """
-    if format.begins == "thought" and format.thought_end not in text:
-        format = AnswerFormat(format.thoughts, "text", "", format.channels, format.calls)
-    if format.begins == "text" and not format.channels:
-        begun = parse_answer(text, format, tools)
-        closing = next((tags.end for tags in format.thoughts if tags.end in text), "")
-        if begun.thought or not closing:
-            return begun
-        return parse_answer(text, AnswerFormat(format.thoughts, "thought", closing, "", format.calls), tools)
-    return parse_answer(text, format, tools)
+    if channels := format.channels or channels_in(text):
+        begins: Literal["header", "text"] = "header" if format.begins == "header" else "text"
+        return parse_answer(text, replace(format, channels=channels, begins=begins, thought_end=""), tools)
+    format = replace(format, begins="text", thought_end="")
+    parsed = parse_answer(text, format, tools)
+    closing = next((tags.end for tags in format.thoughts if tags.end in text), "")
+    if parsed.thought or not closing:
+        return parsed
+    return parse_answer(text, replace(format, begins="thought", thought_end=closing), tools)
 
 
 def _joined(deltas: Sequence[Delta]) -> ParsedAnswer:

@@ -25,9 +25,7 @@ def typed(text: str, key: str, schema: Mapping[str, Any]) -> Any:
 
     Text of a type that the schema does not allow stays text, so that the caller sees what was written.
     """
-    properties = schema.get("properties")
-    declared = properties.get(key) if isinstance(properties, dict) else None
-    types = _types(declared, schema, 0)
+    types = _declared_types(key, schema)
     stripped = text.strip()
     if not types:
         value, whole = _read(stripped)
@@ -36,9 +34,18 @@ def typed(text: str, key: str, schema: Mapping[str, Any]) -> Any:
         if stripped or "string" not in types:
             return None
         return text
-    for value in _candidates(stripped, types):
-        return value
-    return text
+    return next(iter(_candidates(stripped, types)), text)
+
+
+def allows_text(key: str, schema: Mapping[str, Any]) -> bool:
+    """Whether the schema allows a string as the argument `key`, or says nothing of it."""
+    types = _declared_types(key, schema)
+    return not types or "string" in types
+
+
+def _declared_types(key: str, schema: Mapping[str, Any]) -> frozenset[str]:
+    properties = schema.get("properties")
+    return _types(properties.get(key) if isinstance(properties, dict) else None, schema, 0)
 
 
 def _candidates(text: str, types: frozenset[str]) -> list[Any]:

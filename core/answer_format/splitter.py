@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from core.answer_format.calls import Call, Section, Tool, read_call_body, read_calls
 from core.answer_format.formats import GENERAL_TAGS, AnswerFormat, Kind, channels_of
-from core.answer_format.syntaxes import syntax_of
+from core.answer_format.syntaxes import Syntax, syntaxes_of
 from core.answer_format.values import BrokenValueError, UnfinishedValueError
 
 # A header of a channel is a few words. What is longer is text.
@@ -52,10 +52,12 @@ class AnswerSplitter:
 
     def __init__(self, format: AnswerFormat, tools: Sequence[Tool] = ()) -> None:
         self._tools = tools
-        self._syntax = syntax_of(format.calls) if format.calls else None
+        syntaxes = syntaxes_of(format.calls)
         self._channels = channels_of(format.channels)
         self._calls = bool(format.calls)
-        self._sections = dict(self._syntax.marks) if self._syntax else {}
+        self._sections = {begin: (end, each) for each in syntaxes for begin, end in each.marks}
+        self._bare_syntax = next((each for each in syntaxes if each.bare), None)
+        self._syntax: Syntax | None = None  # of the section that is open
         self._tags_at_start = {tags.begin: tags.end for tags in (*GENERAL_TAGS, *format.thoughts)}
         self._tags_anywhere = {tags.begin: tags.end for tags in format.thoughts if tags.anywhere}
         # Control tokens that are not shown, wherever they come.
@@ -137,7 +139,7 @@ class AnswerSplitter:
             return False
         begun = [*marks, *self._tags_at_start] if self._at_start else marks
         cut = _certain(held, begun)
-        if self._syntax and self._syntax.bare and (late := _BARE_BEGUN[self._syntax.bare].search(held)):
+        if self._bare_syntax and (late := _BARE_BEGUN[self._bare_syntax.bare].search(held)):
             cut = min(cut, late.start())
         if self._calls or self._tags_anywhere:
             # White space before a call belongs to its mark.
@@ -157,9 +159,9 @@ class AnswerSplitter:
             self._take("mark" if self._called else "text", length)
 
     def _bare(self, held: str) -> int:
-        if self._syntax is None or not self._syntax.bare:
+        if self._bare_syntax is None:
             return -1
-        found = _BARE[self._syntax.bare].search(held)
+        found = _BARE[self._bare_syntax.bare].search(held)
         return found.start() if found else -1
 
     def _mark(self, at: int, mark: str) -> None:
@@ -172,8 +174,8 @@ class AnswerSplitter:
         self._say(len(said))
         if begins_call:
             self._take("mark", at - len(said))
-            self._state, self._tried = "section", 0
-            self._section_ends = self._sections.get(mark, "")
+            self._state, self._tried = "section", len(mark)
+            self._section_ends, self._syntax = self._sections.get(mark, ("", self._bare_syntax))
             return
         self._take("mark", at - len(said) + len(mark))
         if opens:
@@ -281,9 +283,9 @@ class AnswerSplitter:
             return self._open_section(final)
         held = self._held
         while True:
-            at = held.find(self._section_ends, max(self._tried, 1))
+            at = held.find(self._section_ends, self._tried)
             if at < 0 and not final:
-                self._tried = max(1, len(held) - len(self._section_ends))
+                self._tried = max(self._tried, len(held) - len(self._section_ends))
                 return False
             end = at + len(self._section_ends) if at >= 0 else len(held)
             section = self._read(held[:end])

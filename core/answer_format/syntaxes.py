@@ -1,8 +1,8 @@
 """Syntaxes of tool calls, as data.
 
 A section of calls stands between marks in an answer. Inside it each call is read by one of the forms: JSON
-objects (`json`), a name followed by a JSON object (`named`), a name followed by tagged parameters (`tagged`),
-or Python calls (`python`). The forms of a section are tried in order.
+objects, a name followed by a JSON object, a name followed by tagged parameters, nested elements, or Python
+calls. The forms of a section are tried in order.
 """
 
 from __future__ import annotations
@@ -38,11 +38,22 @@ class Tagged(Struct, frozen=True):
     tail: str
 
 
+class Elements(Struct, frozen=True):
+    """A name in `head`, then XML elements named after the parameters, nested for objects and lists.
+
+    `mark` comes before each tag; `tail` ends the call.
+    """
+
+    head: str
+    mark: str
+    tail: str
+
+
 class Python(Struct, frozen=True):
     """Python calls with keyword arguments, in a list or one after the other."""
 
 
-Form = Json | Named | Tagged | Python
+Form = Json | Named | Tagged | Elements | Python
 
 
 class Syntax(Struct, frozen=True):
@@ -71,9 +82,48 @@ _ARG_KEYS = Tagged(
     r"(?:</tool_call>|$)",
 )
 _INVOKE = r"""name=["']?(?P<name>[\w.:/-]+)["']?\s*>"""
+_GIGACHAT = ("<|message_sep|>\n\nfunction call<|role_sep|>\n", "function call<|role_sep|>\n")
 _PARAMETER = r"""name=["']?(?P<key>[^"'>]+)["']?"""
 
 SYNTAXES = (
+    # Calls in channels (`formats.CHANNELS`) have their names in headers, and no sections.
+    Syntax("harmony", (), (), (("<|channel|>", "<|message|>"),)),
+    Syntax("inkling", (), (), (("<|content_invoke_tool_json|>",),)),
+    Syntax("functionary", (), (), ((">>>all",),)),
+    Syntax(
+        "solar",
+        (("<|tool_call:begin|>", "<|calls|>"),),
+        (Named(rf"<\|tool_call:name\|>\s*{_NAME}\s*<\|tool_call:args\|>\s*"),),
+        (("<|tool_call:begin|>",),),
+    ),
+    Syntax(
+        "minimax_m3",
+        (("]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>"),),
+        (Elements(rf"\]<\]minimax\[>\[<invoke {_INVOKE}", "]<]minimax[>[", "]<]minimax[>[</invoke>"),),
+        (("]<]minimax[>[",),),
+    ),
+    Syntax(
+        "hunyuan",
+        (
+            ("<tool_calls:opensource>", "</tool_calls:opensource>"),
+            ("<tool_call:opensource>", "</tool_call:opensource>"),
+        ),
+        (
+            Tagged(
+                rf"<tool_call:opensource>\s*{_NAME}\s*<tool_sep:opensource>",
+                r"<arg_key:opensource>(?P<key>[^<]+)</arg_key:opensource>\s*<arg_value:opensource>",
+                r"</arg_value:opensource>",
+                r"</tool_call:opensource>",
+            ),
+        ),
+        (("<tool_call:opensource>",), ("<tool_call{}>", ":opensource")),
+    ),
+    Syntax(
+        "mcp",
+        (("<use_mcp_tool>", "</use_mcp_tool>"),),
+        (Named(rf"<tool_name>\s*{_NAME}\s*</tool_name>\s*<arguments>\s*"),),
+        (("<use_mcp_tool>",),),
+    ),
     Syntax(
         "dsml",
         (
@@ -206,7 +256,7 @@ SYNTAXES = (
         "lfm2",
         (("<|tool_call_start|>", "<|tool_call_end|>"),),
         (Python(), Json()),
-        (("<|tool_call_start|>",),),
+        (("<|tool_call_start|>",), ("<|tool_list_start|>",)),
         ("pythonic",),
     ),
     Syntax(
@@ -227,19 +277,20 @@ SYNTAXES = (
     ),
     Syntax(
         "command_r",
-        (("Action: ```json", "```"), ("Action:```json", "```")),
+        (("Action:\n```json", "```"), ("Action: ```json", "```")),
         (Json(),),
-        (("Action: ```json",), ("Action:```json",)),
+        (("Action:", "```json", "tool_name"),),
     ),
     Syntax("granite", (("<|tool_call|>", "<|/tool_call|>"),), (Json(),), (("<|tool_call|>",),)),
     Syntax("function_call", (("<function_call>", "</function_call>"),), (Json(),), (("<function_call>",),)),
     Syntax("gigachat", (("<|function_call|>", ""),), (Json(),), (("<|function_call|>",),)),
+    Syntax("gigachat3", tuple((mark, "") for mark in _GIGACHAT), (Json(),), (("function call", "role_sep"),)),
     Syntax("apertus", (("<|tools_prefix|>", "<|tools_suffix|>"),), (Json(),), (("<|tools_prefix|>",),)),
     Syntax(
         "internlm2", (("<|action_start|><|plugin|>", "<|action_end|>"),), (Json(),), (("<|action_start|>",),)
     ),
     Syntax("nemotron", (("<TOOLCALL>", "</TOOLCALL>"),), (Json(),), (("<TOOLCALL>",),)),
-    Syntax("functools", (("functools", ""),), (Json(),), (("functools[",),)),
+    Syntax("functools", (("functools", ""),), (Json(),), (("functools[",),), (), "json"),
     Syntax("tool_calls", (("<tool_calls>", "</tool_calls>"),), (Json(),), (("<tool_calls>",),)),
     Syntax(
         "glm",
@@ -268,23 +319,46 @@ SYNTAXES = (
         (Named(rf"<function={_NAME}>\s*"),),
         (("<function=",),),
     ),
-    Syntax("python_list", (("<|python_start|>", "<|python_end|>"),), (Python(),), (), (), "python"),
+    Syntax(
+        "python_list",
+        (("<|python_start|>", "<|python_end|>"),),
+        (Python(),),
+        (("[func_name1(",), ("[func_name(",)),
+        (),
+        "python",
+    ),
     Syntax(
         "llama3", (("<|python_tag|>", ""),), (Json(),), (("<|python_tag|>",), ('"parameters": ',)), (), "json"
     ),
 )
 
 
-def syntax_of(name: str) -> Syntax | None:
-    """The entry `name` of `SYNTAXES`."""
-    return next((each for each in SYNTAXES if each.name == name), None)
+# What a model is told to write whose template does not declare tools (`core.models.tools`).
+TOLD = "hermes"
 
 
-def syntax_of_template(template: str, added_tokens: Collection[str] = (), tool_parser: str = "") -> str:
-    """The name of the syntax in which a model with this chat template writes calls; empty if unknown."""
-    if not re.search(r"\b(?:tools|tool_calls|functions)\b", template):
-        return ""
-    for each in SYNTAXES:
-        if any(all(clue in template for clue in group) for group in each.clues):
-            return each.name
-    return next((each.name for each in SYNTAXES if tool_parser and tool_parser in each.parsers), "")
+def declares_tools(template: str) -> bool:
+    """Whether a chat template declares tools to the model."""
+    return bool(re.search(r"\b(?:tools|functions)\b", template))
+
+
+def syntaxes_of(names: Collection[str]) -> list[Syntax]:
+    """The entries of `SYNTAXES` with these names."""
+    return [each for each in SYNTAXES if each.name in names]
+
+
+def syntaxes_of_template(
+    template: str, added_tokens: Collection[str] = (), tool_parser: str = ""
+) -> tuple[str, ...]:
+    """The names of the syntaxes in which a model with this chat template writes calls; none if unknown."""
+    found = next((each.name for each in SYNTAXES if _names(template, added_tokens, each)), "")
+    found = found or next((each.name for each in SYNTAXES if tool_parser and tool_parser in each.parsers), "")
+    if not declares_tools(template):
+        return (found, TOLD) if found and found != TOLD else (TOLD,)
+    return (found,) if found else ()
+
+
+def _names(template: str, added_tokens: Collection[str], syntax: Syntax) -> bool:
+    if any(all(clue in template for clue in clues) for clues in syntax.clues):
+        return True
+    return any(all(clue in added_tokens for clue in clues) for clues in syntax.clues)
