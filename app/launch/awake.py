@@ -15,6 +15,7 @@ import logging
 import sys
 from typing import Any, Protocol
 
+from app.launch.objc import Objc
 from app.session.turn.link_state import Phase
 
 _LOG = logging.getLogger("draftlight.window")
@@ -90,20 +91,15 @@ class Awake:
 
 
 class ProcessInfoActivity:
-    """NSProcessInfo's activities, through the Objective-C runtime. Main thread only.
-
-    `runtime` is libobjc, opened by ctypes (tests give a recorder).
-    """
+    """NSProcessInfo's activities. Main thread only. `runtime` is libobjc (tests pass a recorder)."""
 
     def __init__(self, runtime: Any = None) -> None:
-        self._objc = runtime or _libobjc()
+        self._objc = Objc(runtime)
 
     def begin(self, reason: str) -> int:
-        """Retained, since the token comes autoreleased and outlives this turn of the loop."""
-        text = self._send(
-            self._class("NSString"), "stringWithUTF8String:", ctypes.c_char_p(reason.encode("utf-8"))
-        )
-        token = self._send(
+        """Begin an activity; returns its token, retained because it outlives the autorelease pool."""
+        text = self._objc.string(reason)
+        token = self._objc.send(
             self._process_info(),
             "beginActivityWithOptions:reason:",
             ctypes.c_uint64(_USER_INITIATED),
@@ -111,40 +107,17 @@ class ProcessInfoActivity:
         )
         if not token:
             raise OSError("NSProcessInfo began no activity.")
-        return self._send(token, "retain")
+        return self._objc.send(token, "retain")
 
     def end(self, token: int) -> None:
-        """End and let go of the token."""
-        self._send(self._process_info(), "endActivity:", ctypes.c_void_p(token))
-        self._send(token, "release")
+        """End the activity of `token` and release it."""
+        self._objc.send(self._process_info(), "endActivity:", ctypes.c_void_p(token))
+        self._objc.send(token, "release")
 
     def _process_info(self) -> int:
-        return self._send(self._class("NSProcessInfo"), "processInfo")
-
-    def _class(self, name: str) -> int:
-        found = self._objc.objc_getClass(ctypes.c_char_p(name.encode("ascii")))
-        if not found:
-            raise OSError(f"There is no class {name}.")
-        return int(found)
-
-    def _send(self, receiver: int, selector: str, *arguments: Any) -> int:
-        """One message. `objc_msgSend` has the called method's own signature, so it is cast each time."""
-        name = self._objc.sel_registerName(ctypes.c_char_p(selector.encode("ascii")))
-        kinds = [type(argument) for argument in arguments]
-        prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, *kinds)
-        method = ctypes.cast(self._objc.objc_msgSend, prototype)
-        return int(method(receiver, name, *arguments) or 0)
+        return self._objc.send(self._objc.get_class("NSProcessInfo"), "processInfo")
 
 
 def system_activity() -> Activity:
     """What this system offers."""
     return ProcessInfoActivity() if sys.platform == "darwin" else NoActivity()
-
-
-def _libobjc() -> Any:
-    runtime = ctypes.CDLL("/usr/lib/libobjc.dylib")
-    runtime.objc_getClass.restype = ctypes.c_void_p
-    runtime.sel_registerName.restype = ctypes.c_void_p
-    # NSProcessInfo and NSString live in Foundation, which Qt has loaded already.
-    ctypes.CDLL("/System/Library/Frameworks/Foundation.framework/Foundation")
-    return runtime

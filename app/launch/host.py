@@ -5,12 +5,10 @@ Knows of the window its composer, its session's phases and how to close it; chan
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
-from PySide6.QtGui import QIcon
 
 from app.controllers.update_check import UpdateCheck
 from app.launch import strings
@@ -21,7 +19,6 @@ from app.richtext.canvas.open_link import open_outside
 from app.session.turn.link_state import Link
 from app.shell.screens import Screens
 from app.shell.window import MainWindow
-from app.theme.icons import APP_ICON
 from app.theme.theme import Theme
 from app.windows.about import strings as about_strings
 
@@ -49,9 +46,6 @@ class Host(QObject):
         self._window = window
         self._theme = theme
         self.awake = Awake(activity or system_activity(), strings.ANSWERING)
-        if sys.platform != "darwin":
-            # There the bundle's own icon is drawn, at every size and in the Dock.
-            window.setWindowIcon(QIcon(str(APP_ICON)))
         window.controller.link_changed.connect(self._follow)
         window.menu_actions.bind({"about": self.show_about})
         self.updates = UpdateCheck(

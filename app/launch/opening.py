@@ -189,9 +189,6 @@ def _application() -> Application:
     if isinstance(existing, Application):
         return existing
     application = Application([strings.APP_NAME])
-    application.setApplicationName(strings.APP_NAME)
-    application.setApplicationDisplayName(strings.APP_NAME)
-    application.setDesktopFileName("draftlight")
     # The loop ends when the worker has ended, not when the window is hidden.
     application.setQuitOnLastWindowClosed(False)
     return application

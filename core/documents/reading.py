@@ -35,11 +35,11 @@ from core.documents.limits import (
     UnreadableError,
 )
 from core.documents.text import decode_text
+from core.documents.types import HTML_ENDINGS
 from core.errors import RequestError
 from core.events.text import well_formed
 
 _HEAD_BYTES = 1024
-_HTML_ENDINGS = frozenset((".html", ".htm", ".xhtml"))
 _PDF_MARK = b"%PDF-"
 _ZIP_MARK = b"PK\x03\x04"
 # The first bytes of what people drop by mistake.
@@ -153,7 +153,7 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
         stream.seek(0)
     except OSError as error:
         raise _unreadable(name, error) from error
-    kind = "html" if path.suffix.lower() in _HTML_ENDINGS else "text"
+    kind = "html" if path.suffix.lower() in HTML_ENDINGS else "text"
     if _PDF_MARK in head:
         kind = "pdf"
     elif head.startswith(_ZIP_MARK):

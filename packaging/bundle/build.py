@@ -22,8 +22,8 @@ from pathlib import Path
 
 from bundle.check import report
 from bundle.checks import Bundle, check_all
-from bundle.finish import WrongPythonError, finish
-from bundle.prepare import packager, packager_environment, prepare, say
+from bundle.finish import finish
+from bundle.prepare import WrongPythonError, packager, packager_environment, prepare, say
 from bundle.project import FORMAL_NAME, ROOT, Project, read_project
 from bundle.supplies.runtime import DownloadsError, pin
 from bundle.supplies.wheels import MACOS

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bundle.checks import Bundle, Result, check_all
 from bundle.finish import finish
-from bundle.prepare import packager, packager_environment, prepare, say
+from bundle.prepare import WrongPythonError, packager, packager_environment, prepare, say
 from bundle.project import BUILD, FORMAL_NAME, read_project
 from bundle.supplies.wheels import MACOS
 
@@ -80,7 +80,11 @@ def main() -> int:
     if options.app:
         say(f"Checks of {options.app.name}")
         return report(check_all(Bundle(options.app.resolve()), read_project()))
-    app = assemble(with_runtime=options.runtime)
+    try:
+        app = assemble(with_runtime=options.runtime)
+    except WrongPythonError as error:
+        print(error, file=sys.stderr)
+        return 1
     copy = sign_copy(app)
     say(f"Checks of {app.name}")
     status = report(check_all(Bundle(app), read_project(), Bundle(copy)))

@@ -10,6 +10,7 @@ import csv
 import importlib.metadata
 import os
 import plistlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from bundle.signing.macho import Image, MachOError, images, is_macho, slices
 from bundle.signing.seal import LIST, seal_problems
 from bundle.signing.signature import changed
 from bundle.supplies.runtime import unpinned
+from core.documents.types import DOCUMENT_TYPES
 
 _SYSTEM = ("/usr/lib/", "/System/Library/")
 _TEXTS = {".py", ".pyc", ".json", ".toml", ".txt", ".cfg", ".ini", ".pth", ".plist", ".md", ""}
@@ -122,12 +124,18 @@ def _plist(bundle: Bundle, project: Project) -> Iterator[Result]:
         for key, value in wanted.items()
         if info.get(key) != value
     ]
-    yield _result("Info.plist", wrong, f"{len(wanted)} keys as wanted, {project.version}")
-    types = [kind for entry in info.get("CFBundleDocumentTypes", []) for kind in entry["LSItemContentTypes"]]
+    # macOS shows it when it asks whether the app may connect to other machines.
+    wrong += (
+        [] if info.get("NSLocalNetworkUsageDescription") else ["NSLocalNetworkUsageDescription is missing"]
+    )
+    yield _result("Info.plist", wrong, f"{len(wanted) + 1} keys as wanted, {project.version}")
+    types = {kind for entry in info.get("CFBundleDocumentTypes", []) for kind in entry["LSItemContentTypes"]}
+    read = {name for kind in DOCUMENT_TYPES for name in kind.uniform_types}
     roles = {
         (entry["CFBundleTypeRole"], entry["LSHandlerRank"]) for entry in info.get("CFBundleDocumentTypes", [])
     }
-    wrong = [] if "public.plain-text" in types else ["plain text is not among the document types"]
+    wrong = [f"{name} is missing" for name in sorted(read - types)]
+    wrong += [f"{name} cannot be read" for name in sorted(types - read)]
     wrong += [] if roles == {("Viewer", "Alternate")} else [f"roles are {roles}, so it may take over files"]
     yield _result("document types", wrong, f"{len(types)}, as a viewer among others")
     entitlements = bundle.app.parent / "Entitlements.plist"
@@ -160,8 +168,17 @@ def _architectures(bundle: Bundle, machos: list[tuple[Path, list[Image]]]) -> It
             if image.minimum_macos and _number(image.minimum_macos) > _number(MINIMUM_MACOS):
                 newer.append(bundle.named(path).removeprefix("Resources/app_packages/"))
     yield _result("architecture", wrong, f"{len(machos)} Mach-O files, all {ARCHITECTURE} alone")
+    newer += [path.parent.name for path in bundle.packages.glob("*.dist-info/WHEEL") if not _installs(path)]
     newer = [f"{name} needs a macOS newer than {MINIMUM_MACOS}" for name in newer]
     yield _result("oldest macOS", newer, f"{MINIMUM_MACOS}, and no library needs a newer one")
+
+
+def _installs(wheel: Path) -> bool:
+    """Whether one of the tags in a wheel's metadata allows the oldest macOS, or names no macOS."""
+    tags = re.findall(r"^Tag: .*-(\S+)$", wheel.read_text("utf-8"), re.MULTILINE)
+    named = [re.match(r"macosx_(\d+)_(\d+)_", tag) for tag in tags]
+    limits = [(int(found[1]), int(found[2])) for found in named if found]
+    return len(limits) < len(tags) or not tags or min(limits) <= _number(MINIMUM_MACOS)
 
 
 def _number(version: str) -> tuple[int, ...]:

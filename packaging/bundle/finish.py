@@ -1,30 +1,31 @@
-"""What is added to a tree after the packager made it and before it is signed: licences and bytecode.
+"""Additions to the packager's tree before it is signed: document types, licences and bytecode.
 
-The packager removes bytecode, which names the place it was compiled in, and its launcher writes
-none, so every start would compile a thousand modules. Here they are compiled ahead, by hash
-instead of by time, under the name they have inside the bundle.
+The packager removes bytecode, which names the folder it was compiled in, and its launcher writes none,
+so every start would compile a thousand modules. They are compiled ahead, by hash instead of by time,
+under the names they have inside the bundle.
 """
 
 from __future__ import annotations
 
 import compileall
+import plistlib
 import shutil
-import sys
 from pathlib import Path
 from py_compile import PycInvalidationMode
 
 from bundle.notice import write_notice
-from bundle.project import PYTHON, ROOT
+from bundle.project import ROOT
+from core.documents.types import DOCUMENT_TYPES
 
 
 def finish(resources: Path) -> None:
-    """`resources` holds `app` and `app_packages`. Raises `WrongPythonError` under another Python."""
-    running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if running != PYTHON:
-        raise WrongPythonError(
-            f"The bundle carries Python {PYTHON} and this is {running}. Make it with that one:"
-            f" make clean && make PYTHON=python{PYTHON} app"
-        )
+    """`resources` holds `app` and `app_packages`; on macOS `Info.plist` is beside it.
+
+    `prepare()` has checked that this Python has the version of the bundle's.
+    """
+    info = resources.parent / "Info.plist"
+    if info.is_file():
+        write_document_types(info)
     write_notice(resources)
     shutil.copyfile(ROOT / "LICENSE", resources / "LICENSE.txt")
     for folder in ("app", "app_packages"):
@@ -39,5 +40,19 @@ def finish(resources: Path) -> None:
         )
 
 
-class WrongPythonError(Exception):
-    """Bytecode of this Python would not be read by the bundle's."""
+def write_document_types(info: Path) -> None:
+    """Declare every document type that the app reads (`core.documents.types`) in `Info.plist`.
+
+    As a viewer among others: the app takes over no file type.
+    """
+    content = plistlib.loads(info.read_bytes())
+    content["CFBundleDocumentTypes"] = [
+        {
+            "CFBundleTypeName": kind.title,
+            "CFBundleTypeRole": "Viewer",
+            "LSHandlerRank": "Alternate",
+            "LSItemContentTypes": list(kind.uniform_types),
+        }
+        for kind in DOCUMENT_TYPES
+    ]
+    info.write_bytes(plistlib.dumps(content))

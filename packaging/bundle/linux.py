@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 from bundle.finish import finish
-from bundle.prepare import packager, packager_environment, prepare, say
+from bundle.prepare import WrongPythonError, packager, packager_environment, prepare, say
 from bundle.project import PACKAGING, PYTHON, read_project
 from bundle.supplies.wheels import LINUX
 from bundle.trial import try_out
@@ -93,7 +93,11 @@ def main() -> int:
     if missing := [package for path, package in _NEEDED.items() if not Path(path).exists()]:
         print(f"Needed here: apt-get install {' '.join(missing)}", file=sys.stderr)
         return 1
-    return smoke(options.smoke_only or build())
+    try:
+        return smoke(options.smoke_only or build())
+    except WrongPythonError as error:
+        print(error, file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -9,14 +9,19 @@ from pathlib import Path
 
 from bundle.config import write_config
 from bundle.icons.icon import write_icons
-from bundle.project import BUILD, PACKAGING, Project, source_date
+from bundle.project import BUILD, PACKAGING, PYTHON, Project, source_date
 from bundle.supplies.lock import Target
 from bundle.supplies.runtime import DOWNLOADS
 from bundle.supplies.wheels import build_own, download, pinned
 
 
 def prepare(project: Project, target: Target, name: str, *, template: str = "") -> Path:
-    """The folder `name` under the build folder, ready for the packager to be run in it."""
+    """The folder `name` under the build folder, ready for the packager to be run in it.
+
+    Raises `WrongPythonError`, before anything is downloaded, if this Python has another version than the
+    bundle's, which would not read its bytecode.
+    """
+    require_python()
     folder = BUILD / name
     wheels = folder / "wheels"
     say(f"Wheels for {target.system} {target.machine}, from the lock")
@@ -25,6 +30,20 @@ def prepare(project: Project, target: Target, name: str, *, template: str = "") 
     write_icons(folder / "icon")
     write_config(project, folder, wheels, [pinned(path) for path in paths], template=template)
     return folder
+
+
+class WrongPythonError(Exception):
+    """This Python cannot make the bundle."""
+
+
+def require_python(running: tuple[int, int] = sys.version_info[:2]) -> None:
+    """Raises `WrongPythonError` if `running` is not the bundle's version."""
+    found = f"{running[0]}.{running[1]}"
+    if found != PYTHON:
+        raise WrongPythonError(
+            f"The app contains Python {PYTHON}, so only Python {PYTHON} can build it. This is Python {found}."
+            f" Run: make clean && make PYTHON=python{PYTHON} setup"
+        )
 
 
 def packager(python: str = sys.executable) -> Path:

@@ -12,6 +12,7 @@ import pytest
 
 from bundle import checks
 from bundle.checks import Bundle, Result, check_all
+from bundle.finish import write_document_types
 from bundle.icons.icns import write_icns
 from bundle.icons.icon import render
 from bundle.project import BUNDLE, CATEGORY, FORMAL_NAME, MINIMUM_MACOS, PACKAGING, ROOT, Project
@@ -62,6 +63,7 @@ def bundle(tmp_path: Path) -> Bundle:
         folder.mkdir(parents=True)
     template = TEMPLATE / "{{ cookiecutter.formal_name }}.app" / "Contents" / "Info.plist"
     (found.contents / "Info.plist").write_text(filled(template.read_text("utf-8")), "utf-8")
+    write_document_types(found.contents / "Info.plist")
     (tmp_path / "Entitlements.plist").write_bytes((TEMPLATE / "Entitlements.plist").read_bytes())
     (found.resources / "draftlight.icns").write_bytes(icon())
     (found.resources / "app" / "draftlight" / "__main__.py").write_text("")
@@ -112,6 +114,15 @@ def take_over_files(bundle: Bundle) -> None:
     path.write_text(path.read_text().replace("Alternate", "Owner"))
 
 
+def drop_document_types(bundle: Bundle) -> None:
+    path = bundle.contents / "Info.plist"
+    path.write_text(path.read_text().replace("com.adobe.pdf", "com.adobe.photoshop-image"))
+
+
+def wheel(tag: str) -> bytes:
+    return f"Wheel-Version: 1.0\nTag: {tag}\n".encode()
+
+
 def shrink_icon(bundle: Bundle) -> None:
     (bundle.resources / "draftlight.icns").write_bytes(icon().replace(b"ic10", b"ic99"))
 
@@ -142,9 +153,17 @@ DAMAGES: list[tuple[str, str, Callable[[Bundle], None]]] = [
     ("Info.plist", "CFBundleVersion", edit_plist("CFBundleVersion", "1.2.4")),
     ("Info.plist", "NSHighResolutionCapable", edit_plist("NSHighResolutionCapable", False)),
     ("document types", "Owner", take_over_files),
+    ("Info.plist", "NSLocalNetwork", edit_plist("NSLocalNetworkUsageDescription", "")),
+    ("document types", "com.adobe.pdf is missing", drop_document_types),
+    ("document types", "photoshop-image cannot be read", drop_document_types),
     ("icon", "ic10", shrink_icon),
     ("architecture", "x86_64", add("Resources/a.dylib", fat((INTEL, image(INTEL)), (ARM, image())))),
     ("oldest macOS", "newer than", add("Resources/a.dylib", image(minimum=0x000F0100))),
+    (
+        "oldest macOS",
+        "other-1.0.dist-info",
+        add(f"{PACKAGES}/other-1.0.dist-info/WHEEL", wheel("cp311-cp311-macosx_26_0_arm64")),
+    ),
     ("libraries", "/opt/homebrew", add("Resources/a.dylib", STRAY)),
     ("libraries", "libother", add("Resources/a.dylib", image())),
     ("libraries", "searches /opt/brew/ab/lib", add("Resources/a.dylib", ELSEWHERE)),

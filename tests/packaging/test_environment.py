@@ -148,7 +148,7 @@ def set_up(root: Path) -> subprocess.Popen[str]:
 
 
 def finish(run: subprocess.Popen[str]) -> str:
-    said, _ = run.communicate(timeout=200)
+    said, _ = run.communicate(timeout=300)
     assert run.returncode == 0, said
     return said
 
@@ -163,6 +163,7 @@ def installed(root: Path) -> bool:
 
 
 @pytest.mark.sweep
+@pytest.mark.timeout(900)
 def test_a_killed_set_up_is_repaired_and_a_moved_one_made_again(project: Path) -> None:
     first = set_up(project)
     python = project / ".venv" / "bin" / "python"
@@ -182,6 +183,7 @@ def test_a_killed_set_up_is_repaired_and_a_moved_one_made_again(project: Path) -
 
 
 @pytest.mark.sweep
+@pytest.mark.timeout(900)
 def test_two_at_once_wait_for_each_other_and_a_changed_lock_updates(project: Path) -> None:
     runs = [set_up(project), set_up(project)]
     said = [finish(run) for run in runs]
@@ -193,6 +195,13 @@ def test_two_at_once_wait_for_each_other_and_a_changed_lock_updates(project: Pat
     finish(set_up(project))
     assert installed(project)
     assert (project / ".venv" / "kept").exists()
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(900)
+def test_an_environment_whose_interpreter_is_gone_is_made_again(project: Path) -> None:
+    """As after an upgrade of the system's Python."""
+    finish(set_up(project))
     broken = project / ".venv" / "bin" / "python"
     broken.unlink()
     broken.symlink_to("/nowhere/python3")

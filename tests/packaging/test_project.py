@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import pytest
 
 from bundle import project as places
 from bundle.config import write_config
+from bundle.prepare import WrongPythonError, require_python
 from bundle.project import PACKAGING, ROOT, read_project, source_date
 
 
@@ -62,3 +66,33 @@ def test_archives_have_a_fixed_time_unless_told(monkeypatch: pytest.MonkeyPatch)
     assert source_date() == places.SOURCE_DATE
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "12")
     assert source_date() == "12"
+
+
+@pytest.mark.parametrize("running", [(3, 12), (3, 13)])
+def test_another_python_is_refused_before_anything_is_downloaded(running: tuple[int, int]) -> None:
+    with pytest.raises(
+        WrongPythonError, match=rf"only Python {places.PYTHON} .* This is Python 3\.{running[1]}"
+    ):
+        require_python(running)
+    require_python((3, 11))
+
+
+@pytest.mark.parametrize("module", ["bundle.check", "bundle.build", "bundle.linux"])
+def test_the_tools_refuse_it_in_one_line(module: str) -> None:
+    """In a process that takes itself for another Python, and for a Mac with everything installed."""
+    code = (
+        f"import sys, platform, {module} as tool, bundle.prepare as prepare\n"
+        "prepare.require_python.__defaults__ = ((3, 13),)\n"
+        "prepare.download = lambda *arguments: sys.exit('downloads')\n"
+        "tool._NEEDED = {}; sys.argv = ['tool']\n"
+        "sys.platform = 'darwin' if tool.__name__ == 'bundle.build' else sys.platform\n"
+        "platform.machine = lambda: 'arm64'\n"
+        "sys.exit(tool.main())"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGING)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT
+    )
+    assert done.returncode == 1
+    assert "This is Python 3.13." in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -12,6 +12,7 @@ import pytest
 
 from core.documents import limits, reading
 from core.documents.reading import document_text, quick_text
+from core.documents.types import DOCUMENT_TYPES
 from core.errors import RequestError
 from tests.core.documents.made import W, paragraph, pdf_of, write_docx
 
@@ -311,3 +312,11 @@ def test_a_pdf_that_asks_for_too_much_says_so(tmp_path: Path) -> None:
     writer.write(file)
     with pytest.raises(RequestError, match=r"“bomb\.pdf” asks for more work than any ordinary PDF file"):
         document_text(file)
+
+
+def test_every_kind_that_is_read_is_declared_to_the_desktop() -> None:
+    contents = {"pdf": b"%PDF-1.7", "zip": b"PK\x03\x04", "html": b"<p>One", "text": b"One"}
+    assert {kind.kind for kind in DOCUMENT_TYPES} == set(contents)
+    for kind, content in contents.items():
+        path = Path("page.htm" if kind == "html" else "file")
+        assert reading._kind(io.BytesIO(content), len(content), path, path.name) == kind
