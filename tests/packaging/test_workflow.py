@@ -70,6 +70,24 @@ def test_packages_come_from_the_command_in_the_readme() -> None:
         assert "README.md" in text
 
 
+def test_the_first_screen_of_the_readme_has_every_command_that_a_new_user_needs() -> None:
+    screen = (ROOT / "README.md").read_text("utf-8").split("## Tour")[0]
+    for text in ("git clone", "make run", "make test", ".venv/bin/draftlight uninstall", "make clean"):
+        assert text in screen
+    for text in ("Privacy & Security", "Open Anyway", "0.9 GB", "DRAFTLIGHT_HOME"):
+        assert text in screen
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert set(re.findall(r"make ([a-z-]+)\b", screen)) - {"comes", "is"} <= targets
+
+
+def test_qt_is_checked_before_everything_that_imports_it() -> None:
+    """pytest-qt imports it before any test, and the tools draw."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for target in ("test", "test-sweeps", "test-slow", "e2e", "smoke", "screens", "screenshot", "attack"):
+        assert re.search(rf"^{target}: libraries\b", makefile, re.MULTILINE), target
+    assert "mypy --platform $$system" in makefile
+
+
 def test_the_app_is_built_on_a_tag_and_only_after_the_tests() -> None:
     assert "refs/tags/v" in JOBS["app"]["if"]
     assert set(JOBS["app"]["needs"]) == {"linux", "slow", "macos", "app-check"}

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,6 @@ def test_a_compositor_that_never_answers_is_given_up(tmp_path: Path, monkeypatch
         silent.bind(str(tmp_path / "wayland-8"))
         silent.listen()
         assert not answers_connection("wayland")
+    for thread in threading.enumerate():
+        if thread.name == "display-probe":
+            thread.join(10)  # it ends with the socket

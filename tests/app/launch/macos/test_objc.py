@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.launch.objc import Objc, set_bundle_name
-from tests.app.launch.test_awake import Runtime
+from app.launch.macos.objc import Objc, set_bundle_name
+from tests.app.launch.macos.test_awake import Runtime
 
 
 class Bundle(Runtime):

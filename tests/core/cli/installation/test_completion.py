@@ -14,7 +14,7 @@ import pytest
 
 from core.cli import main
 from core.cli.command_line import parser
-from core.cli.completion import walk
+from core.cli.installation.completion import walk
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import logging
 import sys
 from typing import Any, Protocol
 
-from app.launch.objc import Objc
+from app.launch.macos.objc import Objc
 from app.session.turn.link_state import Phase
 
 _LOG = logging.getLogger("draftlight.window")

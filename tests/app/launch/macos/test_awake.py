@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.launch.awake import Awake, NoActivity, ProcessInfoActivity
+from app.launch.macos.awake import Awake, NoActivity, ProcessInfoActivity
 from app.session.turn.link_state import Phase
 
 WORKING = {Phase.LOADING, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING}

@@ -1,0 +1,1 @@
+"""Commands about the installation itself: shell completion and uninstalling."""
