@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENVIRONMENT := packaging/environment.py
 OUT ?= out
-# Two for a core: while one waits for a worker or a child, the other computes.
+# Two per core: while one waits for a child process, the other computes.
 TEST_PROCESSES ?= 4
 SCHEME ?= light
 CLIENTS := $(OUT)/clients
 
-# The packaging tools are a package of their own, beside the app's.
+# The packaging tools are a separate package in packaging/.
 BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
@@ -17,10 +17,10 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 .PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack models-table settings-doc messages-doc handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux fresh
 
-help: ## Show this list
+help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## Make the environment and install the locked dependencies
+setup: ## Create the environment and install the locked dependencies
 	@$(BIN)/python $(ENVIRONMENT) --check $(VENV) 2>/dev/null || { \
 	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null || { \
 	    echo "Draftlight needs Python 3.11, 3.12 or 3.13; '$(PYTHON)' is not that."; \
@@ -34,71 +34,71 @@ libraries: setup
 run: setup ## Open Draftlight
 	@$(BIN)/draftlight
 
-# Compiled files are kept, whatever the shell says: hundreds of processes are started.
+# Bytecode is written even if the shell forbids it: the tests start hundreds of processes.
 TESTS := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider \
   -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
-test: libraries ## Run all tests but the sweeps (5 minutes)
+test: libraries ## Run all tests except the sweeps (5 minutes)
 	@$(TESTS)
 
-test-sweeps: libraries ## Run the sweeps: every architecture and drafter, campaigns, the starter model (10 minutes)
+test-sweeps: libraries ## Run the sweeps: all architectures and drafters, campaigns, the starter model (10 minutes)
 	@$(TESTS) -m "sweep and not slow"
 
 test-slow: libraries ## Run the longest sweeps
 	@$(TESTS) -m slow
 
-e2e: libraries ## Try it as people do, on a virtual display; saves pictures (needs Xvfb and xdotool; 6 minutes; OUT=dir)
+e2e: libraries ## Run the end-to-end tests on a virtual display; saves screenshots (needs Xvfb and xdotool; 6 minutes; OUT=dir)
 	@DRAFTLIGHT_E2E_PICTURES=$(OUT)/e2e $(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
 
-test-clients: libraries $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed ## Ask a real server by the real clients (installs them once, under OUT; Python 3.11 or 3.12)
+test-clients: libraries $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed ## Test the server with real clients (installs them once, in OUT; Python 3.11 or 3.12)
 	@CLIENTS_ENVIRONMENTS=$(CLIENTS) $(BIN)/python -m pytest -q -p no:cacheprovider -m clients tests/clients
 
-test-cluster: libraries ## Run models over several machines, as processes of this one (a quarter of an hour)
+test-cluster: libraries ## Test a model split over several processes (15 minutes)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m cluster tests/core/cluster
 
-# Environments of their own: what clients depend on is nothing of Draftlight's.
+# In separate environments, because the clients' dependencies differ from Draftlight's.
 $(CLIENTS)/%/.installed: tests/clients/%.lock
 	@echo "Installing tests/clients/$*.lock (about a minute, once)"
 	@$(PYTHON) -m venv --clear $(CLIENTS)/$*
 	@$(CLIENTS)/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
 	@touch $@
 
-attack: libraries ## Attack it: kills, damaged files, hostile documents and more (an hour at most; OUT=dir)
+attack: libraries ## Run the attack campaigns: kills, damaged files, hostile documents and more (1 hour; OUT=dir)
 	@$(BIN)/python -m tests.attack --out $(OUT)/attack
 
-mutants: setup ## Put faults into the code and count those the tests catch (hours; installs cosmic-ray; OUT=dir)
+mutants: setup ## Run mutation tests (hours; installs cosmic-ray; OUT=dir)
 	@test -x $(OUT)/cosmic-ray/bin/cosmic-ray || { \
 	  $(PYTHON) -m venv --clear $(OUT)/cosmic-ray && $(OUT)/cosmic-ray/bin/pip install --quiet cosmic-ray==8.7.0; }
 	@$(OUT)/cosmic-ray/bin/python -m tests.attack.mutants --python $(BIN)/python --out $(OUT)/mutants
 
-schemas: setup ## Answers by the schemas of the public JSON Schema test suite, which it downloads (half an hour; OUT=dir)
+schemas: setup ## Test constrained answers with the public JSON Schema test suite, which it downloads (30 minutes; OUT=dir)
 	@mkdir -p $(OUT)/schemas
 	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary jsonschema \
 	  -d $(OUT)/schemas jsonschema==4.26.0
 	@$(BIN)/python -m tests.attack.schemas --suite $(OUT)/schemas/jsonschema-4.26.0.tar.gz --out $(OUT)/schemas
 
-models-table: libraries ## Try every model type on tiny models and write docs/models.md (half an hour; OUT=dir)
+models-table: libraries ## Test every model type with tiny models and write docs/models.md (30 minutes; OUT=dir)
 	@$(BIN)/python -m tests.attack architectures --out $(OUT)/attack
 	@$(BIN)/python -m tests.attack.models_table $(OUT)/attack/architectures.jsonl
 
 settings-doc: setup ## Write docs/settings.md from the declarations
 	@$(BIN)/python -m core.cli settings --markdown > docs/settings.md
 
-handbook: libraries ## Write the document that the first page offers, from the docs
+handbook: libraries ## Write the sample document of the first page from the docs
 	@$(BIN)/python -m tests.app.chat.first_page.handbook_text
 
 messages-doc: libraries ## Write docs/messages.md from the window's tables
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.app.controllers.messages_doc
 
-starter-verdict: setup ## Try the starter model out anew and write the verdict that ships
+starter-verdict: setup ## Probe the starter model again and write the verdict that ships
 	@$(BIN)/python -m tests.attack.support.starter_verdict
 
-check: lint types contracts ## Style, types and import contracts
+check: lint types contracts ## Check style, types for Linux and macOS, and import contracts
 
 lint: setup
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
-# For the Python of the environment, and for both systems; a cache each, as one would discard the other's.
+# For the environment's Python and for both systems, with a cache each: mypy discards the other system's.
 types: setup
 	@for system in linux darwin; do \
 	  echo "mypy for $$system"; \
@@ -110,36 +110,36 @@ contracts: setup
 smoke: libraries ## Open the window off-screen, ask one question, check the answer's tokens
 	@QT_QPA_PLATFORM=offscreen $(BIN)/draftlight --smoke
 
-screenshot: libraries ## Save a picture of the window in mid-answer (OUT=dir SCHEME=light|dark)
+screenshot: libraries ## Save a screenshot of the window during an answer (OUT=dir SCHEME=light|dark)
 	@mkdir -p $(OUT)
 	@QT_QPA_PLATFORM=offscreen $(BIN)/draftlight --screenshot $(OUT)/main-$(SCHEME).png --scheme $(SCHEME)
 
-screens: libraries ## Save a picture of every screen, light and dark, in three sizes and two text sizes (OUT=dir; 10 minutes)
+screens: libraries ## Save screenshots of every screen in both schemes, three sizes and two text sizes (OUT=dir; 10 minutes)
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m app.bench.screens --out $(OUT)/screens \
 	  --sizes 1440x900 1024x700 1920x1080 --zooms 100 150
 
-bench: setup ## Measure decode speed against mlx-lm (about 15 minutes; keep the machine quiet)
+bench: setup ## Measure decode speed relative to mlx-lm (15 minutes; keep the machine idle)
 	@$(BIN)/draftlight bench decode --out $(OUT)/bench-decode
 
-bench-prefill: setup ## Measure sparse reading of 8,000 tokens against mlx-lm (hours; keep the machine quiet)
+bench-prefill: setup ## Measure sparse prefill of 8,000 tokens relative to mlx-lm (hours; keep the machine idle)
 	@$(BIN)/draftlight bench prefill --out $(OUT)/bench-prefill
 
-bench-quality: setup ## Measure what sparse reading costs in answers (hours; can be stopped and goes on)
+bench-quality: setup ## Measure the answer quality of sparse prefill (hours; resumes after an interruption)
 	@$(BIN)/draftlight bench quality --out $(OUT)/bench-quality
 
-tour: setup ## Record the README's moving picture (needs ImageMagick; OUT=dir)
+tour: setup ## Record the README's animation (needs ImageMagick; OUT=dir)
 	@$(BIN)/python -m app.bench.tour --out $(OUT)/tour.gif
 
-wheel-check: setup ## Install the wheel into an empty environment and smoke it
+wheel-check: setup ## Install the wheel into an empty environment and run its smoke test
 	@$(BUNDLE) bundle.wheel_check
 
-app: setup ## On a Mac: build, sign and smoke Draftlight.app and its dmg
+app: setup ## On a Mac: build, sign and smoke-test Draftlight.app and its dmg (Python 3.11)
 	@$(BUNDLE) bundle.build
 
-app-check: setup ## Assemble the app's tree with the real macOS wheels and verify it, here
+app-check: setup ## Assemble Draftlight.app from the macOS wheels and verify it, on any system (Python 3.11)
 	@$(BUNDLE) bundle.check
 
-app-linux: setup ## Build the packager's Linux output and smoke it on a virtual display
+app-linux: setup ## Build the packager's Linux output and smoke-test it on a virtual display (Python 3.11)
 	@$(BUNDLE) bundle.linux
 
 fresh: ## Set up, run and test Draftlight on minimal Debian 12 and 13 (needs root and debootstrap)
@@ -153,5 +153,5 @@ lock: ## Resolve the dependencies again (needs uv)
 	@for name in clients aider; do uv pip compile --universal --generate-hashes --no-header --upgrade \
 	  --python-version 3.11 tests/clients/$$name.in -o tests/clients/$$name.lock; done
 
-clean: ## Remove the environment and everything made here
+clean: ## Remove the environment and everything that was built
 	@rm -rf $(VENV) $(OUT) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
