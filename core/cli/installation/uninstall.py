@@ -36,6 +36,7 @@ _DATA = {
     "server.key": "key of the local server",
     "cluster-secret": "secret of the cluster",
     "window.lock": "lock of the window",
+    ".DS_Store": "view settings of the Finder",
 }
 _CACHE = {
     "profiles": "machine profiles",
@@ -43,6 +44,7 @@ _CACHE = {
     "lib": "patched libraries",
     "transformers.json": "import index",
     "digests.json": "digests of model files",
+    ".DS_Store": "view settings of the Finder",
 }
 _CONFIG = {"config.toml": "defaults of the command line"}
 
