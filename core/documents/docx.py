@@ -1,18 +1,25 @@
-"""Word documents (.docx) to text: paragraphs, headings, lists and tables of the main text.
+"""Word documents (.docx) to text: paragraphs, headings, lists, tables, equations and notes.
 
-A .docx is a zip with one XML file that holds the text. It is unpacked and parsed a piece at a time
-and no tree is built, so that what it takes does not grow with it. Comments, footnotes, page headers
-and deleted passages are not the text and are left out. Own code, because the usual library brings a
-compiled XML parser for what are three pages of code here.
+The text is the final version: insertions and moved text are in, deletions and the old places of moved text
+are not. Footnotes and endnotes are numbered `[1]` where they are referred to and follow the text. Equations
+become linear text (`docx_math`), symbols Unicode (`docx_symbols`), ruby text follows its base in brackets.
+Comments, page headers and field codes are left out.
+
+A .docx is a zip of XML parts; each is decompressed and parsed in pieces without a tree, so that memory does
+not grow with the file. The common library loses clause numbers (mammoth) or needs a compiled XML parser
+(python-docx).
 """
 
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from typing import IO
 
 from core.documents.docx_lists import WordLists, level_number
-from core.documents.docx_part import W, parse_part
+from core.documents.docx_math import MathReader
+from core.documents.docx_part import M, Relations, W, parse_part
+from core.documents.docx_symbols import symbol
 from core.documents.limits import DamagedError, Gathered, NotWordError, Told, UnreadableError
 
 _MAIN = "word/document.xml"
@@ -21,21 +28,45 @@ _FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallbac
 MOST_XML_BYTES = 256 * 1024 * 1024
 # Of a list inside a list: enough for Markdown to see it under `-` and under `10.`
 _INDENT = "    "
+# Content of these is not part of the final version, or is no text.
+_LEFT_OUT = frozenset(("del", "moveFrom", "pPrChange", "rPrChange", "instrText", "delInstrText"))
+_MOST_SPAN = 64
 
 
 def docx_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """The document's text. Raises `UnreadableError`, OSError."""
     try:
         with zipfile.ZipFile(stream) as archive:
-            if _MAIN not in archive.NameToInfo:
+            main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
+            if main not in archive.NameToInfo or not main.startswith("word/"):
                 raise NotWordError
-            words = _Words(gathered, WordLists(archive))
-            parse_part(archive, _MAIN, words, MOST_XML_BYTES, told)
+            parts = Relations(archive, main).by_kind
+            lists = WordLists(archive, parts)
+            notes = Notes()
+            words = _Words(gathered, lists, notes)
+            parse_part(archive, main, words, MOST_XML_BYTES, told)
+            for kind in ("footnotes", "endnotes"):
+                part = parts.get(kind, f"word/{kind}.xml")
+                if part in archive.NameToInfo and any(of == kind for of, _ in notes.numbers):
+                    notes.kind = kind
+                    parse_part(archive, part, _Words(gathered, lists, notes, notes_only=True), MOST_XML_BYTES)
     except (UnreadableError, OSError, MemoryError):
         raise
     except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
         raise (DamagedError if _begins_like_word(stream) else NotWordError) from error
     return _tidy(gathered.text())
+
+
+class Notes:
+    """Numbers of the notes that the text refers to, in order, by kind and id."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, str], int] = {}
+        self.kind = ""
+
+    def refer(self, kind: str, note: str) -> int:
+        """The number of a note, a new one at its first reference."""
+        return self.numbers.setdefault((kind, note), len(self.numbers) + 1)
 
 
 def _begins_like_word(stream: IO[bytes]) -> bool:
@@ -45,7 +76,7 @@ def _begins_like_word(stream: IO[bytes]) -> bool:
 
 
 class _Paragraph:
-    """One that is open: its style, its list, its level there, its text so far."""
+    """An open paragraph: its style, list, level, and text so far."""
 
     def __init__(self, most_characters: int) -> None:
         self.style = ""
@@ -55,75 +86,146 @@ class _Paragraph:
 
 
 class _Words:
-    """Takes the main part's elements and writes to `gathered`."""
+    """Takes the elements of the main part, or of the notes, and writes to `gathered`."""
 
-    def __init__(self, gathered: Gathered, lists: WordLists) -> None:
+    def __init__(
+        self, gathered: Gathered, lists: WordLists, notes: Notes, *, notes_only: bool = False
+    ) -> None:
         self._gathered = gathered
         self._lists = lists
+        self._notes = notes
         # The innermost last: a text box is inside a paragraph and has paragraphs of its own.
         self._open: list[_Paragraph] = []
         self._in_list = False
-        # How many are open: what older programs show instead (the same words once more), what
-        # paragraphs looked like before a tracked change, and cells.
-        self._fallbacks = self._changes = self._cells = 0
+        # How many are open: duplicates for older programs, parts that are left out, and cells.
+        self._fallbacks = self._left_out = self._cells = 0
         self._in_text = False
+        self._span = 0
+        self._math: MathReader | None = None
+        self._ruby: list[str] | None = None
+        self._reading: list[str] = []
+        # Outside of a note that is referred to nothing is read.
+        self._silent = notes_only
+        self._notes_only = notes_only
 
     def characters(self, text: str) -> None:
-        if self._in_text and self._open:
+        if self._left_out or self._fallbacks or self._silent:
+            return
+        if self._math is not None:
+            self._math.characters(text)
+        elif self._in_text and self._open:
+            self._add(text)
+
+    def _add(self, text: str) -> None:
+        if self._ruby is not None:
+            self._ruby.append(text)
+        elif self._open:
             self._open[-1].line.add(text)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == _FALLBACK:
             self._fallbacks += 1
-        if self._fallbacks or not name.startswith(W):
+        if self._fallbacks:
+            return
+        if name.startswith(M) and self._open and not (self._left_out or self._silent):
+            self._start_math(name[len(M) :], attributes.get(M + "val", ""))
+        if not name.startswith(W):
             return
         tag = name[len(W) :]
+        if tag in ("footnote", "endnote") and self._notes_only:
+            self._start_note(attributes)
+        if tag in _LEFT_OUT:
+            self._left_out += 1
+        if self._left_out or self._silent:
+            return
         if tag == "p":
             self._open.append(_Paragraph(self._gathered.left))
         elif tag == "tc":
             self._cells += 1
-        elif tag == "pPrChange":
-            self._changes += 1
-        elif self._open and not self._changes:
-            self._in_paragraph(self._open[-1], tag, attributes.get(W + "val", ""))
+            self._span = 1
+        elif tag == "gridSpan" and self._cells:
+            value = attributes.get(W + "val", "")
+            self._span = min(int(value), _MOST_SPAN) if value.isascii() and value.isdigit() else 1
+        elif self._open:
+            self._in_paragraph(self._open[-1], tag, attributes)
 
-    def _in_paragraph(self, paragraph: _Paragraph, tag: str, value: str) -> None:
-        if tag == "t":
-            self._in_text = True
-        elif tag == "tab":
-            paragraph.line.add("\t")
-        elif tag in ("br", "cr"):
-            paragraph.line.add("\n")
-        elif tag == "pStyle":
-            paragraph.style = value
-        elif tag == "numId":
-            paragraph.use = value
-        elif tag == "ilvl":
-            paragraph.level = level_number(value)
+    def _start_math(self, tag: str, value: str) -> None:
+        if self._math is not None:
+            self._math.start(tag, value)
+        elif tag == "oMath":
+            self._math = MathReader()
+
+    def _start_note(self, attributes: Mapping[str, str]) -> None:
+        number = self._notes.numbers.get((self._notes.kind, attributes.get(W + "id", "")))
+        self._silent = number is None
+        if number is not None:
+            self._gathered.add(f"\n[{number}] ")
+
+    def _in_paragraph(self, paragraph: _Paragraph, tag: str, attributes: Mapping[str, str]) -> None:
+        value = attributes.get(W + "val", "")
+        match tag:
+            case "t":
+                self._in_text = True
+            case "tab" | "ptab":
+                self._add("\t")
+            case "br" | "cr":
+                self._add("\n")
+            case "noBreakHyphen":
+                self._add("-")
+            case "sym":
+                self._add(symbol(attributes.get(W + "font", ""), attributes.get(W + "char", "")))
+            case "footnoteReference" | "endnoteReference":
+                kind = tag.removesuffix("Reference") + "s"
+                self._add(f"[{self._notes.refer(kind, attributes.get(W + 'id', ''))}]")
+            case "rt":
+                self._ruby = []
+            case "pStyle":
+                paragraph.style = value
+            case "numId":
+                paragraph.use = value
+            case "ilvl":
+                paragraph.level = level_number(value)
 
     def end(self, name: str) -> None:
         if name == _FALLBACK:
             self._fallbacks -= 1
             return
-        if self._fallbacks or not name.startswith(W):
+        if self._fallbacks:
+            return
+        if name.startswith(M) and self._math is not None and self._math.end():
+            line, self._math = self._math.line(), None
+            self._add(line)
+        if not name.startswith(W):
             return
         tag = name[len(W) :]
+        if tag in _LEFT_OUT:
+            self._left_out -= 1
+            return
+        if tag in ("footnote", "endnote") and self._notes_only:
+            self._silent = True
+        if self._left_out or self._silent:
+            return
         if tag == "t":
             self._in_text = False
+        elif tag == "rt" and self._ruby is not None:
+            self._reading, self._ruby = self._ruby, None
+        elif tag == "rubyBase" and (reading := "".join(self._reading).strip()):
+            self._reading = []
+            self._add(f"({reading})")
         elif tag == "p" and self._open:
             self._paragraph(self._open.pop())
-        elif tag == "pPrChange":
-            self._changes -= 1
         elif tag == "tc":
             self._cells -= 1
-            self._gathered.add("\t")
+            self._gathered.add("\t" * self._span)
+            self._span = 1
         elif tag in ("tr", "tbl"):
             self._gathered.add("\n")
 
     def _paragraph(self, whole: _Paragraph) -> None:
         # Also without a word in it, it counts.
         mark = self._lists.mark(whole.style, whole.use, whole.level)
-        text, heading = whole.line.text(), _heading(whole.style)
+        text, level = whole.line.text(), self._lists.heading_level(whole.style)
+        heading = "#" * level + " " if level else ""
         number = f"{mark.text} " if mark and mark.text else ""
         if self._cells:
             words = " ".join(text.split())
@@ -140,13 +242,6 @@ class _Words:
             self._gathered.add(f"{heading}{number}{text}\n\n")
         if not self._cells:
             self._in_list = bool(mark and text and not heading)
-
-
-def _heading(style: str) -> str:
-    if style == "Title":
-        return "# "
-    level = style.removeprefix("Heading")
-    return "#" * int(level) + " " if level in ("1", "2", "3", "4", "5", "6") and style != level else ""
 
 
 def _tidy(text: str) -> str:

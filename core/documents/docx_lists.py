@@ -12,6 +12,7 @@ a definition, which may begin anew or change levels. Lists of one definition cou
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.documents.docx_part import W, parse_part
@@ -21,6 +22,7 @@ _STYLES = "word/styles.xml"
 # Those of thick books are a hundredth.
 _MOST_BYTES = 16 * 1024 * 1024
 _LEVELS = 9
+_HEADING_LEVELS = ("1", "2", "3", "4", "5", "6")
 _BULLET = "-"
 # Longer ones would multiply with every paragraph.
 _MOST_PATTERN_CHARACTERS = 40
@@ -63,6 +65,10 @@ class _Use:
 
 @dataclass
 class _Style:
+    """`outline`: its level in the outline, 0 the highest; 9 is body text."""
+
+    name: str = ""
+    outline: int | None = None
     base: str = ""
     use: str = ""
     level: int | None = None
@@ -79,12 +85,13 @@ class ListMark:
 class WordLists:
     """Asked once for each paragraph in a list, in order. Without the parts every mark is a bullet."""
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
+    def __init__(self, archive: zipfile.ZipFile, parts: Mapping[str, str]) -> None:
+        """`parts` are names of parts by the kind of the relation that names them."""
         lists, styles = _Lists(), _Styles()
-        if _LISTS in archive.NameToInfo:
-            parse_part(archive, _LISTS, lists, _MOST_BYTES)
-            if _STYLES in archive.NameToInfo:
-                parse_part(archive, _STYLES, styles, _MOST_BYTES)
+        for kind, default, reader in (("numbering", _LISTS, lists), ("styles", _STYLES, styles)):
+            part = parts.get(kind, default)
+            if part in archive.NameToInfo:
+                parse_part(archive, part, reader, _MOST_BYTES)
         self._definitions, self._uses, self._styles = lists.definitions, lists.uses, styles.styles
         self._counts: dict[str, dict[int, int]] = {}
         self._begun: set[tuple[str, int]] = set()
@@ -107,6 +114,30 @@ class WordLists:
             return ListMark(_BULLET, level)
         count = self._counted(name, use, found, levels, level)
         return ListMark(_text(levels, count, level), level)
+
+    def heading_level(self, style: str) -> int:
+        """1 to 6 for a heading's style or one based on it, in any language; 0 for other text.
+
+        Word keeps the English name of its own styles, whatever their ids and shown names are.
+        """
+        id_level = style.removeprefix("Heading")
+        for _ in range(_MOST_BASES):
+            found = self._styles.get(style)
+            if found is None:
+                break
+            if found.name == "title":
+                return 1
+            level = found.name.removeprefix("heading ")
+            if level in _HEADING_LEVELS and level != found.name:
+                return int(level)
+            if found.outline is not None and found.outline < len(_HEADING_LEVELS):
+                return found.outline + 1
+            style = found.base
+        else:
+            return 0
+        if style == "Title":
+            return 1
+        return int(id_level) if id_level in _HEADING_LEVELS and id_level != style else 0
 
     def _counted(
         self, name: str, use: str, found: _Use, levels: dict[int, _Level], level: int
@@ -225,6 +256,10 @@ class _Styles:
         tag, value = name.removeprefix(W), attributes.get(W + "val", "")
         if tag == "style":
             self._style = self.styles[attributes.get(W + "styleId", "")] = _Style()
+        elif tag == "name":
+            self._style.name = value.lower()
+        elif tag == "outlineLvl":
+            self._style.outline = _number(value, _LEVELS)
         elif tag == "basedOn":
             self._style.base = value
         elif tag == "numId":

@@ -1,10 +1,12 @@
-"""One XML part of a Word document, unpacked and parsed a piece at a time; no tree is built of it.
+"""One XML part of a Word document, decompressed and parsed in pieces; no tree is built.
 
-A document type, and with it every entity, is refused: Word writes none. Knows no element.
+A document type declaration, and with it every entity, is refused: Word writes none. Strict Open XML is given
+to the reader in the namespaces of ordinary files.
 """
 
 from __future__ import annotations
 
+import posixpath
 import zipfile
 from typing import Protocol
 from xml.parsers import expat
@@ -13,6 +15,14 @@ from core.documents.limits import DamagedError, EncodedError, LockedError, Told,
 
 # What the tags of Word's own elements and attributes begin with.
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main "
+M = "http://schemas.openxmlformats.org/officeDocument/2006/math "
+R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships "
+# The same namespaces in files saved as Strict Open XML.
+_STRICT = {
+    "http://purl.oclc.org/ooxml/wordprocessingml/main ": W,
+    "http://purl.oclc.org/ooxml/officeDocument/math ": M,
+    "http://purl.oclc.org/ooxml/officeDocument/relationships ": R,
+}
 # Older expats look at a tag from its beginning again with every piece of it.
 _MOST_TAG_BYTES = 8 * 1024 * 1024
 # With its namespace. A long one would be copied for every element.
@@ -51,7 +61,10 @@ def parse_part(
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(tag) > _MOST_NAME_CHARACTERS:
             raise DamagedError
-        elements.start(tag, attributes)
+        elements.start(_transitional(tag), {_transitional(name): value for name, value in attributes.items()})
+
+    def end(tag: str) -> None:
+        elements.end(_transitional(tag))
 
     def document_type(*parts: object) -> None:
         raise DamagedError
@@ -59,7 +72,7 @@ def parse_part(
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartElementHandler = start
-    parser.EndElementHandler = elements.end
+    parser.EndElementHandler = end
     parser.CharacterDataHandler = elements.characters
     parser.XmlDeclHandler = declared
     parser.StartDoctypeDeclHandler = document_type
@@ -81,3 +94,40 @@ def parse_part(
                 return
             if done - parser.CurrentByteIndex > _MOST_TAG_BYTES:
                 raise DamagedError
+
+
+def _transitional(name: str) -> str:
+    """`name` in the namespace of ordinary files."""
+    if name.startswith("http://purl.oclc.org/"):
+        for strict, ordinary in _STRICT.items():
+            if name.startswith(strict):
+                return ordinary + name[len(strict) :]
+    return name
+
+
+class Relations:
+    """The parts that a part refers to: `by_kind` has their names by the last word of the relation's type."""
+
+    def __init__(self, archive: zipfile.ZipFile, part: str) -> None:
+        """Of `part`, empty for the package. Raises as `parse_part` does."""
+        self.by_kind: dict[str, str] = {}
+        self._folder = part.rpartition("/")[0]
+        folder = f"{self._folder}/" if self._folder else ""
+        name = f"{folder}_rels/{part.rpartition('/')[2]}.rels"
+        if name in archive.NameToInfo:
+            parse_part(archive, name, self, _MOST_TAG_BYTES)
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if not name.endswith(" Relationship") or attributes.get("TargetMode") == "External":
+            return
+        target = attributes.get("Target", "")
+        path = (
+            target[1:] if target.startswith("/") else f"{self._folder}/{target}" if self._folder else target
+        )
+        self.by_kind.setdefault(attributes.get("Type", "").rpartition("/")[2], posixpath.normpath(path))
+
+    def end(self, name: str) -> None:
+        """Relationships hold nothing."""
+
+    def characters(self, text: str) -> None:
+        """Relationships hold no text."""

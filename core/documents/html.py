@@ -1,13 +1,13 @@
-"""HTML to readable text: what a reader of the page would see, a block a line.
+"""HTML to readable text: what a reader of the page sees, one line per block. Pure.
 
-Headings keep their level as `#` marks and items their dash, so that the structure is still there
-for a model. Scripts, styles and what is drawn are left out; links leave their words, pictures
-their alternative text. Pure; broken markup gives what can be read of it.
+Headings keep their level as `#` marks and items their dash. A row of a table is a line with tabs between
+cells; empty, spanned and spanning cells keep the columns. A table whose cells hold tables, lists or headings
+arranges a page: its cells are blocks. Scripts, styles and graphics are left out; links leave their words,
+pictures their alternative text. Broken markup gives what can be read of it.
 """
 
 from __future__ import annotations
 
-import codecs
 import re
 
 from core.documents.limits import Gathered, Told
@@ -26,18 +26,19 @@ _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 # These stand apart from what is around them.
 _SPACED = frozenset(("p", "table", "ul", "ol", "dl", "blockquote", "pre", "section", "article", *_HEADINGS))
 _CELLS = frozenset(("td", "th"))
-_CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""")
-# What Python calls an encoding and no page is written in: some of these take quadratic time.
-_NOT_OF_PAGES = frozenset(
-    ("utf-7", "idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem")
+_CHARSET = re.compile(
+    rb"""(?:charset|<\?xml[^>]{0,200}encoding)\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.I
 )
+# Inside a cell these show that a table arranges a page.
+_ARRANGED = frozenset(("ul", "ol", "dl", "section", "article", "form", *_HEADINGS))
+_MOST_SPAN = 64
 _TELL_EVERY = 1024 * 1024
 
 
 def html_text(markup: str, told: Told, gathered: Gathered) -> str:
     """The page's text; its title first, unless a heading says the same. Raises `TooLongError`."""
     reader = _Reader(gathered)
-    pieces = Markup(markup, frozenset(("alt",)))
+    pieces = Markup(markup, frozenset(("alt", "colspan", "rowspan")))
     heard = 0
     told(0, len(markup) or 1, "bytes")
     for piece in pieces:
@@ -58,15 +59,39 @@ def html_text(markup: str, told: Told, gathered: Gathered) -> str:
 
 
 def declared_charset(data: bytes) -> str:
-    """What the page says its encoding is; empty if it does not say, or no page is in that."""
+    """The label of the encoding that the page declares; empty if it declares none."""
     found = _CHARSET.search(data[:2048])
-    if not found:
-        return ""
-    try:
-        name = codecs.lookup(found.group(1).decode("ascii")).name
-    except LookupError:
-        return ""
-    return "" if name.replace("_", "-") in _NOT_OF_PAGES else name
+    return found.group(1).decode("ascii") if found else ""
+
+
+class _Table:
+    """An open table: the open row's cells, and how many rows a cell of the rows above still spans, by
+    column.
+    """
+
+    def __init__(self) -> None:
+        self.row: list[str] = []
+        self.in_cell = False
+        # A cell with a table, a list or a heading inside: the table arranges a page and holds no data.
+        self.arranges = False
+        self.spanned: dict[int, int] = {}
+        self.columns = 1
+        self.rows = 1
+
+    def skip_spanned(self) -> None:
+        """Empty cells for columns that a cell of an earlier row covers."""
+        while self.spanned.get(len(self.row), 0) > 0:
+            self.spanned[len(self.row)] -= 1
+            self.row.append("")
+
+    def close_cell(self, text: str) -> None:
+        """The open cell ends with `text`."""
+        for offset in range(self.columns):
+            if self.rows > 1:
+                self.spanned[len(self.row)] = self.rows - 1
+            self.row.append("" if offset else text)
+        self.in_cell = False
+        self.skip_spanned()
 
 
 class _Reader:
@@ -84,11 +109,16 @@ class _Reader:
         self._in_title = False
         self._pre = 0
         self._mark = ""
+        self._tables: list[_Table] = []
+        self._items = 0
 
     def text(self) -> str:
         """All of it, with at most one empty line between two others."""
+        while self._tables:  # those that the page does not end
+            self._close_row(self._tables[-1])
+            self._tables.pop()
         self._break()
-        return re.sub(r"\n{3,}", "\n\n", self._gathered.text()).strip()
+        return re.sub(r"\n{3,}", "\n\n", self._gathered.text()).strip("\n ")
 
     def start(self, piece: StartTag) -> None:
         tag = piece.tag
@@ -106,15 +136,31 @@ class _Reader:
             self._hidden += 1
         if self._hidden:
             return
+        table = self._tables[-1] if self._tables else None
+        if table is None and tag in ("tr", *_CELLS):
+            table = _Table()  # a part of a page: rows without their table
+            self._tables.append(table)
         if tag == "br":
             self._break()
         elif tag == "img":
             self._add(piece.attributes.get("alt", ""))
-        elif tag in _CELLS and self._line_says:
-            self._line.append("\t")
+        elif tag == "table":
+            if table:
+                self._arrange(table)
+            self._break(apart=True)
+            self._tables.append(_Table())
+        elif tag in _CELLS and table:
+            self._close_cell(table)
+            self._open_cell(table, piece.attributes)
+        elif tag == "tr" and table:
+            self._close_row(table)
         elif tag in _BLOCKS or tag in _HEADINGS:
-            self._break(apart=tag in _SPACED)
-            self._mark = _HEADINGS.get(tag, "- " if tag == "li" else "")
+            if table and table.in_cell and tag in _ARRANGED:
+                self._arrange(table)
+            self._break(apart=self._stands_apart(tag))
+            self._items += tag == "li"
+            # A paragraph inside an item or a heading has its mark.
+            self._mark = _HEADINGS.get(tag, "- " if tag == "li" else self._mark)
             self._pre += tag == "pre"
 
     def end(self, piece: EndTag) -> None:
@@ -130,9 +176,63 @@ class _Reader:
             return
         if self._hidden:
             return
-        if tag in _BLOCKS or tag in _HEADINGS:
-            self._break(apart=tag in _SPACED)
+        table = self._tables[-1] if self._tables else None
+        if tag == "table" and table:
+            self._close_row(table)
+            self._tables.pop()
+            self._break(apart=True)
+        elif tag in _CELLS and table:
+            self._close_cell(table)
+        elif tag == "tr" and table:
+            self._close_row(table)
+        elif tag in _BLOCKS or tag in _HEADINGS:
+            self._break(apart=self._stands_apart(tag))
+            self._items -= tag == "li" and self._items > 0
+            if tag == "li" or tag in _HEADINGS:
+                self._mark = ""
             self._pre -= tag == "pre" and self._pre > 0
+
+    def _stands_apart(self, tag: str) -> bool:
+        """Whether an empty line separates the block `tag` from others; paragraphs of an item have none."""
+        return tag in _SPACED and not (tag == "p" and self._items)
+
+    @property
+    def _in_cell(self) -> bool:
+        """Whether text belongs to a cell of a table of data."""
+        return bool(self._tables) and self._tables[-1].in_cell and not self._tables[-1].arranges
+
+    def _open_cell(self, table: _Table, attributes: dict[str, str]) -> None:
+        table.skip_spanned()
+        table.columns, table.rows = (_span(attributes.get(name, "")) for name in ("colspan", "rowspan"))
+        table.in_cell = True
+
+    def _close_cell(self, table: _Table) -> None:
+        if not table.in_cell:
+            return
+        if table.arranges:
+            table.in_cell = False
+            self._break()
+            return
+        table.close_cell(" ".join("".join(self._line).split()))
+        self._line.clear()
+        self._line_says = False
+
+    def _close_row(self, table: _Table) -> None:
+        """Writes the open row as a line of cells with tabs between them."""
+        self._close_cell(table)
+        row, table.row = table.row, []
+        if any(row):
+            self._write("\t".join(row).rstrip())
+
+    def _arrange(self, table: _Table) -> None:
+        """`table` arranges a page: its cells are blocks, also those that are collected."""
+        if table.arranges:
+            return
+        table.arranges = True
+        row, table.row = table.row, []
+        for cell in filter(None, row):
+            self._write(cell)
+        table.spanned.clear()
 
     def words(self, data: str) -> None:
         if self._in_title:
@@ -145,18 +245,28 @@ class _Reader:
         self._line_says = self._line_says or bool(data and not data.isspace())
 
     def _break(self, *, apart: bool = False) -> None:
-        """End the line; `apart` leaves an empty one after it."""
+        """End the line, in a cell with a space; `apart` leaves an empty one after it."""
+        if self._in_cell:
+            self._line.append(" ")
+            return
         if self._line_says:
             raw = "".join(self._line)
-            if self._pre:
-                text = raw.strip("\n")
-            else:
-                text = "\t".join(" ".join(cell.split()) for cell in raw.split("\t")).strip()
-            self._gathered.add(f"{self._mark}{text}\n")
-            self._mark = ""
-            self._empty_before = False
+            self._write(raw.strip("\n") if self._pre else " ".join(raw.split()))
         self._line.clear()
         self._line_says = False
         if apart and not self._empty_before:
             self._gathered.add("\n")
             self._empty_before = True
+
+    def _write(self, text: str) -> None:
+        """One line, with the mark of its block."""
+        mark, self._mark = self._mark, ""
+        self._gathered.add(f"{mark}{text}\n")
+        self._empty_before = False
+
+
+def _span(value: str) -> int:
+    value = value.strip()
+    return (
+        min(max(int(value), 1), _MOST_SPAN) if value.isascii() and value.isdigit() and len(value) < 6 else 1
+    )

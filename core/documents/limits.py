@@ -50,10 +50,6 @@ class TooLongError(UnreadableError):
     """It holds more characters than are wanted."""
 
 
-class DemandingError(UnreadableError):
-    """It asks for more work than its reader does for a file."""
-
-
 class UnpacksError(UnreadableError):
     """It unpacks to `size_bytes`, more than `most_bytes`."""
 

@@ -23,7 +23,6 @@ from core.documents.limits import (
     MOST_DOCUMENT_BYTES,
     MOST_TEXT_BYTES,
     QUICK_BYTES,
-    DemandingError,
     EncodedError,
     Gathered,
     Limits,
@@ -42,25 +41,30 @@ from core.events.text import well_formed
 _HEAD_BYTES = 1024
 _PDF_MARK = b"%PDF-"
 _ZIP_MARK = b"PK\x03\x04"
-# The first bytes of what people drop by mistake.
-_OTHER_KINDS = (
-    (b"\x89PNG", strings.KIND_PICTURE),
-    (b"\xff\xd8\xff", strings.KIND_PICTURE),
-    (b"GIF8", strings.KIND_PICTURE),
-    (b"BM", strings.KIND_PICTURE),
-    (b"II*\0", strings.KIND_PICTURE),
-    (b"MM\0*", strings.KIND_PICTURE),
-    (b"\x1f\x8b", strings.KIND_ARCHIVE),
-    (b"7z\xbc\xaf", strings.KIND_ARCHIVE),
-    (b"Rar!", strings.KIND_ARCHIVE),
-    (b"ID3", strings.KIND_SOUND),
-    (b"OggS", strings.KIND_SOUND),
-    (b"fLaC", strings.KIND_SOUND),
-    (b"\x7fELF", strings.KIND_PROGRAM),
-    (b"\xcf\xfa\xed\xfe", strings.KIND_PROGRAM),
-    (b"MZ", strings.KIND_PROGRAM),
-    (b"\xd0\xcf\x11\xe0", strings.KIND_OLD_OFFICE),
-    (b"{\\rtf", strings.KIND_RTF),
+# Signatures of files that people drop by mistake: whole ones, so that a text may begin with the same letters.
+_OTHER_KINDS = tuple(
+    (re.compile(mark, re.DOTALL), kind)
+    for mark, kind in (
+        (rb"\x89PNG", strings.KIND_PICTURE),
+        (rb"\xff\xd8\xff", strings.KIND_PICTURE),
+        (rb"GIF8[79]a", strings.KIND_PICTURE),
+        (rb"BM.{4}\0\0\0\0", strings.KIND_PICTURE),
+        (rb"II\*\0|MM\0\*", strings.KIND_PICTURE),
+        (rb"RIFF.{4}WEBP", strings.KIND_PICTURE),
+        (rb".{4}ftyp(?:heic|heix|mif1|avif)", strings.KIND_PICTURE),
+        (rb"\x1f\x8b", strings.KIND_ARCHIVE),
+        (rb"7z\xbc\xaf", strings.KIND_ARCHIVE),
+        (rb"Rar!\x1a\x07", strings.KIND_ARCHIVE),
+        (rb"ID3[\x02-\x04].[\x00-\xff][\x00-\x7f]{4}", strings.KIND_SOUND),
+        (rb"OggS\0", strings.KIND_SOUND),
+        (rb"fLaC\0", strings.KIND_SOUND),
+        (rb"RIFF.{4}WAVE", strings.KIND_SOUND),
+        (rb"\x7fELF", strings.KIND_PROGRAM),
+        (rb"\xcf\xfa\xed\xfe", strings.KIND_PROGRAM),
+        (rb"MZ[^\n\r]{0,58}\0", strings.KIND_PROGRAM),
+        (rb"\xd0\xcf\x11\xe0", strings.KIND_OLD_OFFICE),
+        (rb"\{\\rtf\d", strings.KIND_RTF),
+    )
 )
 _ZIP_KINDS = {
     ".xlsx": strings.KIND_SHEET,
@@ -154,13 +158,14 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
     except OSError as error:
         raise _unreadable(name, error) from error
     kind = "html" if path.suffix.lower() in HTML_ENDINGS else "text"
-    if _PDF_MARK in head:
+    # Programs write other bytes before a PDF's header; a text may mention it.
+    if head.lstrip().startswith(_PDF_MARK) or (path.suffix.lower() == ".pdf" and _PDF_MARK in head):
         kind = "pdf"
     elif head.startswith(_ZIP_MARK):
         kind = "zip"
     else:
         for mark, other in _OTHER_KINDS:
-            if head.startswith(mark) and (len(mark) > 2 or b"\0" in head):
+            if mark.match(head):
                 raise _refused(name, other)
     most_bytes = MOST_DOCUMENT_BYTES if kind in ("pdf", "zip") else MOST_TEXT_BYTES
     if size_bytes > most_bytes:
@@ -212,8 +217,6 @@ def _of(error: UnreadableError, name: str, kind: str) -> RequestError:
     """`error` in words."""
     if isinstance(error, LockedError):
         return RequestError(strings.file_locked(name), strings.UNLOCK)
-    if isinstance(error, DemandingError):
-        return RequestError(strings.file_demands(name, kind), strings.PASTE_PART)
     if isinstance(error, UnpacksError):
         told = strings.file_unpacks_to(name, error.size_bytes, error.most_bytes)
         return RequestError(told, strings.PASTE_PART)

@@ -96,10 +96,6 @@ def file_damaged(name: str, kind: str) -> str:
     return f"“{name}” is damaged, or not a {kind} file after all."
 
 
-def file_demands(name: str, kind: str) -> str:
-    return f"“{name}” asks for more work than any ordinary {kind} file."
-
-
 def file_encoded(name: str, encoding: str) -> str:
     return f"The text of “{name}” is in an encoding that Word does not use ({encoding})."
 

@@ -43,7 +43,7 @@ def test_refusals_come_with_what_to_do(tmp_path: Path) -> None:
 def test_a_folder_with_modules_of_its_own_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("json", "core", "pathlib", "zipfile", "pypdf"):
+    for name in ("json", "core", "pathlib", "zipfile", "pypdfium2"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('taken over')")
     (tmp_path / "a.docx").write_bytes(write_docx(tmp_path / "b.docx", paragraph("words")).read_bytes())
     monkeypatch.chdir(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from core.documents.html import declared_charset, html_text
 from core.documents.limits import Gathered
 from core.documents.markup import EndTag, Markup, StartTag, TagText
+from core.documents.text import codec_of
 
 
 def _cut(markup: str) -> list[TagText | StartTag | EndTag]:
@@ -90,15 +91,36 @@ def test_hidden_elements_end_with_what_was_opened_inside_them() -> None:
     assert _text("<svg><title>no</title></svg><title>Fog</title><p>a") == "# Fog\n\na"
 
 
-def test_cells_stand_apart_and_leading_ones_do_not() -> None:
-    assert _text("<tr><td>a<td><b>b</b> c<td> <tr><td><td>d") == "a\tb c\nd"
+def test_cells_keep_their_columns() -> None:
+    assert _text("<tr><td>a<td><b>b</b> c<td> <tr><td><td>d") == "a\tb c\n\td"
 
 
 @pytest.mark.parametrize("name", ["utf-7", "idna", "punycode", "unicode_escape", "no-such", "hex", "x" * 60])
 def test_encodings_that_no_page_is_in_are_not_tried(name: str) -> None:
-    assert declared_charset(f'<meta charset="{name}">'.encode()) in ("", "hex")
+    assert codec_of(declared_charset(f'<meta charset="{name}">'.encode())) == ""
 
 
 def test_a_page_says_its_encoding_in_two_ways() -> None:
-    assert declared_charset(b"<meta charset=KOI8-R>") == "koi8-r"
-    assert declared_charset(b'<meta http-equiv=x content="text/html; charset=Shift_JIS">') == "shift_jis"
+    assert declared_charset(b"<meta charset=KOI8-R>") == "KOI8-R"
+    assert declared_charset(b'<meta http-equiv=x content="text/html; charset=Shift_JIS">') == "Shift_JIS"
+    assert declared_charset(b'<?xml version="1.0" encoding="gb2312"?>') == "gb2312"
+
+
+def test_tables_keep_empty_spanned_and_spanning_cells() -> None:
+    head = "<tr><th></th><th>2023</th><th>2024</th></tr>"
+    assert _text(f"<table>{head}<tr><td colspan=2>Sum<td>950</table>") == "2023\t2024\nSum\t\t950".join(
+        ("\t", "")
+    )
+    spanning = "<table><tr><td rowspan=2>North<td>4 m<tr><td>5 m<tr><td>South<td>6 m</table>"
+    assert _text(spanning) == "North\t4 m\n\t5 m\nSouth\t6 m"
+    assert _text("<table><tr><td><p>one</p><p>two</p><td>three<br>four</table>") == "one two\tthree four"
+
+
+def test_a_table_that_arranges_a_page_gives_blocks() -> None:
+    page = "<table><tr><td>Menu<td><h1>Fog</h1><p>No sailing.</p><table><tr><td>a<td>b</table></table>"
+    assert _text(page) == "Menu\n\n# Fog\n\nNo sailing.\n\na\tb"
+
+
+def test_paragraphs_in_items_and_headings_keep_the_mark() -> None:
+    assert _text("<ul><li><p>first</p></li><li><p>second</p></li></ul>") == "- first\n- second"
+    assert _text("<h2><div>Head</div></h2><p>a\t\n b</p>") == "## Head\n\na b"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import zipfile
 from pathlib import Path
@@ -28,10 +27,10 @@ def test_every_usual_encoding_is_read(tmp_path: Path, codec: str) -> None:
     assert document_text(file) == WORDS
 
 
-def test_bytes_that_windows_does_not_know_are_latin(tmp_path: Path) -> None:
+def test_a_byte_that_no_encoding_knows_costs_one_character(tmp_path: Path) -> None:
     file = tmp_path / "old.txt"
     file.write_bytes("Förde".encode("latin-1") + b"\x81" + b" quay" * 200)
-    assert document_text(file).startswith("Förde\x81 quay")
+    assert document_text(file).startswith("Förde\ufffd quay")
 
 
 @pytest.mark.parametrize(
@@ -280,38 +279,6 @@ def test_a_word_file_with_more_text_than_wanted_is_refused_while_it_is_read(tmp_
     with pytest.raises(RequestError, match=r"“long\.docx” holds more than 1,000,000 characters"):
         document_text(file, lambda done, total, unit: told.append(done), most_characters=1_000_000)
     assert told[-1] < 3_000_000
-
-
-def test_pages_that_are_drawn_by_one_stream_are_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "equal.pdf"
-    writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf_of(["North quay", "South quay"])))
-    first = writer.pages[0]
-    first[pypdf.generic.NameObject("/Resources")] = writer._add_object(first["/Resources"])
-    for _ in range(40):
-        writer._pages.get_object()["/Kids"].append(writer._add_object(pypdf.PageObject(writer)))
-        writer._pages.get_object()["/Kids"][-1].get_object().update(first)
-    writer._pages.get_object()[pypdf.generic.NameObject("/Count")] = pypdf.generic.NumberObject(42)
-    writer.write(file)
-    read = []
-    extract = pypdf.PageObject.extract_text
-    monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda page: read.append(1) or extract(page))
-    text = document_text(file)
-    assert text.count("North quay") == 41
-    assert text.count("South quay") == 1
-    assert len(read) == 2
-
-
-def test_a_pdf_that_asks_for_too_much_says_so(tmp_path: Path) -> None:
-    file = tmp_path / "bomb.pdf"
-    writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf_of(["North quay"])))
-    stream = pypdf.generic.StreamObject()
-    stream.set_data(b"BT (x) Tj ET " * 8_000_000)
-    writer.pages[0][pypdf.generic.NameObject("/Contents")] = writer._add_object(stream.flate_encode())
-    writer.write(file)
-    with pytest.raises(RequestError, match=r"“bomb\.pdf” asks for more work than any ordinary PDF file"):
-        document_text(file)
 
 
 def test_every_kind_that_is_read_is_declared_to_the_desktop() -> None:
