@@ -1,7 +1,7 @@
 """How models write answers: thoughts, text and tool calls, told apart while they are written. Pure."""
 
 from core.answer_format.calls import Call
-from core.answer_format.formats import AnswerFormat, answer_format
+from core.answer_format.formats import AnswerFormat, answer_format, answer_opening, call_marks
 from core.answer_format.parser import (
     AnswerParser,
     CallArguments,
@@ -28,6 +28,8 @@ __all__ = [
     "Text",
     "Thought",
     "answer_format",
+    "answer_opening",
+    "call_marks",
     "parse_answer",
     "parse_past_answer",
 ]

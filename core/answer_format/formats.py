@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.answer_format.syntaxes import syntaxes_of_template
+from core.answer_format.syntaxes import TOLD, syntaxes_of, syntaxes_of_template
 
 Kind = Literal["thought", "text", "call"]
 # Longer ends of a prompt are not searched.
@@ -23,13 +23,15 @@ class ThoughtTags(Struct, frozen=True):
     """Text that begins and ends a thought.
 
     `anywhere`: the tags are control tokens and count anywhere in an answer; others count at its beginning
-    only, because an answer may write about them. `hidden` are further marks of such an answer, never shown.
+    only, because an answer may write about them. `hidden` are further marks of such an answer, never shown;
+    `answer` is the one before the answer's text.
     """
 
     begin: str
     end: str
     anywhere: bool = False
     hidden: tuple[str, ...] = ()
+    answer: str = ""
 
 
 class HeaderRule(Struct, frozen=True):
@@ -44,8 +46,8 @@ class Channels(Struct, frozen=True):
 
     A header begins after one of `begins` and ends with one of `header_ends`; the first rule that matches the
     header, that end included, decides. The part ends at one of `part_ends` or at the next header.
-    `tail`: the prompt ends with this text where it leaves a header open. `keeps_unknown`: what no rule
-    matches is text and not a header.
+    `tail`: the prompt ends with this text where it leaves a header open. `answer` is
+    the header of the answer's text. `keeps_unknown`: what no rule matches is text and not a header.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Channels(Struct, frozen=True):
     rules: tuple[HeaderRule, ...]
     tail: str
     clues: tuple[str, ...]
+    answer: str
     keeps_unknown: bool = False
 
 
@@ -70,6 +73,18 @@ class AnswerFormat(Struct, frozen=True):
     thought_end: str = ""
     channels: str = ""
     calls: tuple[str, ...] = ()
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model is known to think before it answers."""
+        channels = channels_of(self.channels)
+        return bool(self.thoughts) or (
+            channels is not None and any(rule.kind == "thought" for rule in channels.rules)
+        )
+
+    def with_told_calls(self) -> AnswerFormat:
+        """The format of an answer where the system prompt describes the tools and the syntax of calls."""
+        return replace(self, calls=tuple(dict.fromkeys((*self.calls, TOLD))))
 
     def without_calls(self) -> AnswerFormat:
         """The format of an answer to a request that declares no tools."""
@@ -101,7 +116,10 @@ _TAGS: tuple[tuple[ThoughtTags, tuple[str, ...]], ...] = (
     (ThoughtTags("<|think:start|>", "<|think:end|>", True), ()),
     (ThoughtTags("<|START_THINKING|>", "<|END_THINKING|>", True, _COHERE), ()),
     (ThoughtTags("<|channel>thought", "<channel|>", True), ("<|channel>",)),
-    (ThoughtTags("<|open|>think<|sep|>", "<|close|>think<|sep|>", True, _KIMI_K3), ("<|open|>",)),
+    (
+        ThoughtTags("<|open|>think<|sep|>", "<|close|>think<|sep|>", True, _KIMI_K3, _KIMI_K3[0]),
+        ("<|open|>",),
+    ),
     (ThoughtTags("<|inner_prefix|>", "<|inner_suffix|>", True), ()),
     (ThoughtTags("<|begin_of_thought|>", "<|end_of_thought|>", True, _OPEN_THOUGHTS), ()),
     (ThoughtTags("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", hidden=_APRIEL), ()),
@@ -123,6 +141,7 @@ CHANNELS = (
         ),
         "<|start|>assistant",
         ("<|channel|>", "<|message|>"),
+        "<|channel|>final<|message|>",
     ),
     Channels(
         "muse",
@@ -132,6 +151,7 @@ CHANNELS = (
         (HeaderRule(r"to=self\b", "thought"), HeaderRule(r"", "text")),
         "<|start|>assistant",
         ("<|message|>", "<|eom|>", "to=self"),
+        " to=user<|message|>",
     ),
     Channels(
         "inkling",
@@ -145,6 +165,7 @@ CHANNELS = (
         ),
         "<|message_model|>",
         ("<|message_model|>", "<|content_text|>"),
+        "<|content_text|>",
     ),
     Channels(
         "solar",
@@ -154,6 +175,7 @@ CHANNELS = (
         (HeaderRule(r"<\|think\|>$", "thought"), HeaderRule(r"", "text")),
         "<|begin|>assistant",
         ("<|begin|>", "<|think|>", "<|content|>"),
+        "<|content|>",
     ),
     Channels(
         "functionary",
@@ -163,6 +185,7 @@ CHANNELS = (
         (HeaderRule(r"^all\n$", "text"), HeaderRule(r"^(?P<name>[\w.-]+)\n$", "call")),
         ">>>",
         (">>>all",),
+        "all\n",
         True,
     ),
 )  # fmt: skip
@@ -180,6 +203,21 @@ def channels_in(text: str) -> str:
         if begun.startswith(each.begins) and any(end in begun for end in each.header_ends):
             return "" if each.keeps_unknown else each.name
     return ""
+
+
+def answer_opening(format: AnswerFormat, prompt: str) -> str:
+    """What ends the thought or the header that `prompt` leaves open, so that the answer's text follows."""
+    if format.begins == "header":
+        return next(each.answer for each in CHANNELS if each.name == format.channels)
+    if format.begins == "text":
+        return ""
+    after = next((tags.answer for tags in format.thoughts if tags.end == format.thought_end), "")
+    return format.thought_end + ("\n\n" if prompt.endswith("\n") else "") + after
+
+
+def call_marks(format: AnswerFormat) -> tuple[str, str]:
+    """The texts around calls in this format; empty where there are none."""
+    return next((marks for each in syntaxes_of(format.calls) for marks in each.marks), ("", ""))
 
 
 def answer_format(

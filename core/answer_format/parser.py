@@ -26,10 +26,14 @@ class Text(Struct, frozen=True):
 
 
 class CallBegun(Struct, frozen=True):
-    """A call of the function `name` begins; `index` counts the answer's calls from 0."""
+    """A call of the function `name` begins; `index` counts the answer's calls from 0.
+
+    The parser leaves `id` empty.
+    """
 
     index: int
     name: str
+    id: str = ""
 
 
 class CallArguments(Struct, frozen=True):

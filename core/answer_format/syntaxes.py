@@ -339,7 +339,7 @@ TOLD = "hermes"
 
 def declares_tools(template: str) -> bool:
     """Whether a chat template declares tools to the model."""
-    return bool(re.search(r"\b(?:tools|functions)\b", template))
+    return bool(re.search(r"\btools\b", template))
 
 
 def syntaxes_of(names: Collection[str]) -> list[Syntax]:
@@ -351,14 +351,14 @@ def syntaxes_of_template(
     template: str, added_tokens: Collection[str] = (), tool_parser: str = ""
 ) -> tuple[str, ...]:
     """The names of the syntaxes in which a model with this chat template writes calls; none if unknown."""
-    found = next((each.name for each in SYNTAXES if _names(template, added_tokens, each)), "")
+    found = _named_by(template) or _named_by(added_tokens)
     found = found or next((each.name for each in SYNTAXES if tool_parser and tool_parser in each.parsers), "")
     if not declares_tools(template):
         return (found, TOLD) if found and found != TOLD else (TOLD,)
     return (found,) if found else ()
 
 
-def _names(template: str, added_tokens: Collection[str], syntax: Syntax) -> bool:
-    if any(all(clue in template for clue in clues) for clues in syntax.clues):
-        return True
-    return any(all(clue in added_tokens for clue in clues) for clues in syntax.clues)
+def _named_by(texts: Collection[str]) -> str:
+    """The first syntax with clues in a template or among tokens."""
+    named = (each.name for each in SYNTAXES if any(all(c in texts for c in clues) for clues in each.clues))
+    return next(named, "")

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 
 import mlx.core as mx
 from msgspec.structs import replace
 
+from core.answer_format import AnswerFormat
 from core.decoding.probes.exactness import Profile
 from core.decoding.probes.verdict import Verdict
 from core.decoding.probes.width_cost import CONTEXTS, CostProfile
@@ -30,6 +32,7 @@ from core.errors import ClusterError, EmptyPromptError, NoModelError, OutOfMemor
 from core.events import Change, Event, Finished, Generate, MachineUse, Message, ModelInfo, Rehearsing, Token
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
+from core.models.answers import format_of, unread_calls, with_answer_opened
 from core.models.loader import LoadedModel, Progress, load
 from core.models.prompt import Prompt, check_continuation, offsets, plain, render, switches_thinking
 from core.models.runtime import memory
@@ -197,7 +200,7 @@ class Engine:
         Raises `RequestError` kinds, `NoModelError`.
         """
         try:
-            return len(self._prompt(request).ids)
+            return len(self._prompt(request)[0].ids)
         except PromptTooLongError as error:
             return error.tokens
 
@@ -273,7 +276,7 @@ class Engine:
         """
         asked_s = self._clock() if asked_s is None else asked_s
         request = replace(request, settings=drawn(request.settings))
-        prompt = self._prompt(request)
+        prompt, format = self._prompt(request)
         tokenizer = self.loaded.tokenizer
         continuation = request.continuation
         check_continuation(continuation, self.loaded.info)
@@ -282,10 +285,12 @@ class Engine:
             return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
 
         text = PromptText([*prompt.ids, *continuation], prompt.asked, laid_out, len(continuation))
-        yield from self._answer(text, request, cancelled, asked_s, prompt.changes)
+        events = self._answer(text, request, cancelled, asked_s, prompt.changes)
+        with closing(events):
+            yield from _with_format(events, format)
 
-    def _prompt(self, request: Generate) -> Prompt:
-        """Raises `RequestError` kinds."""
+    def _prompt(self, request: Generate) -> tuple[Prompt, AnswerFormat | None]:
+        """The prompt, and the format of its answer unless it is raw. Raises `RequestError` kinds."""
         settings = request.settings
         tokenizer = self.loaded.tokenizer
         model_tokens = self.loaded.info.context_tokens
@@ -293,17 +298,23 @@ class Engine:
         most_tokens = context_tokens * (_MOST_CONTEXTS if settings.prefill.reads_beyond else 1)
         check_fits(tokenizer, request.messages, most_tokens - 1, context_tokens < model_tokens)
         if request.raw:
-            return plain(tokenizer, request.messages[-1].content if request.messages else "")
+            return plain(tokenizer, request.messages[-1].content if request.messages else ""), None
         chat = settings.chat
         # A grammar's answer begins at once.
         formed = request.grammar is not None and request.grammar.begins_at_once
         silent = formed and chat.thinking and switches_thinking(tokenizer)
         thinks = chat.thinking and not silent
         prompt = render(tokenizer, request.messages, chat.system_prompt, request.tools, thinks)
-        if not silent:
-            return prompt
-        change = Change("chat.thinking", "on", "off", "an answer by a grammar begins at once")
-        return replace(prompt, changes=(*prompt.changes, change))
+        format = format_of(tokenizer, prompt.text, tools=bool(request.tools))
+        if any(change.setting == "tools" for change in prompt.changes):
+            format = format.with_told_calls()
+        changes = prompt.changes
+        if formed and chat.thinking and (silent or format.begins == "thought"):
+            changes += (Change("chat.thinking", "on", "off", "an answer by a grammar begins at once"),)
+        if formed:
+            prompt, format = with_answer_opened(tokenizer, prompt, format)
+        changes += unread_calls(format, request.tools)
+        return replace(prompt, changes=changes), format
 
     def title(self, messages: Sequence[Message], cancelled: Callable[[], bool] = never) -> str | None:
         """A title for a chat that begins with `messages`, empty if the model has none; None if cancelled.
@@ -348,7 +359,7 @@ class Engine:
         cancelled: Callable[[], bool],
         asked_s: float,
         changes: Sequence[Change] = (),
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         self._rehearsal.drop()
         model = self.loaded
         try:
@@ -450,3 +461,14 @@ class Engine:
         if sequence.closed_up or here.profile.why_no_insertion(len(sequence.tokens)):
             return read_rest(here.model.model, here.prefix_cache, sequence, chunk_tokens=chunk_tokens)
         return insert_rest(here.model.model, sequence, ranked, chunk_tokens=chunk_tokens)
+
+
+def _with_format(events: Iterator[Event], format: AnswerFormat | None) -> Iterator[Event]:
+    """`events` with the answer's format in its first token and in its end."""
+    first = True
+    for event in events:
+        if format is not None and isinstance(event, Token) and first:
+            event, first = replace(event, format=format), False
+        elif format is not None and isinstance(event, Finished):
+            event = replace(event, effective=replace(event.effective, format=format))
+        yield event

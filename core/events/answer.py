@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from core.answer_format import AnswerFormat
 from core.events.reading import Passage, ReadingWay
 from core.events.tables import TableUse
 from core.events.wire import Wire
@@ -102,7 +103,7 @@ class Effective(Struct, frozen=True):
     `gate` says whether drafting went on to the end, and why; empty if nothing drafts.
     `reading` says how the prompt was read, `reading_reason` why, and `scorer` who chose the
     passages (empty where all was read). `threads` says how many threads of OpenBLAS computed at
-    the end, of how many, and why; empty where MLX does not use it.
+    the end, of how many, and why; empty where MLX does not use it. `format` is how the answer is written.
     """
 
     model: str
@@ -115,6 +116,7 @@ class Effective(Struct, frozen=True):
     reading_reason: str = ""
     scorer: str = ""
     threads: str = ""
+    format: AnswerFormat = AnswerFormat()
 
 
 class Likely(Struct, frozen=True):
@@ -136,6 +138,7 @@ class Token(Wire, frozen=True, gc=False):
 
     `logprob` is the token's own in the model's distribution, before temperature, filters and grammar, and
     `likely` the likeliest there, best first; None and empty if they were not asked for.
+    `format` is set on the first token of an answer to a conversation.
     """
 
     request: str
@@ -149,6 +152,7 @@ class Token(Wire, frozen=True, gc=False):
     time_s: float = 0.0
     logprob: float | None = None
     likely: tuple[Likely, ...] = ()
+    format: AnswerFormat | None = None
 
 
 class Gauges(Wire, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from core.answer_format import AnswerFormat
 from core.events.wire import Wire
 from core.settings import Settings, assign_all
 from core.settings.cluster import Cluster
@@ -40,9 +41,8 @@ class ModelInfo(Struct, frozen=True):
 
     `speculates` is False where rollback cannot be exact; `why_not` then says why. `defaults` are the
     model's own sampling; `defaults_problem` says which values of its sampling and of its stop ids were
-    ignored. `thinks`: thinking before the
-    answer can be switched (`chat.thinking`). `tool_parser` is mlx-lm's for the calls of functions that it
-    writes.
+    ignored. `thinks`: thinking before the answer can be switched (`chat.thinking`). `format` is how it writes
+    answers, whatever a prompt begins.
     `reference` is what was asked for when it was loaded: `starter`, a folder, or a hub name. `machines` are
     the names of those that it runs over, this one first; none if it runs here alone.
     """
@@ -64,7 +64,7 @@ class ModelInfo(Struct, frozen=True):
     defaults: tuple[ModelDefault, ...] = ()
     defaults_problem: str = ""
     thinks: bool = False
-    tool_parser: str = ""
+    format: AnswerFormat = AnswerFormat()
     reference: str = ""
     machines: tuple[str, ...] = ()
 

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from core.errors import ModelError, ModelNotHereError, RequestError
 from core.events import MachineUse, ModelInfo
 from core.kv.entries import why_no_rollback
+from core.models.answers import format_of
 from core.models.expand import expand
 from core.models.family import fingerprint
 from core.models.folder import check, check_fits
@@ -39,7 +40,6 @@ from core.models.sampling_defaults import sampling_defaults
 from core.models.starter import STARTER, ensure_starter
 from core.models.stops import readable, stop_ids
 from core.models.template import renderer
-from core.models.tools import parser_name
 
 Progress = Callable[[str, float | None], None]
 
@@ -390,7 +390,7 @@ def _describe(
         defaults=defaults,
         defaults_problem=" ".join(filter(None, (problem, stops_problem))),
         thinks=switches_thinking(tokenizer),
-        tool_parser=parser_name(tokenizer),
+        format=format_of(tokenizer),
     )
 
 

@@ -12,29 +12,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-
 from core.errors import RequestError
 from core.events import Message, Tool, ToolCall
 
-_HERMES = "json_tools"
 _KNOWS = re.compile(r"\btools\b")
 
 
 def knows_tools(template: str) -> bool:
     """Whether a chat `template` asks for tools."""
     return bool(_KNOWS.search(template))
-
-
-def parser_name(tokenizer: TokenizerWrapper) -> str:
-    """Which of mlx-lm's parsers reads the calls that this model writes.
-
-    What it is told in words (`told`) it answers in that form, and so do models that nothing is known of.
-    """
-    template = getattr(tokenizer, "chat_template", None)
-    if not tokenizer.has_tool_calling or not (isinstance(template, str) and knows_tools(template)):
-        return _HERMES
-    return str(tokenizer.init_kwargs.get("tool_parser_type") or _HERMES)
 
 
 def declared(tools: Sequence[Tool]) -> list[dict[str, Any]]:

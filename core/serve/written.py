@@ -1,55 +1,92 @@
-"""Written: what an answer's tokens come to, in order: its thought, what it says, what it calls. Pure."""
+"""Written: an answer's tokens as its thought, its text and its calls, in order. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core.events import Token
-from core.serve.thoughts import Thoughts
-from core.serve.tools.pieces import Piece, Pieces
+from core.answer_format import (
+    AnswerFormat,
+    AnswerParser,
+    CallArguments,
+    CallBegun,
+    Delta,
+    Text,
+    Thought,
+)
+from core.events import Token, Tool
+from core.serve.tools.forced_call import ForcedCall
 
 
-class Thought(Struct, frozen=True):
-    """More of what is thought before the answer."""
+class CallRules(Struct, frozen=True):
+    """What a request says about the calls in its answer.
 
-    text: str
+    Without `tools` nothing is a call. `forced`: a grammar makes the answer one call. `most`: further calls
+    are dropped. `loose`: a tool is strict, and nothing makes the model keep its schema.
+    """
+
+    tools: tuple[Tool, ...] = ()
+    forced: bool = False
+    most: int | None = None
+    loose: bool = False
 
 
 class Written:
-    """Of one answer, whose text without its thought comes in `pieces`. Fed with tokens as they come."""
+    """One answer; its first token says in which format it is written. `calls` counts the calls so far."""
 
-    def __init__(self, pieces: Pieces) -> None:
-        self._thoughts = Thoughts()
-        self._pieces = pieces
+    def __init__(self, rules: CallRules) -> None:
+        self._rules = rules
+        self._parser: AnswerParser | ForcedCall | None = None
         self.thought_tokens = 0
-
-    @property
-    def calls(self) -> int:
-        """How many calls there are so far."""
-        return self._pieces.calls
+        self.calls = 0
 
     @property
     def loose(self) -> bool:
-        """Whether a tool's schema was to be kept that nothing keeps."""
-        return self._pieces.loose
+        """Whether a strict tool's schema may be broken."""
+        return self._rules.loose
 
-    def add(self, tokens: Sequence[Token]) -> Iterator[Thought | Piece]:
-        """More tokens. A thought comes before all else, in one piece a call."""
-        thought, text = "", ""
+    def add(self, tokens: Sequence[Token]) -> Iterator[Delta]:
+        """More tokens. Text that belongs together comes in one piece."""
+        found: list[Delta] = []
         for token in tokens:
-            more_thought, more = self._thoughts.add(token.text)
-            self.thought_tokens += self._thoughts.is_open or bool(more_thought)
-            thought, text = thought + more_thought, text + more
-        yield from self._told(thought, text)
+            if self._parser is None:
+                self._parser = self._begin(token.format or AnswerFormat())
+            more = self._parser.add(token.text)
+            self.thought_tokens += self._parser.in_thought or any(isinstance(one, Thought) for one in more)
+            found += more
+        return self._kept(found)
 
-    def end(self) -> Iterator[Thought | Piece]:
-        """There are no more tokens: what was held back."""
-        yield from self._told(*self._thoughts.end())
-        yield from self._pieces.end()
+    def end(self) -> Iterator[Delta]:
+        """There are no more tokens; returns what was held back."""
+        return self._kept(self._parser.end() if self._parser else [])
 
-    def _told(self, thought: str, text: str) -> Iterator[Thought | Piece]:
-        if thought:
-            yield Thought(thought)
-        yield from self._pieces.add(text)
+    def _begin(self, format: AnswerFormat) -> AnswerParser | ForcedCall:
+        if self._rules.forced:
+            return ForcedCall()
+        tools = self._rules.tools
+        return AnswerParser(format if tools else format.without_calls(), tools)
+
+    def _kept(self, deltas: Iterable[Delta]) -> Iterator[Delta]:
+        last: Thought | Text | None = None
+        for delta in deltas:
+            if isinstance(delta, CallBegun | CallArguments):
+                if last is not None:
+                    yield last
+                    last = None
+                if self._rules.most is not None and delta.index >= self._rules.most:
+                    continue
+                if isinstance(delta, CallBegun):
+                    self.calls += 1
+                    delta = replace(delta, id=f"call_{secrets.token_hex(12)}")
+                yield delta
+            elif last is not None and type(last) is type(delta):
+                last = replace(last, text=last.text + delta.text)
+            else:
+                if last is not None:
+                    yield last
+                last = delta
+        if last is not None:
+            yield last

@@ -139,7 +139,7 @@ class Asked(Sampling, kw_only=True, forbid_unknown_fields=True):
 
     def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""
-        if isinstance(self.thinking, Enabled) and not model.thinks:
+        if isinstance(self.thinking, Enabled) and not (model.thinks or model.format.thinks):
             raise refused("thinking", "the loaded model has no switch for it; it takes “adaptive”, too")
         use, grammar = self.tool_use, self._grammar()
         if use.must and grammar is not None:

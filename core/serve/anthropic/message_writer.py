@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
 from core.events import Finished, PrefillProgress, Stats, Token
 from core.serve.answering import commented
 from core.serve.answers.answer import Happening
@@ -19,16 +20,18 @@ from core.serve.anthropic.message_request import Enabled, MessageRequest
 from core.serve.errors import ApiError, FieldNames
 from core.serve.http.responses import event
 from core.serve.openai.figures import effective, origins, timings
-from core.serve.tools.pieces import CallArguments, CallBegun, Piece, Pieces, Said
-from core.serve.written import Thought, Written
+from core.serve.written import CallRules, Written
 
 
 class MessageWriter:
-    """Of one answer to `asked`, under the id `request`, by the model called `model`, in `pieces`."""
+    """Writes one answer to `asked`, under the id `request`, by the model called `model`.
 
-    def __init__(self, asked: MessageRequest, request: str, model: str, pieces: Pieces) -> None:
+    `rules` say how its calls are read.
+    """
+
+    def __init__(self, asked: MessageRequest, request: str, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._written = Written(pieces)
+        self._written = Written(rules)
         self._head: dict[str, Any] = {
             "id": request,
             "type": "message",
@@ -128,7 +131,7 @@ class MessageWriter:
             own["changes"].append(change)
         return {"timings": timings(finished.stats), "draftlight": own}
 
-    def _told(self, pieces: Iterable[Thought | Piece]) -> bytes:
+    def _told(self, pieces: Iterable[Delta]) -> bytes:
         out = b""
         for piece in pieces:
             match piece:
@@ -136,10 +139,10 @@ class MessageWriter:
                     out += self._in("thinking", _thought(""))
                     if self._asked.shows_thoughts:
                         out += self._delta({"type": "thinking_delta", "thinking": text})
-                case Said(text):
+                case Text(text):
                     out += self._in("text", {"type": "text", "text": ""})
                     out += self._delta({"type": "text_delta", "text": text})
-                case CallBegun(_, call, name):
+                case CallBegun(_, name, call):
                     out += self._closed()
                     out += self._in("tool_use", _call(call, name))
                 case CallArguments(_, text):
@@ -200,7 +203,7 @@ def _thought(text: str) -> dict[str, Any]:
     return {"type": "thinking", "thinking": text, "signature": ""}
 
 
-def _blocks(pieces: Iterable[Thought | Piece], shows_thoughts: bool) -> list[dict[str, Any]]:
+def _blocks(pieces: Iterable[Delta], shows_thoughts: bool) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     arguments: dict[int, str] = {}
     for piece in pieces:
@@ -211,11 +214,11 @@ def _blocks(pieces: Iterable[Thought | Piece], shows_thoughts: bool) -> list[dic
                     blocks[-1]["thinking"] += said
                 else:
                     blocks.append(_thought(said))
-            case Said(text) if blocks and blocks[-1]["type"] == "text":
+            case Text(text) if blocks and blocks[-1]["type"] == "text":
                 blocks[-1]["text"] += text
-            case Said(text):
+            case Text(text):
                 blocks.append({"type": "text", "text": text})
-            case CallBegun(_, call, name):
+            case CallBegun(_, name, call):
                 blocks.append(_call(call, name))
             case CallArguments(_, text):
                 place = len(blocks) - 1

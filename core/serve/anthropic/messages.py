@@ -34,7 +34,7 @@ class MessagesEndpoint:
         name = check_model(self._answers, asked.model)
         request = new_id("msg", "_")
         generate = asked.generate(request, self._serving.base(), model)
-        writer = MessageWriter(asked, request, name, asked.tool_use.pieces(model))
+        writer = MessageWriter(asked, request, name, asked.tool_use.rules(model))
         await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send, writer.alive)
 
 

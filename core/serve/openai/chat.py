@@ -32,5 +32,5 @@ class ChatEndpoint:
         name = check_model(self._answers, asked.model)
         request = new_id("chatcmpl")
         generate = asked.generate(request, self._serving.base(), model)
-        writer = ChatWriter(asked, request, name, asked.tool_use.pieces(model))
+        writer = ChatWriter(asked, request, name, asked.tool_use.rules(model))
         await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send)

@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
 from core.events import Finished, Stats, Token
 from core.serve.errors import ApiError, FieldNames
 from core.serve.http.responses import event
 from core.serve.openai.chat_request import ChatRequest
 from core.serve.openai.figures import effective, origins, timings, usage
 from core.serve.openai.logprobs import Logprobs
-from core.serve.tools.pieces import CallArguments, CallBegun, Piece, Pieces, Said
-from core.serve.written import Thought, Written
+from core.serve.written import CallRules, Written
 
 DONE = b"data: [DONE]\n\n"
 # One that was cancelled was cut off, as one that was too long.
@@ -21,11 +21,14 @@ REASONS = {"stop": "stop", "length": "length", "cancelled": "length"}
 
 
 class ChatWriter:
-    """Of one answer to `asked`, under the id `request`, by the model called `model`, in `pieces`."""
+    """Writes one answer to `asked`, under the id `request`, by the model called `model`.
 
-    def __init__(self, asked: ChatRequest, request: str, model: str, pieces: Pieces) -> None:
+    `rules` say how its calls are read.
+    """
+
+    def __init__(self, asked: ChatRequest, request: str, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._written = Written(pieces)
+        self._written = Written(rules)
         self._head = {
             "id": request,
             "object": "chat.completion.chunk" if asked.stream else "chat.completion",
@@ -121,14 +124,14 @@ class ChatWriter:
         return event({**self._head, "choices": [choice], **self._usage, **(more or {})})
 
 
-def _delta(piece: Thought | Piece) -> dict[str, Any]:
+def _delta(piece: Delta) -> dict[str, Any]:
     match piece:
         case Thought(text):
             # The name that local servers share; OpenAI tells no thoughts.
             return {"reasoning_content": text}
-        case Said(text):
+        case Text(text):
             return {"content": text}
-        case CallBegun(index, call, name):
+        case CallBegun(index, name, call):
             function = {"name": name, "arguments": ""}
             return {"tool_calls": [{"index": index, "id": call, "type": "function", "function": function}]}
         case CallArguments(index, text):

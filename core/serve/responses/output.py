@@ -10,8 +10,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
-from core.serve.tools.pieces import CallArguments, CallBegun, Piece, Said
-from core.serve.written import Thought
+from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
 
 Told = tuple[str, dict[str, Any]]
 
@@ -24,26 +23,26 @@ class Output:
         self._logprobs: list[dict[str, Any]] = []
         self._open = False
 
-    def add(self, pieces: Iterable[Thought | Piece], logprobs: list[dict[str, Any]]) -> Iterator[Told]:
+    def add(self, pieces: Iterable[Delta], logprobs: list[dict[str, Any]]) -> Iterator[Told]:
         """More of it. `logprobs` of the tokens that gave `pieces` stand with their first text; of tokens
         that give nothing yet they wait for it.
         """
         self._logprobs += logprobs
-        piece: Thought | Piece | None = None
+        piece: Delta | None = None
         for piece in pieces:
             match piece:
                 case Thought(text):
                     yield from self._text("reasoning")
                     self.items[-1]["content"][0]["text"] += text
                     yield self._of("reasoning_text.delta", content_index=0, delta=text)
-                case Said(text):
+                case Text(text):
                     yield from self._text("message")
                     part = self.items[-1]["content"][0]
                     part["text"] += text
                     told, self._logprobs = self._logprobs, []
                     part["logprobs"] += told
                     yield self._of("output_text.delta", content_index=0, delta=text, logprobs=told)
-                case CallBegun(_, call, name):
+                case CallBegun(_, name, call):
                     yield from self.close()
                     yield from self._begin(
                         {

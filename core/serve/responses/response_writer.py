@@ -20,16 +20,18 @@ from core.serve.openai.figures import effective, origins, timings
 from core.serve.openai.logprobs import Logprobs
 from core.serve.responses.output import Output, Told
 from core.serve.responses.response_request import ResponseRequest
-from core.serve.tools.pieces import Pieces
-from core.serve.written import Written
+from core.serve.written import CallRules, Written
 
 
 class ResponseWriter:
-    """Of one answer to `asked`, which became `generate`, by the model called `model`, in `pieces`."""
+    """Writes one answer to `asked`, which became `generate`, by the model called `model`.
 
-    def __init__(self, asked: ResponseRequest, generate: Generate, model: str, pieces: Pieces) -> None:
+    `rules` say how its calls are read.
+    """
+
+    def __init__(self, asked: ResponseRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._written = Written(pieces)
+        self._written = Written(rules)
         self._output = Output()
         self._logprobs = Logprobs()
         self._events = 0

@@ -31,5 +31,5 @@ class ResponsesEndpoint:
         model = await loaded_model(self._answers, receive)
         name = check_model(self._answers, asked.model)
         generate = asked.generate(new_id("resp", "_"), self._serving.base(), model)
-        writer = ResponseWriter(asked, generate, name, asked.tool_use.pieces(model))
+        writer = ResponseWriter(asked, generate, name, asked.tool_use.rules(model))
         await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send, writer.alive)

@@ -14,13 +14,13 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from core.answer_format import call_marks
 from core.events import Grammar, ModelInfo, Tool
 from core.serve.errors import field_error
-from core.serve.tools.parsers import parser
-from core.serve.tools.pieces import ForcedCall, MarkedCalls, Pieces, TextOnly
+from core.serve.written import CallRules
 
-# mlx-lm's parser of calls that are JSON between marks: Hermes', Qwen's and whoever is told in words.
-_AS_JSON = "json_tools"
+# The syntax of calls that are JSON between marks: Hermes', Qwen's, and that of tools told in words.
+_AS_JSON = "hermes"
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
@@ -49,8 +49,8 @@ class ToolChoice(Struct, frozen=True):
         text = msgspec.json.encode(schema).decode()
         if self.must:
             return Grammar("json_schema", text)
-        marks = parser(model.tool_parser)
-        return Grammar("tool_calls", text, begin=marks.start, end=marks.end)
+        begin, end = call_marks(model.format)
+        return Grammar("tool_calls", text, begin=begin, end=end)
 
     def field_of(self, schema: str) -> str:
         """The field that the grammar was made of; `schema` is its name within a tool."""
@@ -62,21 +62,21 @@ class ToolChoice(Struct, frozen=True):
         """Where one call is all there may be, its end is the answer's."""
         if self.several or self.must or not self.told or model is None:
             return ()
-        end = parser(model.tool_parser).end
+        _, end = call_marks(model.format)
         return (end,) if end else ()
 
-    def pieces(self, model: ModelInfo | None) -> Pieces:
-        """What takes the answer apart."""
+    def rules(self, model: ModelInfo | None) -> CallRules:
+        """How the answer's calls are read."""
         if self.must:
-            return ForcedCall()
+            return CallRules(forced=True)
         if not self.told or model is None:
-            return TextOnly()
+            return CallRules()
         loose = bool(self.strict) and not self._keeps_calls(model)
-        return MarkedCalls(parser(model.tool_parser), self.told, None if self.several else 1, loose=loose)
+        return CallRules(self.told, most=None if self.several else 1, loose=loose)
 
     def _keeps_calls(self, model: ModelInfo) -> bool:
         """Whether calls that need not be made are written by their schemas."""
-        return bool(self.strict) and not self.must and model.tool_parser == _AS_JSON
+        return bool(self.strict) and not self.must and model.format.calls[:1] == (_AS_JSON,)
 
     def _call_schema(self, tool: Tool, root: str) -> dict[str, Any]:
         # What a call that need not be made has is the model's affair, unless its schema is to be kept.

@@ -96,17 +96,47 @@ def test_a_raw_prompt_stands_as_it_is(toy_engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "name"),
+    ("template", "calls"),
     [
-        (KNOWS, "json_tools"),
-        (KNOWS + "{# <tool_call>\n<function= #}", "qwen3_coder"),
-        (KNOWS + "{# [TOOL_CALLS] #}", "mistral"),
-        ("{# [TOOL_CALLS] #}{{ messages }}", "json_tools"),
+        (KNOWS, ()),
+        (KNOWS + "{# <tool_call> #}", ("hermes",)),
+        (KNOWS + "{# <tool_call>\n<function= #}", ("function_tags",)),
+        (KNOWS + "{# [TOOL_CALLS] #}", ("mistral",)),
+        ("{# [TOOL_CALLS] #}{{ messages }}", ("mistral", "hermes")),
     ],
 )
-def test_a_models_calls_have_a_parser(tmp_path: Path, template: str, name: str) -> None:
-    """What is told in words is answered in that form, whatever else the template names."""
-    write_toy_model(tmp_path / "toy")
-    config = tmp_path / "toy" / "tokenizer_config.json"
+def test_a_model_has_the_syntax_of_its_calls(tmp_path: Path, template: str, calls: tuple[str, ...]) -> None:
+    """Tools that the system prompt describes are called as it says, or as the template knows."""
+    assert load(str(_model(tmp_path, template))).info.format.calls == calls
+
+
+def _model(tmp_path: Path, template: object) -> Path:
+    folder = tmp_path / "toy"
+    write_toy_model(folder)
+    config = folder / "tokenizer_config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "chat_template": template}))
-    assert load(str(tmp_path / "toy")).info.tool_parser == name
+    return folder
+
+
+def _changes(folder: Path, tools: tuple[Tool, ...]) -> list[str]:
+    engine = Engine()
+    engine.load(str(folder))
+    chosen = assign(assign(Settings(), "sampling.max_tokens", 2), "drafting.drafter", "off")
+    *_, finished = engine.generate(Generate("r", (Message("user", "a"),), chosen, tools=tools))
+    assert isinstance(finished, Finished)
+    return [change.setting for change in finished.effective.changes]
+
+
+def test_an_answer_says_that_its_calls_cannot_be_read(tmp_path: Path) -> None:
+    unknown = _model(tmp_path / "unknown", KNOWS)
+    assert "tools" in _changes(unknown, (Tool("f"),))
+    assert "tools" not in _changes(unknown, ())
+    assert "tools" not in _changes(_model(tmp_path / "known", KNOWS + "{# <tool_call> #}"), (Tool("f"),))
+
+
+def test_of_several_templates_the_one_for_tools_says_how_calls_are_written(tmp_path: Path) -> None:
+    named = [
+        {"name": "default", "template": "{{ messages[0].content }}"},
+        {"name": "tool_use", "template": KNOWS + "{# [TOOL_CALLS] #}"},
+    ]
+    assert load(str(_model(tmp_path, named))).info.format.calls == ("mistral",)

@@ -34,13 +34,13 @@ def finished() -> Finished:
 
 def message_writer(**fields: Any) -> MessageWriter:
     body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 90, **fields}
-    return MessageWriter(message_request(body), "msg_1", "toy", choose((), "auto").pieces(None))
+    return MessageWriter(message_request(body), "msg_1", "toy", choose((), "auto").rules(None))
 
 
 def response_writer(**fields: Any) -> ResponseWriter:
     asked = response_request({"input": "hello", **fields})
     generate = Generate("resp_1", (Message("user", "hello"),))
-    return ResponseWriter(asked, generate, "toy", choose((), "auto").pieces(None))
+    return ResponseWriter(asked, generate, "toy", choose((), "auto").rules(None))
 
 
 def streamed(writer: MessageWriter | ResponseWriter, some: list[Token]) -> list[dict[str, Any]]:

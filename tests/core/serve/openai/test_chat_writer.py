@@ -16,7 +16,7 @@ TEXT = "<think>\nOne and one.\n</think>\n\nTwo."
 
 
 def writer(**fields: Any) -> ChatWriter:
-    return ChatWriter(chat_request(question(**fields)), "chatcmpl-1", "toy", choose((), "auto").pieces(None))
+    return ChatWriter(chat_request(question(**fields)), "chatcmpl-1", "toy", choose((), "auto").rules(None))
 
 
 def tokens() -> list[Token]:
