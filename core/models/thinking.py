@@ -1,23 +1,110 @@
-"""Thinking: whether a chat template can switch it, and what is said where it cannot.
+"""Thinking: the variables by which a chat template switches it, and what is said where it cannot be switched.
 
-The switch is the variable `enable_thinking`, which Qwen3, SmolLM3, GLM and others ask for.
+Templates name the switch differently. A variable counts if an expression of the template reads it; words in
+its texts, keys and attributes of messages do not count.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+
+from msgspec import Struct
 
 from core.events import Change
 
+# For templates that are code of mlx-lm or transformers.
 VARIABLE = "enable_thinking"
-_KNOWS = re.compile(rf"\b{VARIABLE}\b")
+
+Value = bool | int | str
+_BLOCK = re.compile(r"\{[%{](?:[^%}]|[%}](?!\}))*[%}]\}")
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_REFUSES_OFF = re.compile(r"enable_thinking is false\s*[-+]?%\}\s*\{\{[-+]?\s*raise_exception")
+
+
+class _Switch(Struct, frozen=True):
+    """A variable with its values for thinking and for none. With None the template's default stays.
+
+    `word`: a text that the template must have. `reduces`: the model still thinks, but less.
+    """
+
+    name: str
+    on: Value | None
+    off: Value
+    word: str = ""
+    reduces: bool = False
+
+
+# In the order in which they are preferred.
+_SWITCHES = (
+    _Switch("enable_thinking", True, False),
+    _Switch("thinking", True, False),
+    _Switch("thinking_mode", "enabled", "disabled", "disabled"),
+    _Switch("thinking_mode", "thinking", "chat", "chat"),
+    _Switch("thinking_mode", "on", "off", "off"),
+    _Switch("thinking_budget", None, 0),
+    _Switch("reasoning_effort", "high", "no_think", "no_think"),
+    _Switch("reasoning_effort", None, "none", "none"),
+    _Switch("reasoning_effort", None, "minimal", "minimal", reduces=True),
+    _Switch("reasoning_effort", None, "low", "low", reduces=True),
+    _Switch("reasoning_effort", None, "low", "medium", reduces=True),
+)
 
 
 def knows_thinking(template: str) -> bool:
-    """Whether a chat `template` asks for the switch."""
-    return bool(_KNOWS.search(template))
+    """Whether a variable of the chat `template` switches thinking off."""
+    switch = _switch(template)
+    return switch is not None and not switch.reduces
 
 
-def thinks_anyway() -> Change:
-    """The model was told not to think, and its template has no word for that."""
-    return Change("chat.thinking", "off", "on", "the model's chat template has no switch for it")
+def thinking_variables(template: str, thinking: bool, effort: str = "") -> dict[str, Value]:
+    """The variables that tell a chat `template` whether the model is to think.
+
+    `effort` is passed as `reasoning_effort` where the model thinks and the template has this word.
+    """
+    switch = _switch(template)
+    given: dict[str, Value] = {}
+    if switch is not None:
+        value = switch.on if thinking else switch.off
+        if value is not None:
+            given[switch.name] = value
+    if thinking and effort and "reasoning_effort" in _variables(template) and _has(template, effort):
+        given["reasoning_effort"] = effort
+    return given
+
+
+def thinking_change(template: str) -> Change:
+    """What is said where the model was told not to think, and its template has no switch for that."""
+    switch = _switch(template)
+    if switch is None:
+        return Change("chat.thinking", "off", "on", "the model's chat template has no switch for it")
+    why = "the model's chat template can only reduce thinking"
+    return Change("chat.thinking", "off", f"{switch.name}={switch.off}", why)
+
+
+@lru_cache(16)
+def _switch(template: str) -> _Switch | None:
+    variables = _variables(template)
+    refuses_off = {"enable_thinking"} if _REFUSES_OFF.search(template) else set()
+    return next(
+        (
+            each
+            for each in _SWITCHES
+            if each.name in variables - refuses_off and (not each.word or _has(template, each.word))
+        ),
+        None,
+    )
+
+
+@lru_cache(16)
+def _variables(template: str) -> frozenset[str]:
+    """The names that a template's expressions read from what it is given."""
+    found: set[str] = set()
+    for block in _BLOCK.findall(template):
+        code = _STRING.sub("''", block)
+        found.update(re.findall(r"(?<![\w.])([A-Za-z_]\w*)\b(?!\s*=[^=])", code))
+    return frozenset(found)
+
+
+def _has(template: str, word: str) -> bool:
+    return f"'{word}'" in template or f'"{word}"' in template
