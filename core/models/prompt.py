@@ -14,12 +14,13 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
 from transformers import PreTrainedTokenizerBase
 
+from core.answer_format import answer_format
 from core.errors import EmptyPromptError, RequestError
 from core.events import Change, Message, ModelInfo, Tool
 from core.events.text import well_formed, well_formed_record
 from core.models.library.naming import base_name, readable
 from core.models.template import refused, renderer
-from core.models.thinking import VARIABLE, knows_thinking, thinks_anyway
+from core.models.thinking import VARIABLE, knows_thinking, thinking_change, thinking_variables
 from core.models.tools import called, declared, in_words, knows_tools, told
 
 # About as many words as `core.prefill.layout` takes tokens for the question.
@@ -121,8 +122,9 @@ def render(
     if system_prompt.strip():
         system = _Piece(system_prompt, (Region(0, len(system_prompt), "system"),))
         turns = [({"role": "system"}, system), *(turn for turn in turns if turn[0]["role"] != "system")]
-    if not thinking and tokenizer.has_thinking and not switches_thinking(tokenizer):
-        changes = (*changes, thinks_anyway())
+    thinks = tokenizer.has_thinking or answer_format(template, "").thinks
+    if not thinking and thinks and not switches_thinking(tokenizer):
+        changes = (*changes, thinking_change(template))
     if not tokenizer.has_chat_template:
         text = "\n\n".join(piece.content for _, piece in turns)
         ids = [int(i) for i in tokenizer.encode(text)]
@@ -217,7 +219,7 @@ def _templated(
         # What mlx-lm and transformers give a template.
         named = {
             **inner.special_tokens_map,
-            VARIABLE: thinking if knows_thinking(str(template)) else tokenizer.has_thinking,
+            **thinking_variables(str(template), thinking),
             "tools": tools,
             "documents": None,
             "add_generation_prompt": True,
