@@ -1,7 +1,13 @@
 """How models write answers: thoughts, text and tool calls, told apart while they are written. Pure."""
 
 from core.answer_format.calls import Call
-from core.answer_format.formats import AnswerFormat, answer_format, answer_opening, call_marks
+from core.answer_format.formats import (
+    AnswerFormat,
+    answer_format,
+    answer_opening,
+    call_marks,
+    lone_closing_tag,
+)
 from core.answer_format.parser import (
     AnswerParser,
     CallArguments,
@@ -30,6 +36,7 @@ __all__ = [
     "answer_format",
     "answer_opening",
     "call_marks",
+    "lone_closing_tag",
     "parse_answer",
     "parse_past_answer",
 ]

@@ -25,8 +25,11 @@ MAX_CHARACTERS = 256 * 1024
 _NAME_KEYS = ("name", "tool_name", "function", "tool")
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
 _ELEMENT_DEPTH = 32
+# Between calls with their names before their arguments.
+_FILLER = re.compile(r"(?:\s|```|[<\[][^<>\[\]]*[>\]])*")
 _FENCE = re.compile(r"```(?:json|python|tool_code|tool_call)?\s*")
 _PYTHON_NAME = re.compile(r"[A-Za-z_][\w.-]*(?=\s*\()")
+_PYTHON_BEGUN = re.compile(r"[\w.-]*\s*")
 _KEYWORD = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*")
 _NEXT_KEYWORD = re.compile(r",\s*[A-Za-z_]\w*\s*=|\)")
 
@@ -178,6 +181,8 @@ def _read_named(text: str, at: int, form: Form, _tools: Sequence[Tool]) -> tuple
     at = 0
     head = _compiled(form.head)
     while match := head.search(text, at):
+        if found and not _FILLER.fullmatch(text, at, match.start()):
+            break
         try:
             arguments, at = read_object(text, skip_space(text, match.end()))
         except BrokenValueError:
@@ -248,10 +253,12 @@ def _read_python(text: str, at: int, _form: Form, tools: Sequence[Tool]) -> tupl
             if closed:
                 break
             continue
-        if at >= len(text) and (listed or not found):
-            raise UnfinishedValueError
+        if at >= len(text) and found and not listed:
+            break
         name = _PYTHON_NAME.match(text, at)
         if name is None:
+            if _PYTHON_BEGUN.fullmatch(text, at):
+                raise UnfinishedValueError
             if found and not listed:
                 break
             raise BrokenValueError("no call")
@@ -261,7 +268,8 @@ def _read_python(text: str, at: int, _form: Form, tools: Sequence[Tool]) -> tupl
         while not text.startswith(")", at := skip_space(text, at)):
             keyword = _KEYWORD.match(text, at)
             if keyword is None:
-                raise UnfinishedValueError if at >= len(text) else BrokenValueError("no keyword")
+                begun = _PYTHON_BEGUN.fullmatch(text, at)
+                raise UnfinishedValueError if begun else BrokenValueError("no keyword")
             arguments[keyword["key"]], at = _python_value(text, keyword, schema)
             at = skip_space(text, at)
             at += text.startswith(",", at)

@@ -205,6 +205,15 @@ def channels_in(text: str) -> str:
     return ""
 
 
+def lone_closing_tag(text: str, start: int = 0) -> tuple[int, str] | None:
+    """Where a closing tag ends a thought that no tag in `text` opens; `start` is where to look from."""
+    for tags in GENERAL_TAGS:
+        at = text.find(tags.end, max(0, start - len(tags.end) + 1))
+        if at >= 0 and tags.begin not in text[:at]:
+            return at, tags.end
+    return None
+
+
 def answer_opening(format: AnswerFormat, prompt: str) -> str:
     """What ends the thought or the header that `prompt` leaves open, so that the answer's text follows."""
     if format.begins == "header":

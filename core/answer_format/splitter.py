@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from core.answer_format.calls import Call, Section, Tool, read_call_body, read_calls
 from core.answer_format.formats import GENERAL_TAGS, AnswerFormat, Kind, channels_of
-from core.answer_format.syntaxes import Syntax, syntaxes_of
+from core.answer_format.syntaxes import Named, Syntax, syntaxes_of
 from core.answer_format.values import BrokenValueError, UnfinishedValueError
 
 # A header of a channel is a few words. What is longer is text.
@@ -75,6 +75,7 @@ class AnswerSplitter:
         self._name = ""
         self._called = False
         self._tried = 0
+        self._blank = 0  # white space before the section that is open
         self._section_ends = ""
 
     @property
@@ -173,8 +174,8 @@ class AnswerSplitter:
             said = said.rstrip()
         self._say(len(said))
         if begins_call:
-            self._take("mark", at - len(said))
-            self._state, self._tried = "section", len(mark)
+            self._state, self._blank = "section", at - len(said)
+            self._tried = self._blank + len(mark)
             self._section_ends, self._syntax = self._sections.get(mark, ("", self._bare_syntax))
             return
         self._take("mark", at - len(said) + len(mark))
@@ -233,10 +234,10 @@ class AnswerSplitter:
         self._enter(rule.kind, re.search(rule.pattern, header))
         return True
 
-    def _say_first(self) -> None:
-        """Say one character, so that what begins here is not found to begin again."""
+    def _say_first(self, blank: int = 0) -> None:
+        """Say white space and one character, so that what begins there is not found to begin again."""
         self._at_start = False
-        self._take("text", 1)
+        self._take("text", blank + 1)
 
     def _enter(self, kind: Kind, header: re.Match[str] | None) -> None:
         channels = self._channels
@@ -278,7 +279,7 @@ class AnswerSplitter:
             return True
 
     def _section(self, final: bool) -> bool:
-        """A section of calls, from its first mark on."""
+        """A section of calls, from the white space before its first mark on."""
         if not self._section_ends:
             return self._open_section(final)
         held = self._held
@@ -288,39 +289,50 @@ class AnswerSplitter:
                 self._tried = max(self._tried, len(held) - len(self._section_ends))
                 return False
             end = at + len(self._section_ends) if at >= 0 else len(held)
-            section = self._read(held[:end])
+            section = self._read(held[self._blank : end])
             if section == "unfinished" and at >= 0:
                 self._tried = end
                 continue
-            self._state = "text"
             if isinstance(section, Section):
-                self._called = True
-                self._take("call", end if at >= 0 else section.end, section.calls)
+                self._take_call(end, section)
             else:
+                self._state = "text"
                 self._say(end)
             return True
 
     def _open_section(self, final: bool) -> bool:
         """A section that only the end of the answer, or of its calls, ends."""
-        held = self._held
+        held, blank = self._held, self._blank
         if not final and not _CLOSERS.search(held, self._tried):
             return False
         self._tried = len(held)
-        section = self._read(held)
+        section = self._read(held[blank:])
         if section == "unfinished" and not final:
             return False
+        if section == "broken" and not final and not self._breaks_early:
+            return False
         if isinstance(section, Section):
-            after = held[section.end :].strip()
+            after = held[blank + section.end :].strip()
             if not final and (not after or _GOES_ON.match(after) or self._may_go_on(after)):
                 return False
-            is_bare = not any(held.startswith(begin) for begin in self._sections)
+            is_bare = not any(held.startswith(begin, blank) for begin in self._sections)
             if not after or self._at_start or not is_bare:
-                self._state, self._called = "text", True
-                self._take("call", section.end, section.calls)
+                self._take_call(blank + section.end, section)
                 return True
         self._state = "text"
-        self._say_first()
+        self._say_first(blank)
         return True
+
+    def _take_call(self, length: int, section: Section) -> None:
+        self._state, self._called = "text", True
+        self._take("mark", self._blank)
+        self._take("call", length - self._blank, section.calls)
+
+    @property
+    def _breaks_early(self) -> bool:
+        """Whether a section that is broken so far cannot become one with calls."""
+        assert self._syntax is not None
+        return not any(isinstance(form, Named) for form in self._syntax.forms)
 
     def _may_go_on(self, after: str) -> bool:
         return any(begin.startswith(after) or after.startswith(begin) for begin in self._sections)

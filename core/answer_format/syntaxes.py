@@ -93,7 +93,7 @@ SYNTAXES = (
     Syntax(
         "solar",
         (("<|tool_call:begin|>", "<|calls|>"),),
-        (Named(rf"<\|tool_call:name\|>\s*{_NAME}\s*<\|tool_call:args\|>\s*"),),
+        (Named(rf"(?:<\|tool_call:begin\|>[^<]*)?<\|tool_call:name\|>\s*{_NAME}\s*<\|tool_call:args\|>\s*"),),
         (("<|tool_call:begin|>",),),
     ),
     Syntax(

@@ -18,7 +18,7 @@ from contextlib import closing
 import mlx.core as mx
 from msgspec.structs import replace
 
-from core.answer_format import AnswerFormat
+from core.answer_format import AnswerFormat, parse_answer
 from core.decoding.probes.exactness import Profile
 from core.decoding.probes.verdict import Verdict
 from core.decoding.probes.width_cost import CONTEXTS, CostProfile
@@ -325,15 +325,17 @@ class Engine:
         if request is None:
             return ""
         words: list[str] = []
+        format = AnswerFormat()
         cut = False
         for event in self.generate(request, cancelled):
             if isinstance(event, Token):
+                format = event.format or format
                 words.append(event.text)
             elif isinstance(event, Finished):
                 if event.reason == "cancelled":
                     return None
                 cut = event.reason == "length"
-        return cleaned("".join(words), cut=cut)
+        return cleaned(parse_answer("".join(words), format.without_calls()).text, cut=cut)
 
     def generate_ids(
         self,

@@ -19,8 +19,8 @@ from app.chat.answer.part_figures import PartFigures, figures_of, figures_withou
 from app.richtext.markdown.blocks import Block, BlockSplitter, reads_early, shown_end
 from app.richtext.markdown.markdown import parse_block, read_open
 from app.richtext.markdown.piece import Piece, open_code_piece, plain_piece
-from app.richtext.markdown.thoughts import Tag, certain_end, find_tag
 from app.richtext.markdown.token_table import TokenTable
+from core.answer_format import AnswerFormat, AnswerSplitter, Part, lone_closing_tag
 from core.events import Token
 
 # Characters that are read again with all that comes; more of them stand as written until their end.
@@ -51,21 +51,39 @@ class Thought(Struct):
 
 
 class AnswerText:
-    """`table` holds the tokens."""
+    """`table` holds the tokens. The first token, or `use_format`, says in which format the answer is written.
+
+    In an answer of unknown format a closing tag that nothing opened makes all before it a thought.
+    """
 
     def __init__(self) -> None:
         self.table = TokenTable()
+        self._format: AnswerFormat | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Clear what was read of the tokens."""
         self.closed: list[Piece] = []
         self.open: tuple[Piece, ...] = ()
         self.finished = False
         self.thoughts: list[Thought] = []
+        self._answer = AnswerSplitter((self._format or AnswerFormat()).without_calls())
+        self._seen = 0  # how much of the source the answer's splitter has
+        self._said: list[tuple[int, int]] = []  # ranges of the answer without thoughts and marks
         self._splitter = BlockSplitter()
-        self._fed = 0  # how much of the source the splitter has
+        self._fed = 0  # how much of the source the splitter of blocks has
         self._certain = 0  # up to where the open block's pieces are closed
         self._before = ""  # what stands for the lists that are open there
-        self._searched = 0  # up to where no more tags are to be found
-        self._closing = ""  # the tag that ends the open thought
+        self._marked = 0  # where the marks before `_fed` begin
+        self._searched = 0  # up to where no closing tag is to be found
+        self._thinks = False  # whether a thought is open
         self._again = False
+
+    def use_format(self, format: AnswerFormat) -> None:
+        """Read the answer in `format`; ignored after the first token, and if it is an unknown model's."""
+        if not len(self.table) and format != AnswerFormat():
+            self._format = format
+            self._begin()
 
     @property
     def pieces(self) -> list[Piece]:
@@ -74,12 +92,12 @@ class AnswerText:
 
     @property
     def answer_source(self) -> str:
-        """What was written, without thoughts and their tags."""
-        source, parts, at = self.table.text, [], 0
-        for thought in self.thoughts:
-            parts.append(source[at : thought.opens])
-            at = len(source) if thought.closes is None else thought.closes
-        return "".join([*parts, source[at:]]).strip("\n") if self.thoughts else source
+        """What was written, without thoughts and marks."""
+        source = self.table.text
+        if self._fed < len(source) and not self.thoughts:
+            return source
+        said = "".join(source[start:end] for start, end in self._said)
+        return said if said == source else said.strip("\n")
 
     @property
     def thought_tokens(self) -> list[range]:
@@ -111,6 +129,8 @@ class AnswerText:
 
     def append(self, tokens: Sequence[Token]) -> TextChange:
         """More tokens came."""
+        if tokens and tokens[0].format:
+            self.use_format(tokens[0].format)
         self.table.extend(tokens)
         return self._change(self._feed(whole=False))
 
@@ -126,7 +146,7 @@ class AnswerText:
     def _change(self, made: list[Piece], over: bool = False) -> TextChange:
         certain, self.open = ((), ()) if over else self._read_open()
         made += self._close(certain)
-        if self.open and self._closing and not self._is_headed:
+        if self.open and self._thinks and not self._is_headed:
             self.closed.append(_head(self.thoughts[-1].start))
             made.append(self.closed[-1])
         if self._again:
@@ -135,43 +155,51 @@ class AnswerText:
         return TextChange(tuple(made), self.open)
 
     def _feed(self, whole: bool) -> list[Piece]:
-        """Give the splitter what is certain; the pieces that were closed by it."""
-        source, made = self.table.text, []
-        while True:
-            # White space before a tag may have been fed already: look from where its line begins.
-            line = source.rfind("\n", 0, self._fed) + 1
-            tag = find_tag(source, max(self._searched, line), self._closing, lone=not self.thoughts)
-            if tag is None:
-                break
-            self._searched = tag.end
-            start = max(tag.start, self._fed)
-            made += self._give(source[self._fed : start], start)
-            if self._splitter.in_fence:
-                continue  # code that speaks of tags
-            made += self._pieces(self._splitter.skip(tag.end - start))
-            self._fed = tag.end
-            if tag.does == "reopen":
-                made = []
-                self._reopen(tag)
-            elif tag.does == "close":
-                self.thoughts[-1].end, self.thoughts[-1].closes = tag.start, tag.end
-                self._closing = ""
-            else:
-                self.thoughts.append(Thought(tag.end, opens=tag.start))
-                self._closing = tag.closing
-        end = len(source) if whole else max(self._fed, certain_end(source, self._fed, self._closing))
-        return made + self._give(source[self._fed : end], end)
+        """Give the splitters what is new; the pieces that were closed by it."""
+        source = self.table.text
+        parts = self._answer.add(source[self._seen :]) + (self._answer.end() if whole else [])
+        self._seen = len(source)
+        made: list[Piece] = []
+        for part in parts:
+            made += self._part(part)
+            if self._format is None and not self.thoughts and self._closes_alone(source):
+                self._again = True
+                return self._feed(whole)
+        return made
 
-    def _give(self, text: str, end: int) -> list[Piece]:
-        self._fed = end
-        return self._pieces(self._splitter.feed(text)) if text else []
+    def _part(self, part: Part) -> list[Piece]:
+        start, end = self._fed, self._fed + len(part.text)
+        if part.kind == "mark":
+            self._fed = end
+            made = self._pieces(self._splitter.skip(len(part.text)))
+            if self._thinks:
+                self._thinks = False
+                self.thoughts[-1].end, self.thoughts[-1].closes = start, end
+                self._marked = end
+            return made
+        if part.kind == "thought" and not self._thinks:
+            self._thinks = True
+            self.thoughts.append(Thought(start, opens=self._marked))
+        elif part.kind != "thought":
+            self._said.append((start, end))
+        self._fed = self._marked = end
+        return self._pieces(self._splitter.feed(part.text))
 
-    def _reopen(self, tag: Tag) -> None:
-        """All so far was a thought, as it turns out."""
-        self._again = True
-        self.thoughts.append(Thought(0, tag.start, closes=tag.end))
-        inside = [replace(piece, thought=0) for piece in self.closed]
-        self.closed = [_head(0), *inside] if inside else []
+    def _closes_alone(self, source: str) -> bool:
+        """Whether a closing tag came that nothing opened; then begin again, in a thought."""
+        found = lone_closing_tag(source[: self._fed], self._searched)
+        if found is None:
+            self._searched = self._fed
+            return False
+        at, tag = found
+        self._searched = at + len(tag)
+        before = BlockSplitter()
+        before.feed(source[:at])
+        if before.in_fence or source[:at].endswith("`"):
+            return False  # code that speaks of tags
+        self._format = AnswerFormat(begins="thought", thought_end=tag)
+        self._begin()
+        return True
 
     def _pieces(self, blocks: Sequence[Block]) -> list[Piece]:
         """The pieces of `blocks`, which were closed under the thought that is open, if one is."""
@@ -188,7 +216,7 @@ class AnswerText:
         return parse_block(self.table.text, block.start, block.end)
 
     def _in_thought(self, pieces: Sequence[Piece]) -> list[Piece]:
-        if not self._closing or not pieces:
+        if not self._thinks or not pieces:
             return list(pieces)
         start = self.thoughts[-1].start
         inside = [replace(piece, thought=start) for piece in pieces]
@@ -219,7 +247,7 @@ class AnswerText:
             else:
                 piece = plain_piece(source, self._certain, end)
                 pieces = (piece,) if piece.text else ()
-        if self._closing:
+        if self._thinks:
             pieces = tuple(replace(piece, thought=self.thoughts[-1].start) for piece in pieces)
         return certain, pieces
 

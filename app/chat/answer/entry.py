@@ -92,6 +92,8 @@ class Reply:
     def read_some(self) -> bool:
         """Read one more part of the tokens; whether `text` is all of it now."""
         done = len(self.text.table)
+        if not done and self.finished is not None:
+            self.text.use_format(self.finished.effective.format)
         if done < len(self.tokens):
             self.text.append(self.tokens[done : done + _TOKENS_AT_ONCE])
         elif self.over and not self.text.finished:

@@ -12,6 +12,7 @@ from itertools import groupby, zip_longest
 
 from msgspec.structs import replace
 
+from core.answer_format import AnswerFormat
 from core.events import Effective, Finished, PositionStat, Stats, Token
 from core.settings import Settings
 
@@ -50,7 +51,8 @@ def end_of(tokens: Sequence[Token], model: str, settings: Settings) -> Finished:
         total_s=last_s,
         tokens_per_s=(len(tokens) - 1) / decode_s if decode_s > 0 else 0.0,
     )
-    effective = Effective(model, "", settings.drafting.drafter, settings)
+    format = tokens[0].format or AnswerFormat()
+    effective = Effective(model, "", settings.drafting.drafter, settings, format=format)
     return Finished(tokens[0].request, "cancelled", stats, effective)
 
 

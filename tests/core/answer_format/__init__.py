@@ -1,0 +1,1 @@
+"""Thoughts, text and calls of answers."""

@@ -1,0 +1,133 @@
+"""The format of an answer is found from its template, and the answer is parsed, however it was cut."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.answer_format import (
+    AnswerFormat,
+    AnswerParser,
+    AnswerSplitter,
+    Call,
+    CallArguments,
+    CallBegun,
+    ParsedAnswer,
+    Text,
+    Thought,
+    answer_format,
+    answer_opening,
+    parse_answer,
+    parse_past_answer,
+)
+from core.events import Tool
+from tests.core.answer_format.families import CALLING, THINKING, Family
+
+SCHEMA = {"type": "object", "properties": {"town": {"type": "string"}, "days": {"type": "integer"}}}
+TOOLS = (Tool("weather", "", json.dumps(SCHEMA)), Tool("clock"))
+FAMILIES = (*THINKING, *CALLING)
+
+
+def format_of(family: Family) -> AnswerFormat:
+    return answer_format(family.template, family.tail, family.tokens)
+
+
+def plain(answer: ParsedAnswer) -> tuple[str, str, list[tuple[str, object]]]:
+    return answer.thought, answer.text, [(call.name, json.loads(call.arguments)) for call in answer.calls]
+
+
+def in_pieces(text: str, format: AnswerFormat, cuts: list[int]) -> ParsedAnswer:
+    parser = AnswerParser(format, TOOLS)
+    deltas = [d for a, b in zip([0, *cuts], [*cuts, len(text)]) for d in parser.add(text[a:b])] + parser.end()
+    calls = [
+        Call(
+            one.name, "".join(d.text for d in deltas if isinstance(d, CallArguments) and d.index == one.index)
+        )
+        for one in deltas
+        if isinstance(one, CallBegun)
+    ]
+    thought = "".join(d.text for d in deltas if isinstance(d, Thought))
+    return ParsedAnswer(thought, "".join(d.text for d in deltas if isinstance(d, Text)), tuple(calls))
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_an_answer_is_parsed(family: Family) -> None:
+    expected = (family.thought, family.text, list(family.calls))
+    assert plain(parse_answer(family.answer, format_of(family), TOOLS)) == expected
+    assert plain(in_pieces(family.answer, format_of(family), list(range(len(family.answer))))) == expected
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_format_travels(family: Family) -> None:
+    format = format_of(family)
+    assert msgspec.json.decode(msgspec.json.encode(format), type=AnswerFormat) == format
+
+
+_MARKS = sorted(
+    {
+        *(tags.begin for family in FAMILIES for tags in format_of(family).thoughts),
+        *(tags.end for family in FAMILIES for tags in format_of(family).thoughts),
+        "<|channel|>final<|message|>", "<|start|>", "<|end|>", "[TOOL_CALLS]", "<tool_call>", "</tool_call>",
+        '{"name": "clock", "arguments": {}}', "[clock()]", ">>>", "<|python_tag|>", "\n", " ", "a", "<", "{",
+    }
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_the_cuts_leave_no_trace(data: st.DataObject) -> None:
+    family = data.draw(st.sampled_from(FAMILIES))
+    pieces = data.draw(st.lists(st.one_of(st.just(family.answer), st.sampled_from(_MARKS)), max_size=6))
+    text = "".join(pieces)
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=12)))
+    format = format_of(family)
+    assert in_pieces(text, format, cuts) == parse_answer(text, format, TOOLS)
+    splitter = AnswerSplitter(format, TOOLS)
+    parts = [p for a, b in zip([0, *cuts], [*cuts, len(text)]) for p in splitter.add(text[a:b])]
+    assert "".join(part.text for part in [*parts, *splitter.end()]) == text
+
+
+@given(st.text(alphabet="<>/think \n", max_size=40))
+def test_an_answer_without_a_thought_stays_to_the_letter(text: str) -> None:
+    parsed = parse_answer(text, AnswerFormat())
+    if not text.lstrip().startswith(("<think>", "<thinking>")):
+        assert (parsed.thought, parsed.text) == ("", text)
+
+
+def test_tags_in_the_middle_are_text() -> None:
+    format = answer_format("<think></think>", "<a>")
+    for text in ("Write <think>x</think> so.", "```\n<think>\n```", "Use `</think>`."):
+        assert parse_answer(text, format) == ParsedAnswer("", text)
+    assert parse_answer("<think>a</think>b<think>c</think>", format).text == "b<think>c</think>"
+
+
+def test_text_is_not_held_longer_than_it_may_begin_a_mark() -> None:
+    parser = AnswerParser(answer_format("{{ tools }}<tool_call><think>", "<a>"), TOOLS)
+    assert parser.add("  <th") == []
+    assert parser.add("ere") == [Text("  <there")]
+    assert parser.add(" <b") == [Text(" <b")]
+    assert parser.add(" <tool") == []
+    assert parser.add("s>") == [Text(" <tools>")]
+
+
+def test_past_answers_may_be_without_their_thought() -> None:
+    format = answer_format("<think></think>", "<a><think>\n")
+    assert parse_past_answer("Hi.", format) == ParsedAnswer("", "Hi.")
+    assert parse_past_answer("Oh.</think>\n\nHi.", format) == ParsedAnswer("Oh.", "Hi.")
+    assert parse_past_answer("<think>Oh.</think>\n\nHi.", format) == ParsedAnswer("Oh.", "Hi.")
+    written_elsewhere = next(family.answer for family in THINKING if family.name == "harmony")
+    for any_format in (format, AnswerFormat(), answer_format("", "<|im_start|>assistant\n")):
+        assert parse_past_answer(written_elsewhere, any_format) == ParsedAnswer("Oh.", "Hi <b>.")
+
+
+@pytest.mark.parametrize("family", THINKING, ids=lambda family: family.name)
+def test_an_open_thought_can_be_closed(family: Family) -> None:
+    """What a forced answer begins with leaves nothing open."""
+    format = format_of(family)
+    opening = answer_opening(format, family.tail)
+    assert bool(opening) == (format.begins != "text")
+    assert parse_answer(f'{opening}{{"a": 1}}', format).text == '{"a": 1}'
