@@ -282,7 +282,7 @@ SYNTAXES = (
         (("Action:", "```json", "tool_name"),),
     ),
     Syntax("granite", (("<|tool_call|>", "<|/tool_call|>"),), (Json(),), (("<|tool_call|>",),)),
-    Syntax("function_call", (("<function_call>", "</function_call>"),), (Json(),), (("<function_call>",),)),
+    Syntax("function_call", (("<function_call>", ""),), (Json(),), (("<function_call>",),)),
     Syntax("gigachat", (("<|function_call|>", ""),), (Json(),), (("<|function_call|>",),)),
     Syntax("gigachat3", tuple((mark, "") for mark in _GIGACHAT), (Json(),), (("function call", "role_sep"),)),
     Syntax("apertus", (("<|tools_prefix|>", "<|tools_suffix|>"),), (Json(),), (("<|tools_prefix|>",),)),

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from core.engine.engine import Engine
-from core.events import Change, Finished, Generate, Message
+from core.events import Change, Finished, Generate, Grammar, Message, Token
 from core.models.loader import LoadedModel, load
 from core.models.prompt import render
+from core.models.thinking import knows_thinking, thinking_change, thinking_variables
 from core.settings import Settings, assign_all
 from tests.core.thinking_toy import SWITCHED, write_thinking_toy
 from tests.core.toy import TEMPLATE
@@ -68,3 +69,80 @@ def test_the_answer_follows_the_setting_and_says_what_it_could_not(tmp_path: Pat
     changes = answered(TEMPLATE, off, "c").effective.changes
     assert [change.setting for change in changes] == ["chat.thinking"]
     engine.close()
+
+
+OPENED = TEMPLATE.replace("<|assistant|>{% endif %}", "<|assistant|><think>{% endif %}")
+
+
+def test_an_answer_by_a_grammar_closes_an_open_thought(tmp_path: Path) -> None:
+    engine = Engine()
+    engine.use(toy(tmp_path, OPENED))
+    chosen = assign_all(Settings(), [("sampling.max_tokens", 8), ("drafting.drafter", "off")])
+
+    def answered(grammar: Grammar | None) -> tuple[str, str, Finished]:
+        *_, last = events = list(engine.generate(Generate("r", ASKED, chosen, grammar=grammar)))
+        assert isinstance(last, Finished)
+        first = next(event for event in events if isinstance(event, Token))
+        assert first.format is not None
+        assert first.format == last.effective.format
+        return first.format.begins, first.format.thought_end, last
+
+    begins, end, free = answered(None)
+    assert (begins, end) == ("thought", "</think>")
+    assert free.effective.changes == ()
+    begins, end, forced = answered(Grammar("json_object"))
+    assert (begins, end) == ("text", "")
+    assert forced.stats.prompt_tokens == free.stats.prompt_tokens + 1
+    assert [change.setting for change in forced.effective.changes] == ["chat.thinking"]
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("template", "on", "off"),
+    [
+        ("{% if enable_thinking %}x{% endif %}", {"enable_thinking": True}, {"enable_thinking": False}),
+        ("{% if not thinking is defined %}x{% endif %}", {"thinking": True}, {"thinking": False}),
+        (
+            "{% if thinking_mode == 'disabled' %}x{% endif %}",
+            {"thinking_mode": "enabled"},
+            {"thinking_mode": "disabled"},
+        ),
+        (
+            '{% if thinking_mode == "chat" %}x{% endif %}',
+            {"thinking_mode": "thinking"},
+            {"thinking_mode": "chat"},
+        ),
+        ("{% if thinking_budget == 0 %}x{% endif %}", {}, {"thinking_budget": 0}),
+        (
+            "{% if reasoning_effort == 'no_think' %}x{% endif %}",
+            {"reasoning_effort": "high"},
+            {"reasoning_effort": "no_think"},
+        ),
+        ("{{ 'none' if reasoning_effort == 'none' }}", {}, {"reasoning_effort": "none"}),
+        ("Think with enable_thinking. {{ messages }}", {}, {}),
+        ("{% set ns = namespace(enable_thinking=true) %}{% if ns.enable_thinking %}x{% endif %}", {}, {}),
+        ("{% if message.thinking %}{{ message['thinking'] }}{{ 'your thinking' }}{% endif %}", {}, {}),
+    ],
+)
+def test_templates_have_switches_of_several_names(
+    template: str, on: dict[str, object], off: dict[str, object]
+) -> None:
+    assert thinking_variables(template, True) == on
+    assert thinking_variables(template, False) == off
+    assert knows_thinking(template) == bool(off)
+
+
+def test_a_template_that_only_reduces_thinking_says_so() -> None:
+    template = "{% set reasoning_effort = reasoning_effort or 'medium' %}<|channel|>"
+    assert not knows_thinking(template)
+    assert thinking_variables(template, False) == {"reasoning_effort": "low"}
+    assert "reduce" in thinking_change(template).reason
+    refusing = "{% if enable_thinking is false %}{{ raise_exception('No.') }}{% endif %}"
+    assert not knows_thinking(refusing)
+    assert thinking_variables(refusing, False) == {}
+
+
+def test_an_effort_is_passed_where_the_template_has_it() -> None:
+    template = "{% if reasoning_effort == 'low' or reasoning_effort == 'high' %}x{% endif %}"
+    assert thinking_variables(template, True, "high") == {"reasoning_effort": "high"}
+    assert thinking_variables(template, True, "medium") == {}

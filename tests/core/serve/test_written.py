@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from core.answer_format import answer_format
 from core.events import Effective, Finished, Generate, Likely, Message, Stats, Token
 from core.serve.anthropic.message_request import message_request
 from core.serve.anthropic.message_writer import MessageWriter
@@ -137,3 +139,33 @@ def test_logprobs_stand_with_the_text_alone(stream: bool) -> None:
     part = output[1]["content"][0]
     assert "".join(one["token"] for one in part["logprobs"]).endswith(SAID)
     assert len(part["logprobs"]) < len(TEXT) - len(THOUGHT)
+
+
+def formatted(text: str, template: str, tail: str) -> list[Token]:
+    first, *rest = tokens(text)
+    return [replace(first, format=answer_format(template, tail)), *rest]
+
+
+@pytest.mark.parametrize(
+    ("template", "tail", "text"),
+    [
+        ("<think></think>", "<a><think>\n", "One and one.\n</think>\n\nTwo."),
+        ("<think></think>", "<a><think>", "One and one.</think>Two."),
+        ("<|channel>", "<a>", "<|channel>thought\nOne and one.\n<channel|>Two."),
+        (
+            "<|channel|><|message|>",
+            "<|start|>assistant",
+            "<|channel|>analysis<|message|>One and one.<|end|>"
+            "<|start|>assistant<|channel|>final<|message|>Two.",
+        ),
+    ],
+)
+def test_the_prompt_says_how_the_answer_begins(template: str, tail: str, text: str) -> None:
+    content = message_writer().whole(formatted(text, template, tail), finished())["content"]
+    assert [block.get("thinking") or block["text"] for block in content] == [THOUGHT, SAID]
+    response = response_writer().whole(formatted(text, template, tail), finished())
+    assert [item["content"][0]["text"] for item in response["output"]] == [THOUGHT, SAID]
+    told = streamed(message_writer(stream=True), formatted(text, template, tail))
+    deltas = [one["delta"] for one in told if one["type"] == "content_block_delta"]
+    assert "".join(one.get("thinking", "") for one in deltas) == THOUGHT
+    assert "".join(one.get("text", "") for one in deltas) == SAID

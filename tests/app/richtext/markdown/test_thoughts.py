@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer.answer_text import AnswerText
+from app.chat.answer.entry import Reply
 from app.chat.answer.thought_head import ThoughtHead
 from app.chat.transcript.transcript import Transcript
+from core.answer_format import AnswerFormat, answer_format
 from core.events import Token
 from tests.app.chat.watching import body_of
 from tests.app.chat.written import finished, tokens_of
@@ -79,6 +82,63 @@ def test_tags_that_are_no_tags() -> None:
         text.finish()
         assert not text.thoughts
         assert text.answer_source == source
+
+
+def read(source: str, format: AnswerFormat | None = None, *, size: int = 1) -> AnswerText:
+    """The answer `source`, whose first token has `format`."""
+    text, tokens = AnswerText(), letters(source)
+    tokens[0] = replace(tokens[0], format=format)
+    for at in range(0, len(tokens), size):
+        text.append(tokens[at : at + size])
+    text.finish()
+    return text
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+@pytest.mark.parametrize(
+    ("template", "tail", "source"),
+    [
+        ("<think></think>", "<a><think>", "First I check.\nSo it is J.</think>The answer is **J**."),
+        ("<think></think>", "<a><think>\n", "Check.\n</think>\n\nThe answer is **J**."),
+        ("<|channel>", "<a>", "<|channel>thought\nCheck.\n<channel|>The answer is **J**."),
+        (
+            "<|channel|><|message|>",
+            "<|start|>assistant",
+            "<|channel|>analysis<|message|>Check.<|end|><|start|>assistant<|channel|>final<|message|>"
+            "The answer is **J**.",
+        ),
+    ],
+)
+def test_the_prompt_says_how_the_answer_begins(template: str, tail: str, source: str, size: int) -> None:
+    text = read(source, answer_format(template, tail), size=size)
+    assert text.answer_source == "The answer is **J**."
+    assert ("The answer is J.", False) in shown(text)
+    assert all(thought or words == "The answer is J." for words, thought in shown(text))
+    assert any(thought and "heck." in words for words, thought in shown(text))
+
+
+def test_a_thought_that_the_prompt_opened_is_one_before_it_ends() -> None:
+    text = AnswerText()
+    [first, *rest] = letters("Check.")
+    format = answer_format("<think></think>", "<a><think>")
+    text.append([replace(first, format=format), *rest])
+    assert shown(text) == [("Check.", True)]
+
+
+def test_an_answer_from_a_store_has_its_format_from_its_figures() -> None:
+    ended = finished()
+    known = replace(ended.effective, format=answer_format("<|channel>", "<a>"))
+    source = "<|channel>thought\nCheck.\n<channel|>Yes."
+    reply = Reply("t", tokens=letters(source), finished=replace(ended, effective=known), over=True)
+    assert reply.read().answer_source == "Yes."
+
+
+def test_an_answer_of_unknown_format_may_close_a_thought_in_a_line() -> None:
+    text = read("First I check.\nSo it is J.</think>The answer is **J**.")
+    assert text.answer_source == "The answer is **J**."
+    for source in ("Write `</think>` there.", "```\n</think>\n```\nSo.", "Text </nothing> and more."):
+        assert not read(source).thoughts
+        assert read(source).answer_source == source
 
 
 def test_an_empty_thought_shows_nothing() -> None:
