@@ -33,8 +33,9 @@ from core.events import Change, Event, Finished, Generate, MachineUse, Message, 
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.models.answers import format_of, unread_calls, with_answer_opened
+from core.models.chat_template import switches_thinking
 from core.models.loader import LoadedModel, Progress, load
-from core.models.prompt import Prompt, check_continuation, offsets, plain, render, switches_thinking
+from core.models.prompt import Prompt, check_continuation, offsets, plain, render
 from core.models.runtime import memory
 from core.models.runtime.blas_threads import BlasThreads
 from core.models.runtime.memory import is_exhausted
@@ -297,14 +298,16 @@ class Engine:
         context_tokens = settings.prefill.context_of(model_tokens)
         most_tokens = context_tokens * (_MOST_CONTEXTS if settings.prefill.reads_beyond else 1)
         check_fits(tokenizer, request.messages, most_tokens - 1, context_tokens < model_tokens)
+        rows = self.loaded.info.vocabulary
         if request.raw:
-            return plain(tokenizer, request.messages[-1].content if request.messages else ""), None
+            text = request.messages[-1].content if request.messages else ""
+            return plain(tokenizer, text, rows), None
         chat = settings.chat
         # A grammar's answer begins at once.
         formed = request.grammar is not None and request.grammar.begins_at_once
         silent = formed and chat.thinking and switches_thinking(tokenizer)
         thinks = chat.thinking and not silent
-        prompt = render(tokenizer, request.messages, chat.system_prompt, request.tools, thinks)
+        prompt = render(tokenizer, request.messages, chat.system_prompt, request.tools, thinks, rows)
         format = format_of(tokenizer, prompt.text, tools=bool(request.tools))
         if any(change.setting == "tools" for change in prompt.changes):
             format = format.with_told_calls()

@@ -28,13 +28,13 @@ from core.errors import ModelError, ModelNotHereError, RequestError
 from core.events import MachineUse, ModelInfo
 from core.kv.entries import why_no_rollback
 from core.models.answers import format_of
+from core.models.chat_template import switches_thinking
 from core.models.expand import expand
 from core.models.family import fingerprint
 from core.models.folder import check, check_fits
 from core.models.library.naming import base_name, display_name, is_hub_name
 from core.models.library.need import context_tokens
 from core.models.library.places import find
-from core.models.prompt import switches_thinking
 from core.models.runtime.memory import machine
 from core.models.sampling_defaults import sampling_defaults
 from core.models.starter import STARTER, ensure_starter

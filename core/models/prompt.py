@@ -1,57 +1,48 @@
 """From messages to token ids, through the model's own chat template.
 
-Beside the ids stands the rendered text and which of its characters came from where, so that a
-sparse prefill knows template from document and the reading map finds its characters.
+With the ids comes the rendered text and which of its characters come from which message, so that sparse
+prefill can tell the template from documents, and the reading map finds a document's characters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Literal
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
-from transformers import PreTrainedTokenizerBase
+from msgspec.structs import replace
 
-from core.answer_format import answer_format
-from core.errors import EmptyPromptError, RequestError
-from core.events import Change, Message, ModelInfo, Tool
+from core.answer_format import AnswerFormat, answer_format, parse_past_answer
+from core.errors import ChatTemplateError, EmptyPromptError, RequestError
+from core.events import Change, Message, ModelInfo, Tool, ToolCall
 from core.events.text import well_formed, well_formed_record
-from core.models.library.naming import base_name, readable
-from core.models.template import refused, renderer
-from core.models.thinking import VARIABLE, knows_thinking, thinking_change, thinking_variables
-from core.models.tools import called, declared, in_words, knows_tools, told
+from core.models.chat_template import ChatTemplate, folder_template, inner_of, switches_thinking
+from core.models.control_tokens import Span, encode
+from core.models.conversation import Conversation, Region, Turn, adapted, messages_for, tools_for, turns_of
+from core.models.template import RefusedError, Rendering
+from core.models.template_support import LEAST
+from core.models.thinking import thinking_change
+from core.models.traced import Run
 
 # About as many words as `core.prefill.layout` takes tokens for the question.
 _ASKED_CHARACTERS = 500
-RegionKind = Literal["system", "user", "assistant", "tool", "document"]
-
-
-class Region(Struct, frozen=True):
-    """Characters `start` to `end` (end-exclusive) of the rendered text, and what they are.
-
-    Of a document: `source` is its ordinal among all attachments, and `first_char` where in its
-    text the region begins. A document's name belongs to the template.
-    """
-
-    start: int
-    end: int
-    kind: RegionKind
-    source: int = -1
-    first_char: int = 0
+_QUOTED_CHARACTERS = 60
 
 
 class Prompt(Struct, frozen=True):
     """`ids` end where the answer begins. What is in no region of `text` is the template's own.
 
-    `changes`: what was asked for and is told to the model in another way.
+    `contents` are the sorted spans of `text` that come from messages and tools, in which no control token
+    arises. `rows`: how many embedding rows the model has, where that is known. `changes` are adaptations that
+    change what the model is told.
     """
 
     ids: list[int]
     text: str
     regions: tuple[Region, ...]
     changes: tuple[Change, ...] = ()
+    contents: tuple[Span, ...] = ()
+    rows: int | None = None
 
     @property
     def asking(self) -> Region | None:
@@ -69,7 +60,7 @@ class Prompt(Struct, frozen=True):
 
 
 def check_continuation(continuation: Sequence[int], info: ModelInfo) -> None:
-    """Raises `RequestError` if an answer that is to go on has ids that the model does not know."""
+    """Raises `RequestError` if an answer that is to be continued has ids outside the model's vocabulary."""
     strange = next((token for token in continuation if not 0 <= token < info.vocabulary), None)
     if strange is not None:
         raise RequestError(
@@ -78,199 +69,230 @@ def check_continuation(continuation: Sequence[int], info: ModelInfo) -> None:
         )
 
 
-class _Piece(Struct, frozen=True):
-    """A part of a turn's content; `region` is relative to the content."""
-
-    content: str
-    regions: tuple[Region, ...]
-
-
 def render(
     tokenizer: TokenizerWrapper,
     messages: Sequence[Message],
     system_prompt: str = "",
     tools: Sequence[Tool] = (),
     thinking: bool = True,
+    rows: int | None = None,
 ) -> Prompt:
-    """The prompt, ending where the answer begins; `thinking`: whether the model is to think first.
+    """The prompt for the answer to `messages`; `thinking`: whether the model is to think first.
 
-    A message's attachments come before its own words, each under its name. A tokenizer without
-    a chat template gets the plain texts. Raises `EmptyPromptError` if the last message says
-    nothing, `ChatTemplateError` if the template refuses the conversation or goes beyond its bounds,
-    `RequestError` if a tool or a call is malformed.
+    A message's attachments come before its own words, each under its name. If the last message is an
+    answer, the prompt ends with it, and the model continues it. A tokenizer without a chat template gets the
+    texts alone. Raises `EmptyPromptError` if there is nothing to answer, `ChatTemplateError` if the template
+    refuses the conversation, leaves out a message or exceeds its limits, `RequestError` if a tool or a call
+    is malformed, or if a control token in a message cannot be read as text.
     """
     messages, system_prompt = well_formed_record(tuple(messages)), well_formed(system_prompt)
-    tools = well_formed_record(tuple(tools))
+    given_tools = well_formed_record(tuple(tools))
+    _check_says_something(messages, system_prompt)
     changes: tuple[Change, ...] = ()
-    last = messages[-1] if messages else None
-    if not last or last.role not in ("user", "tool") or not (_says_something(last) or last.role == "tool"):
-        raise EmptyPromptError("There is nothing to answer: the message is empty.", "Type a question.")
-    template = _template(tokenizer)
-    if not knows_tools(template):
-        messages = tuple(map(in_words, messages))
-        if tools:
-            system_prompt = "\n\n".join(
-                part for part in (_system(messages, system_prompt), told(tools)) if part
-            )
-            changes, tools = (_told_in_words(tools),), ()
-    turns: list[tuple[dict[str, Any], _Piece]] = []
-    attachments = 0
-    for message in messages:
-        if _says_something(message) or message.tool_calls or message.role == "tool":
-            turns.append((_turn(message), _piece(message, attachments)))
-        attachments += len(message.attachments)
-    if system_prompt.strip():
-        system = _Piece(system_prompt, (Region(0, len(system_prompt), "system"),))
-        turns = [({"role": "system"}, system), *(turn for turn in turns if turn[0]["role"] != "system")]
-    thinks = tokenizer.has_thinking or answer_format(template, "").thinks
+    source = folder_template(tokenizer)
+    thinks = tokenizer.has_thinking or answer_format(source, "").thinks
     if not thinking and thinks and not switches_thinking(tokenizer):
-        changes = (*changes, thinking_change(template))
+        changes = (thinking_change(source),)
+    inner = inner_of(tokenizer)
+    given = Conversation(turns_of(messages, system_prompt), given_tools, changes)
     if not tokenizer.has_chat_template:
-        text = "\n\n".join(piece.content for _, piece in turns)
-        ids = [int(i) for i in tokenizer.encode(text)]
+        conversation = adapted(given, LEAST) if tools else given
+        rendering = _texts(conversation.turns)
     else:
-        contents = [{**turn, "content": piece.content} for turn, piece in turns]
-        text, ids = _templated(tokenizer, contents, declared(tools) or None, thinking)
-    return Prompt(ids, text, _placed(text, [piece for _, piece in turns]), changes)
+        template = ChatTemplate(tokenizer, given_tools, thinking)
+        conversation, rendering = _rendered(template, given)
+    contents = _merged(rendering.runs)
+    tokens = encode(inner, rendering.text, contents, rows, add_special=not tokenizer.has_chat_template)
+    return Prompt(
+        tokens.ids,
+        rendering.text,
+        _regions(conversation.turns, rendering),
+        conversation.changes,
+        contents,
+        rows,
+    )
 
 
-def switches_thinking(tokenizer: TokenizerWrapper) -> bool:
-    """Whether thinking can be switched on and off: by the folder's template, or by a library's code."""
-    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
-    if not tokenizer.has_chat_template:
-        return False
-    if not _is_of_the_folder(tokenizer, inner):
-        return bool(tokenizer.has_thinking)
-    return knows_thinking(_template(tokenizer))
+def plain(tokenizer: TokenizerWrapper, text: str, rows: int | None = None) -> Prompt:
+    """`text` as it is, without a template; all of it is the user's.
 
-
-def plain(tokenizer: TokenizerWrapper, text: str) -> Prompt:
-    """`text` as it stands, without a template; all of it is the user's.
-
-    Raises `EmptyPromptError` if it says nothing.
+    It is a prompt in the model's own format, so control tokens in it are control tokens, except those that
+    the model has no embedding `rows` for. Raises `EmptyPromptError` if it is empty.
     """
     text = well_formed(text)
-    ids = [int(i) for i in tokenizer.encode(text)]
+    inner = inner_of(tokenizer)
+    ids = encode(inner, text, [(0, len(text))], rows, raw=True, add_special=True).ids
     if not ids:
-        raise EmptyPromptError("There is nothing to go on from: the prompt is empty.", "Give a prompt.")
-    return Prompt(ids, text, (Region(0, len(text), "user"),))
+        raise EmptyPromptError("The prompt is empty.", "Give a prompt.")
+    return Prompt(ids, text, (Region(0, len(text), "user"),), rows=rows)
 
 
-def _turn(message: Message) -> dict[str, Any]:
-    """What a template is told of a message beside its content."""
-    turn: dict[str, Any] = {"role": message.role}
-    if message.tool_calls:
-        turn["tool_calls"] = called(message.tool_calls)
-    if message.tool_call_id:
-        turn["tool_call_id"] = message.tool_call_id
-    return turn
-
-
-def _system(messages: Sequence[Message], system_prompt: str) -> str:
-    """What the model is told before the chat: `system_prompt`, or else what the messages say of it."""
-    said = [message.content for message in messages if message.role == "system"]
-    return system_prompt if system_prompt.strip() else "\n\n".join(said)
-
-
-def _told_in_words(tools: Sequence[Tool]) -> Change:
-    names = ", ".join(tool.name for tool in tools)
-    reason = "the model's chat template knows no tools"
-    return Change("tools", names, "told in the system prompt", reason)
-
-
-def _template(tokenizer: TokenizerWrapper) -> str:
-    """The chat template's source; empty if there is none, or if it is code of a library."""
-    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
-    if not tokenizer.has_chat_template or not _is_of_the_folder(tokenizer, inner):
-        return ""
-    try:
-        return str(inner.get_chat_template())
-    except ValueError:  # none of several is the default one: rendering says so
-        return ""
-
-
-def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> list[tuple[int, int]] | None:
+def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> list[Span] | None:
     """The tokens' character ranges in `prompt.text`; None if the tokenizer cannot tell."""
-    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
+    inner = inner_of(tokenizer)
     if not getattr(inner, "is_fast", False):
         return None
-    told = inner(prompt.text, add_special_tokens=False, return_offsets_mapping=True)
-    return [(int(a), int(b)) for a, b in told["offset_mapping"]] if told["input_ids"] == prompt.ids else None
+    tokens = encode(inner, prompt.text, prompt.contents, prompt.rows)
+    return tokens.offsets if tokens.ids == prompt.ids else None
 
 
-def _templated(
-    tokenizer: TokenizerWrapper,
-    turns: list[dict[str, Any]],
-    tools: list[dict[str, Any]] | None,
-    thinking: bool,
-) -> tuple[str, list[int]]:
-    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
-    name = readable(base_name(Path(str(getattr(inner, "name_or_path", "") or "this model"))))
-    if not _is_of_the_folder(tokenizer, inner):
-        thinks = {VARIABLE: thinking and tokenizer.has_thinking}
+def _rendered(template: ChatTemplate, given: Conversation) -> tuple[Conversation, Rendering]:
+    """The conversation as it was adapted, and rendered with all that it says."""
+    last = given.turns[-1]
+    if any(turn.role == "assistant" for turn in given.turns):
+        given = replace(given, turns=_parsed(given.turns, template.answer_format()))
+    begun = last if last.role == "assistant" and not given.turns[-1].says_something else None
+    given = replace(given, turns=tuple(turn for turn in given.turns if turn.says_something))
+    first_error: ChatTemplateError | None = None
+    tried: list[Conversation] = []
+    for support in (template.support, LEAST):
+        conversation = adapted(given, support)
+        if conversation in tried:
+            break
+        tried.append(conversation)
         try:
-            text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False, **thinks)
-            ids = tokenizer.apply_chat_template(turns, add_generation_prompt=True, **thinks)
-        except Exception as error:  # libraries raise their own kinds
-            raise refused(name, str(error)) from error
-        return str(text), [int(i) for i in ids]
+            rendering = _with_answer(template, conversation)
+        except RefusedError as error:
+            first_error = first_error or error
+            continue
+        missing = _missing(conversation.turns, rendering)
+        if missing is None and begun is not None:
+            return _appended(conversation, rendering, begun)
+        if missing is None:
+            return conversation, rendering
+        words = " ".join(missing.content.split())[:_QUOTED_CHARACTERS]
+        first_error = first_error or ChatTemplateError(
+            template.name, f"leaves out the {missing.role} message “{words}”", "Choose another model."
+        )
+    assert first_error is not None
+    raise first_error
+
+
+def _with_answer(template: ChatTemplate, conversation: Conversation) -> Rendering:
+    """The rendered conversation; if its last turn is an answer, up to its last word."""
+    messages = messages_for(conversation, template.support)
+    tools = tools_for(conversation)
+    last = conversation.turns[-1]
+    if last.role != "assistant" or last.calls:
+        return template.render(messages, tools, True)
     try:
-        template = inner.get_chat_template()
-        # What mlx-lm and transformers give a template.
-        named = {
-            **inner.special_tokens_map,
-            **thinking_variables(str(template), thinking),
-            "tools": tools,
-            "documents": None,
-            "add_generation_prompt": True,
-        }
-        text = renderer().render(name, template, turns, named)
-        return text, [int(i) for i in inner(text, add_special_tokens=False)["input_ids"]]
-    except ValueError as error:  # none of several templates is the default one, or a text that has no ids
-        raise refused(name, str(error)) from error
+        rendering = template.render(messages, tools, False)
+    except RefusedError:
+        rendering = Rendering("")
+    source = 2 * (len(messages) - 1)
+    end = max((run.end for run in rendering.runs if run.source == source), default=None)
+    if end is not None:
+        return Rendering(rendering.text[:end], tuple(run for run in rendering.runs if run.start < end))
+    return _appended_text(template.render(messages[:-1], tools, True), last.content, source)
 
 
-def _is_of_the_folder(tokenizer: TokenizerWrapper, inner: Any) -> bool:
-    """Whether the template is the folder's, and not code of mlx-lm or transformers."""
-    own: Any = getattr(tokenizer, "_chat_template", None)
-    return own is None and type(inner).apply_chat_template is PreTrainedTokenizerBase.apply_chat_template
+def _appended(
+    conversation: Conversation, rendering: Rendering, begun: Turn
+) -> tuple[Conversation, Rendering]:
+    """With an answer that has not got beyond its thought."""
+    turns = (*conversation.turns, begun)
+    text = begun.content
+    opened = rendering.text.rstrip().rpartition("\n")[2].rpartition(">")[0]
+    if opened and text.lstrip().startswith(tag := opened[opened.rfind("<") :] + ">"):
+        text = text.lstrip().removeprefix(tag).lstrip("\n")
+    appended = _appended_text(rendering, text, 2 * (len(turns) - 1))
+    return replace(conversation, turns=(*conversation.turns, replace(begun, content=text))), appended
 
 
-def _placed(text: str, pieces: Sequence[_Piece]) -> tuple[Region, ...]:
-    """The pieces' regions in the rendered text; sought stripped, as templates may strip contents."""
-    found: list[Region] = []
-    cursor = 0
-    for piece in pieces:
-        stripped = piece.content.strip()
-        at = text.find(stripped, cursor)
-        if at < 0:
-            continue  # a template that rewrites contents: it stays the template's own, and is read
-        cursor = at + len(stripped)
-        shift = at - (len(piece.content) - len(piece.content.lstrip()))
-        for region in piece.regions:
-            start, end = max(region.start + shift, at), min(region.end + shift, cursor)
-            skipped = start - region.start - shift
-            found.append(Region(start, end, region.kind, region.source, region.first_char + skipped))
+def _appended_text(rendering: Rendering, text: str, source: int) -> Rendering:
+    start = len(rendering.text)
+    return Rendering(rendering.text + text, (*rendering.runs, Run(start, start + len(text), source, 0)))
+
+
+def _parsed(turns: Sequence[Turn], form: AnswerFormat) -> tuple[Turn, ...]:
+    """With earlier answers as thought, text and calls."""
+    found: list[Turn] = []
+    for at, turn in enumerate(turns):
+        if turn.role != "assistant" or not turn.content.strip():
+            found.append(turn)
+            continue
+        parsed = parse_past_answer(turn.content, form.without_calls())
+        if not (parsed.thought or parsed.calls) and parsed.text.strip() == turn.content.strip():
+            found.append(turn)
+            continue
+        calls = turn.calls
+        results = turns[at + 1 : at + 1 + len(parsed.calls)]
+        if not calls and all(each.role == "tool" for each in results):
+            calls = tuple(
+                ToolCall(result.call_id, call.name, call.arguments)
+                for call, result in zip(parsed.calls, results)
+            )
+        text = parsed.text
+        start = max(0, turn.content.find(text))
+        regions = (Region(0, len(text), "assistant", first_char=start),)
+        found.append(
+            replace(turn, content=text, regions=regions, thought=turn.thought or parsed.thought, calls=calls)
+        )
     return tuple(found)
+
+
+def _missing(turns: Sequence[Turn], rendering: Rendering) -> Turn | None:
+    """The last turn of which the rendered text must have words and has none."""
+    written = {run.source for run in rendering.runs}
+    return next(
+        (
+            turns[at]
+            for at in reversed(range(len(turns)))
+            if turns[at].role != "assistant" and turns[at].content.strip() and 2 * at not in written
+        ),
+        None,
+    )
+
+
+def _regions(turns: Sequence[Turn], rendering: Rendering) -> tuple[Region, ...]:
+    """The regions of the turns, where their contents are in the rendered text."""
+    found: list[Region] = []
+    for run in rendering.runs:
+        if run.source < 0 or run.source % 2:
+            continue  # calls, thoughts and tools are always read
+        for region in turns[run.source // 2].regions:
+            start = max(region.start, run.offset)
+            end = min(region.end, run.offset + run.end - run.start)
+            if start >= end:
+                continue
+            at = run.start + start - run.offset
+            before = found[-1] if found else None
+            first_char = region.first_char + start - region.start
+            # A question of which characters were escaped is one region.
+            if before and region.kind != "document" and (before.kind, before.end) == (region.kind, at):
+                found[-1] = replace(before, end=at + end - start)
+            else:
+                found.append(Region(at, at + end - start, region.kind, region.source, first_char))
+    return tuple(found)
+
+
+def _merged(runs: Sequence[Run]) -> tuple[Span, ...]:
+    spans: list[Span] = []
+    for run in runs:
+        if spans and spans[-1][1] == run.start:
+            spans[-1] = (spans[-1][0], run.end)
+        else:
+            spans.append((run.start, run.end))
+    return tuple(spans)
+
+
+def _texts(turns: Sequence[Turn]) -> Rendering:
+    """The contents alone, for a tokenizer without a chat template."""
+    rendering = Rendering("")
+    for number, turn in enumerate(turns):
+        between = Rendering(rendering.text + ("\n\n" if number else ""), rendering.runs)
+        rendering = _appended_text(between, turn.content, 2 * number)
+    return rendering
+
+
+def _check_says_something(messages: Sequence[Message], system_prompt: str) -> None:
+    """Raises `EmptyPromptError` if there is nothing to answer."""
+    last = messages[-1] if messages else None
+    if last is None and not system_prompt.strip():
+        raise EmptyPromptError("The conversation is empty.", "Type a question.")
+    if last is not None and last.role != "tool" and not _says_something(last) and not last.tool_calls:
+        raise EmptyPromptError("The last message is empty.", "Type a question.")
 
 
 def _says_something(message: Message) -> bool:
     return bool(message.content.strip() or any(a.text.strip() for a in message.attachments))
-
-
-def _piece(message: Message, first_source: int) -> _Piece:
-    parts: list[str] = []
-    regions: list[Region] = []
-    at = 0
-    for source, attachment in enumerate(message.attachments, start=first_source):
-        body = attachment.text.strip()
-        if not body:
-            continue
-        head = f"{attachment.name}:\n\n"
-        start = at + len(head)
-        stripped = len(attachment.text) - len(attachment.text.lstrip())
-        regions.append(Region(start, start + len(body), "document", source, stripped))
-        parts.append(head + body)
-        at = start + len(body) + 2
-    regions.append(Region(at, at + len(message.content), message.role))
-    return _Piece("\n\n".join([*parts, message.content]) if parts else message.content, tuple(regions))

@@ -1,8 +1,8 @@
-"""TemplateRenderer: a model folder's chat template, applied in a process that is bounded.
+"""TemplateRenderer: applies a model folder's chat template in a process with limits.
 
-A template is a program of somebody else: it can loop for ever, or ask for all memory there is in a
-single expression. So it is compiled and rendered by a process of its own (`template_child`), which stays
-for the next turn; one that takes too long is ended, and the next turn starts another.
+A template is a program that somebody else wrote: it can loop for ever, or allocate all memory in a single
+expression. So a separate process (`template_child`) compiles and renders it and stays for the next turn. A
+process that takes too long is killed, and the next turn starts another.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
+from msgspec import Struct
+
 from core.errors import ChatTemplateError
+from core.models.traced import Run
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 # Real ones take milliseconds, of a whole context too.
@@ -24,12 +27,35 @@ RENDER_S = 10.0
 # The first render may come while the machine reads weights.
 _START_S = 60.0
 MEMORY_BYTES = 512 * 1024 * 1024
-# What may come to what people and models said: system prompts of real templates are a thousandth of it.
+# Limit of the template's own text: system prompts of real templates are a thousandth of it.
 _OWN_CHARACTERS = 1_000_000
-# A template may say a content twice, or with each character escaped.
+# A template may write a content twice, or with each character escaped.
 _TIMES_CONTENT = 8
 
 _CHOOSE = "Choose another model, or put right the chat template in its folder."
+
+
+class Rendering(Struct, frozen=True):
+    """A rendered conversation. `runs` are the characters of `text` that come from messages and tools.
+
+    A run's source is `2 * n` for the content of message `n`, `2 * n + 1` for its other fields, and negative
+    for tools.
+    """
+
+    text: str
+    runs: tuple[Run, ...] = ()
+
+
+class RefusedError(ChatTemplateError):
+    """The template raised an error for this conversation; `why` is its message."""
+
+    def __init__(self, model: str, why: str) -> None:
+        self.why = why
+        super().__init__(
+            model,
+            f"refuses this conversation: {why.rstrip('.')}",
+            "Start a new chat, or choose another model.",
+        )
 
 
 class TemplateRenderer:
@@ -57,27 +83,25 @@ class TemplateRenderer:
 
     def render(
         self, name: str, template: str, messages: Sequence[Mapping[str, Any]], named: Mapping[str, Any]
-    ) -> str:
-        """The `template` of model `name`, given `messages` and what else is `named`.
+    ) -> Rendering:
+        """Render `messages` with the `template` of model `name`; `named` are its other variables.
 
-        Raises `ChatTemplateError`.
+        Raises `RefusedError` if the template refuses, `ChatTemplateError` if it exceeds a limit.
         """
-        said = sum(len(message["content"]) for message in messages)
-        beside = [message["tool_calls"] for message in messages if "tool_calls" in message]
-        if tools := [*beside, *(named.get("tools") or ())]:
-            said += len(json.dumps(tools, ensure_ascii=False))
+        said = [value for message in messages for key, value in message.items() if key != "role"]
+        given = _characters(said) + _characters(named.get("tools"))
         request = {
             "template": template,
             "context": {**named, "messages": messages},
-            "characters": _OWN_CHARACTERS + _TIMES_CONTENT * said,
+            "characters": _OWN_CHARACTERS + _TIMES_CONTENT * given,
         }
         with self._lock:
             answer = self._asked(name, json.dumps(request).encode() + b"\n")
         match answer:
-            case {"text": str(text)}:
-                return text
+            case {"text": str(text), "runs": list(numbers)}:
+                return Rendering(text, tuple(Run(*run) for run in zip(*[iter(numbers)] * 4)))
             case {"refused": str(why)}:
-                raise refused(name, why)
+                raise RefusedError(name, why)
             case {"long": True}:
                 raise ChatTemplateError(
                     name, f"writes more than {request['characters']:,} characters", _CHOOSE
@@ -156,18 +180,18 @@ class TemplateRenderer:
         return process.wait()
 
 
-def refused(name: str, why: str) -> ChatTemplateError:
-    """Of a template that says no, and `why`."""
-    return ChatTemplateError(
-        name,
-        f"refuses this conversation: {why.rstrip('.')}",
-        "Some models take no system prompt, or need question and answer to alternate.",
-    )
+def _characters(value: object) -> int:
+    """The number of characters of all strings in `value`."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(_characters(key) + _characters(each) for key, each in value.items())
+    return sum(map(_characters, value)) if isinstance(value, list | tuple) else 0
 
 
 @cache
 def renderer() -> TemplateRenderer:
-    """This process's, ended with it."""
+    """The renderer of this process; it ends with the process."""
     made = TemplateRenderer()
     atexit.register(made.close)
     return made

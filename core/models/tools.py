@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.errors import RequestError
-from core.events import Message, Tool, ToolCall
+from core.events import Tool, ToolCall
 
 _KNOWS = re.compile(r"\btools\b")
 
@@ -38,15 +38,22 @@ def declared(tools: Sequence[Tool]) -> list[dict[str, Any]]:
     ]
 
 
-def called(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
-    """An assistant's calls, for a template. Raises `RequestError` if arguments are no JSON object."""
+def called(calls: Sequence[ToolCall], *, as_text: bool = False) -> list[dict[str, Any]]:
+    """An assistant's calls, for a template; `as_text`: arguments as JSON text.
+
+    Raises `RequestError` if arguments are not a JSON object.
+    """
     return [
         {
             "id": call.id,
             "type": "function",
-            "function": {"name": call.name, "arguments": _arguments(call)},
+            "function": {
+                "name": call.name,
+                "arguments": json.dumps(arguments, ensure_ascii=False) if as_text else arguments,
+            },
         }
         for call in calls
+        for arguments in [_arguments(call)]
     ]
 
 
@@ -61,18 +68,16 @@ def told(tools: Sequence[Tool]) -> str:
     )
 
 
-def in_words(message: Message) -> Message:
-    """`message` with its calls, or what a call gave, in its own words, from a role every template knows."""
-    if message.role == "tool":
-        return Message("user", f"<tool_response>\n{message.content}\n</tool_response>", message.attachments)
-    if not message.tool_calls:
-        return message
-    calls = [
-        json.dumps({"name": call.name, "arguments": _arguments(call)}, ensure_ascii=False)
-        for call in message.tool_calls
-    ]
-    parts = [message.content, *(f"<tool_call>\n{call}\n</tool_call>" for call in calls)]
-    return Message(message.role, "\n".join(part for part in parts if part), message.attachments)
+# Before and after a result in words.
+RESULT_MARKS = ("<tool_response>\n", "\n</tool_response>")
+
+
+def calls_in_words(calls: Sequence[ToolCall]) -> str:
+    """An assistant's calls as text, for a model whose template does not support tools."""
+    texts = (
+        json.dumps({"name": call.name, "arguments": _arguments(call)}, ensure_ascii=False) for call in calls
+    )
+    return "\n".join(f"<tool_call>\n{text}\n</tool_call>" for text in texts)
 
 
 def _arguments(call: ToolCall) -> Mapping[str, Any]:

@@ -85,17 +85,22 @@ def layout(prompt: Prompt, offsets: Sequence[tuple[int, int]] | None) -> Layout:
     source = np.full(len(starts), -1, dtype=np.int32)
     first, last = (np.zeros(len(starts), dtype=np.int32) for _ in range(2))
     question = np.zeros(len(starts), dtype=np.bool_)
-    for region in prompt.regions:
-        # A token belongs to the region that its last character is in.
-        inside = (ends > region.start) & (ends <= region.end)
-        protected[inside] = region.kind == "system"
-        if region.kind == "document":
-            shift = region.first_char - region.start
-            source[inside] = region.source
-            first[inside] = np.maximum(starts[inside], region.start) + shift
-            last[inside] = ends[inside] + shift
-        if region is prompt.asking:
-            question = _ends_of(inside)
+    if prompt.regions:
+        figures = [(each.start, each.end, each.source, each.first_char) for each in prompt.regions]
+        begins, ends_at, ordinals, first_chars = np.array(figures, dtype=np.int64).T
+        kinds = np.array([region.kind for region in prompt.regions])
+        # A token belongs to the region that contains its last character.
+        owner = np.searchsorted(begins, ends, side="left") - 1
+        inside = (owner >= 0) & (ends <= ends_at[owner])
+        protected = ~inside | (kinds[owner] == "system")
+        document = inside & (kinds[owner] == "document")
+        shift = (first_chars - begins)[owner]
+        source[document] = ordinals[owner][document]
+        first[document] = (np.maximum(starts, begins[owner]) + shift)[document]
+        last[document] = (ends + shift)[document]
+        asked = np.flatnonzero(kinds == "user")
+        if len(asked):
+            question = _ends_of(inside & (owner == asked[-1]))
     return Layout(protected, question, source, first, last, goes_on)
 
 

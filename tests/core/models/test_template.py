@@ -56,7 +56,7 @@ def test_it_writes_what_transformers_writes(renderer: TemplateRenderer, template
     named = {"bos_token": "<s>", "enable_thinking": False, "add_generation_prompt": True}
     (theirs,), _ = render_jinja_template([TURNS], chat_template=template, **named)
     ours = renderer.render("Toy", template, TURNS, {**named, "tools": None, "documents": None})
-    assert ours == theirs
+    assert ours.text == theirs
 
 
 def test_the_starters_prompt_is_that_of_its_tokenizer(starter_engine: Engine) -> None:
@@ -80,7 +80,7 @@ def test_a_process_that_is_gone_is_replaced(renderer: TemplateRenderer) -> None:
     os.kill(renderer.pid, signal.SIGKILL)
     with suppress(ChatTemplateError):  # it may be gone already, or only in the middle
         renderer.render("Toy", TEMPLATE, TURNS, {})
-    assert "Sure?" in renderer.render("Toy", TEMPLATE, TURNS, {})
+    assert "Sure?" in renderer.render("Toy", TEMPLATE, TURNS, {}).text
 
 
 def test_a_template_that_changes_with_the_conversation_is_bounded_in_each_turn(tmp_path: Path) -> None:

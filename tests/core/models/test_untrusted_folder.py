@@ -16,7 +16,7 @@ from mlx.utils import tree_flatten
 
 from core.errors import ChatTemplateError, ModelError
 from core.events import Message
-from core.models import loader, prompt
+from core.models import chat_template, loader
 from core.models.loader import load
 from core.models.prompt import render
 from core.models.template import TemplateRenderer
@@ -108,7 +108,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> Iterator[TemplateRenderer]:
     """With a second's patience."""
     made = TemplateRenderer(render_s=1.0, memory_bytes=128 * 2**20)
     monkeypatch.setattr(loader, "renderer", lambda: made)
-    monkeypatch.setattr(prompt, "renderer", lambda: made)
+    monkeypatch.setattr(chat_template, "renderer", lambda: made)
     yield made
     made.close()
 
@@ -128,7 +128,7 @@ LISTED = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x
         (DOUBLED, "takes more than 128 MB of memory"),
         (LISTED, "takes more than 128 MB of memory"),
         ("{{ range(10 ** 9) | list }}", "Range too big"),
-        ("{{ 'a' * 10 ** 7 }}", "writes more than 1,000,040 characters"),
+        ("{{ 'a' * 10 ** 7 }}", r"writes more than 1,000,0\d\d characters"),
         ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recursion"),
         ("{{ raise_exception('No system prompt') }}", "No system prompt"),
         ("{{ messages.append(1) }}", "unsafe"),

@@ -1,0 +1,301 @@
+"""Conversations, adapted to what a model's chat template accepts.
+
+Templates differ in what they refuse or silently leave out: a system prompt, several of them, two questions
+in a row, calls of tools, thoughts of earlier answers. `adapted` changes a conversation only where its
+template requires it; any other conversation is rendered as transformers renders it. A system message that
+comes after an answer becomes part of the question next to it and not of the first system message, so that the
+rendered conversation before it stays the same and its cache entries are reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.events import Change, Message, Role, Tool, ToolCall
+from core.models.template_support import CallForm, TemplateSupport, call_id, parts, with_thought
+from core.models.tools import RESULT_MARKS, called, calls_in_words, declared, told
+
+RegionKind = Literal["system", "user", "assistant", "tool", "document"]
+
+
+class Region(Struct, frozen=True):
+    """Characters `start` to `end` (end-exclusive) of a text, and what they are.
+
+    Of a document: `source` is its ordinal among all attachments, and `first_char` where in its
+    text the region begins. A document's name belongs to the template.
+    """
+
+    start: int
+    end: int
+    kind: RegionKind
+    source: int = -1
+    first_char: int = 0
+
+
+class Turn(Struct, frozen=True):
+    """A message as the template is given it; `regions` are relative to `content`."""
+
+    role: Role
+    content: str
+    regions: tuple[Region, ...] = ()
+    thought: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+
+    @property
+    def says_something(self) -> bool:
+        """Whether the turn has words or calls, or is a result."""
+        return bool(self.content.strip() or self.calls or self.role == "tool")
+
+
+class Conversation(Struct, frozen=True):
+    """Turns and tools for a template, and what of them differs in meaning from what was given."""
+
+    turns: tuple[Turn, ...]
+    tools: tuple[Tool, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+
+def turns_of(messages: Sequence[Message], system_prompt: str) -> tuple[Turn, ...]:
+    """The messages that say something; `system_prompt` replaces their system messages."""
+    turns: list[Turn] = []
+    attachments = 0
+    for message in messages:
+        turn = _turn(message, attachments)
+        attachments += len(message.attachments)
+        if turn.says_something:
+            turns.append(turn)
+    if not system_prompt.strip():
+        return tuple(turns)
+    return (_system(system_prompt), *(turn for turn in turns if turn.role != "system"))
+
+
+def adapted(conversation: Conversation, support: TemplateSupport) -> Conversation:
+    """`conversation` as a template with this `support` accepts it."""
+    changes = list(conversation.changes)
+    turns, tools = conversation.turns, conversation.tools
+    calls = support.calls is not None
+    if tools and not support.tools:
+        turns = _with_system(turns, told(tools))
+        changes.append(_tools_in_words(tools))
+        tools, calls = (), False
+    if any(turn.calls or turn.role == "tool" for turn in turns):
+        if not calls:
+            turns = tuple(map(_in_words, turns))
+        elif any(len(turn.calls) > 1 for turn in turns) and not support.parallel_calls:
+            turns = _one_call_each(turns)
+    if any(turn.role == "system" for turn in turns):
+        turns = _systems_adapted(turns, support, changes)
+    if turns and turns[0].role == "assistant" and not support.answer_first:
+        turns = (Turn("user", "…"), *turns)
+        changes.append(_ANSWER_FIRST)
+    return Conversation(_joined(turns, support), tools, tuple(changes))
+
+
+def messages_for(conversation: Conversation, support: TemplateSupport) -> list[dict[str, Any]]:
+    """The turns as the template's variable `messages`. Raises `RequestError` for malformed calls."""
+    names = {call.id: call.name for turn in conversation.turns for call in turn.calls}
+    has_calls = any(turn.calls or turn.role == "tool" for turn in conversation.turns)
+    form = (support.calls if has_calls else None) or CallForm()
+    return [_message(turn, form, names, support) for turn in conversation.turns]
+
+
+def tools_for(conversation: Conversation) -> list[dict[str, Any]]:
+    """The tools as the template's variable `tools`. Raises `RequestError` for malformed parameters."""
+    return declared(conversation.tools)
+
+
+def _message(turn: Turn, form: CallForm, names: dict[str, str], support: TemplateSupport) -> dict[str, Any]:
+    match turn.role:
+        case "user":
+            typed = support.typed_user
+        case "system":
+            typed = support.typed_system
+        case "assistant":
+            typed = support.typed_answer
+        case "tool":
+            typed = form.typed_results
+    message: dict[str, Any] = {
+        "role": turn.role,
+        "content": parts(turn.content) if typed else turn.content,
+    }
+    if turn.calls:
+        message["tool_calls"] = called(
+            [replace(call, id=call_id(form, call.id)) for call in turn.calls], as_text=form.text_arguments
+        )
+    if turn.call_id:
+        message["tool_call_id"] = call_id(form, turn.call_id)
+        if form.named_results and turn.call_id in names:
+            message["name"] = names[turn.call_id]
+    if turn.thought and (field := support.thought_field):
+        message = with_thought(message, turn.thought, field)
+    return message
+
+
+def _turn(message: Message, first_source: int) -> Turn:
+    """A message with its attachments before its own words, each under its name."""
+    texts: list[str] = []
+    regions: list[Region] = []
+    at = 0
+    for source, attachment in enumerate(message.attachments, start=first_source):
+        body = attachment.text.strip()
+        if not body:
+            continue
+        head = f"{attachment.name}:\n\n"
+        start = at + len(head)
+        stripped = len(attachment.text) - len(attachment.text.lstrip())
+        regions.append(Region(start, start + len(body), "document", source, stripped))
+        texts.append(head + body)
+        at = start + len(body) + 2
+    regions.append(Region(at, at + len(message.content), message.role))
+    content = "\n\n".join([*texts, message.content]) if texts else message.content
+    return Turn(message.role, content, tuple(regions), calls=message.tool_calls, call_id=message.tool_call_id)
+
+
+def _system(text: str) -> Turn:
+    return Turn("system", text, (Region(0, len(text), "system"),))
+
+
+def _join(first: Turn, second: Turn, role: Role | None = None, between: str = "\n\n") -> Turn:
+    """Both turns as one of the role `role`, by default the first one's."""
+    if not first.content or not second.content:
+        between = ""
+    shift = len(first.content) + len(between)
+    moved = (replace(each, start=each.start + shift, end=each.end + shift) for each in second.regions)
+    return Turn(
+        role or first.role,
+        first.content + between + second.content,
+        (*first.regions, *moved),
+        "\n\n".join(thought for thought in (first.thought, second.thought) if thought),
+        (*first.calls, *second.calls),
+        first.call_id,
+    )
+
+
+def _merged(turns: Sequence[Turn]) -> Turn:
+    return reduce(_join, turns)
+
+
+def _with_system(turns: Sequence[Turn], text: str) -> tuple[Turn, ...]:
+    """With `text` at the end of the system messages that `turns` begin with, as one message."""
+    front = _front(turns)
+    return (_merged([*turns[:front], _system(text)]), *turns[front:])
+
+
+def _front(turns: Sequence[Turn]) -> int:
+    """How many system messages `turns` begin with."""
+    return next((at for at, turn in enumerate(turns) if turn.role != "system"), len(turns))
+
+
+def _systems_adapted(
+    turns: Sequence[Turn], support: TemplateSupport, changes: list[Change]
+) -> tuple[Turn, ...]:
+    """With system messages where the template accepts them; others become a part of a question."""
+    front = _front(turns)
+    if front > 1 and not support.several_systems:
+        turns, front = (_merged(turns[:front]), *turns[front:]), 1
+    adapted: list[Turn] = []
+    waiting: Turn | None = None
+    for at, turn in enumerate(turns):
+        if turn.role == "system" and not _keeps_system(support, at, front, len(turns)):
+            changes.extend(each for each in [_SYSTEM_IN_QUESTION[at < front]] if each not in changes)
+            waiting = _join(waiting, turn) if waiting else turn
+            continue
+        if waiting and turn.role == "user":
+            turn = _join(waiting, turn, "user")
+        elif waiting:
+            _append_question(adapted, waiting)
+        waiting = None
+        adapted.append(turn)
+    if waiting:
+        _append_question(adapted, waiting)
+    return tuple(adapted)
+
+
+def _keeps_system(support: TemplateSupport, at: int, front: int, turns: int) -> bool:
+    if at < front:
+        return support.system if turns > front else support.system_alone
+    return support.last_system if at == turns - 1 else support.later_system
+
+
+def _append_question(turns: list[Turn], question: Turn) -> None:
+    if turns and turns[-1].role == "user":
+        turns[-1] = _join(turns[-1], question)
+    else:
+        turns.append(replace(question, role="user"))
+
+
+def _in_words(turn: Turn) -> Turn:
+    """A turn of a role that every template accepts, with its calls, or its result, in words."""
+    if turn.role == "tool":
+        before, after = RESULT_MARKS
+        result = _join(Turn("user", before), turn, between="")
+        return _join(result, Turn("user", after), between="")
+    if not turn.calls:
+        return turn
+    return _join(replace(turn, calls=()), Turn("assistant", calls_in_words(turn.calls)), between="\n")
+
+
+def _one_call_each(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Each call in a turn of its own, followed by its result."""
+    found: list[Turn] = []
+    results = {turn.call_id: turn for turn in turns if turn.role == "tool" and turn.call_id}
+    placed: set[str] = set()
+    for turn in turns:
+        if turn.role == "tool" and turn.call_id in placed:
+            continue
+        if len(turn.calls) < 2:
+            found.append(turn)
+            continue
+        for at, call in enumerate(turn.calls):
+            found.append(replace(turn, calls=(call,)) if at == 0 else Turn(turn.role, "", calls=(call,)))
+            if call.id in results:
+                placed.add(call.id)
+                found.append(results[call.id])
+    return tuple(found)
+
+
+def _joined(turns: Sequence[Turn], support: TemplateSupport) -> tuple[Turn, ...]:
+    """With consecutive questions or answers as one where the template does not accept them."""
+    found: list[Turn] = []
+    for turn in turns:
+        same = found and found[-1].role == turn.role
+        if same and (
+            (turn.role == "user" and not support.consecutive_users)
+            or (turn.role == "assistant" and not support.consecutive_answers)
+        ):
+            found[-1] = _join(found[-1], turn)
+        else:
+            found.append(turn)
+    return tuple(found)
+
+
+def _tools_in_words(tools: Sequence[Tool]) -> Change:
+    names = ", ".join(tool.name for tool in tools)
+    reason = "the model's chat template does not support tools"
+    return Change("tools", names, "told in the system prompt", reason)
+
+
+_ANSWER_FIRST = Change(
+    "messages", "begins with an answer", "begins with “…”", "the model's chat template begins with a question"
+)
+# For a later system message, and for the first one.
+_SYSTEM_IN_QUESTION = (
+    Change(
+        "messages",
+        "a system message after the first question",
+        "part of a question",
+        "the model's chat template accepts system messages only at the beginning",
+    ),
+    Change(
+        "chat.system_prompt",
+        "a system message",
+        "part of the first question",
+        "the model's chat template has no system role",
+    ),
+)

@@ -1,0 +1,284 @@
+"""TemplateSupport: which conversations a chat template accepts, found out by rendering small ones.
+
+Each property renders one or several probe conversations when it is first read: a probe counts as accepted if
+the template raises no error and writes every content, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from itertools import product
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from core.models.template import RefusedError, Rendering
+from core.models.traced import Run
+
+Turn = Mapping[str, Any]
+# Messages, tools, and whether the answer begins after them.
+Render = Callable[[Sequence[Turn], Sequence[Turn], bool], Rendering]
+ThoughtField = Literal["reasoning_content", "reasoning", "thinking", "blocks"]
+_FIELDS: tuple[ThoughtField, ...] = ("reasoning_content", "reasoning", "thinking", "blocks")
+_THOUGHT = "a probed thought"
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "lookup_probe",
+        "description": "A probe.",
+        "parameters": {
+            "type": "object",
+            "properties": {"key": {"type": "string", "description": "A key."}},
+            "required": ["key"],
+        },
+    },
+}
+
+
+class CallForm(Struct, frozen=True):
+    """How a template accepts calls and their results.
+
+    `short_ids`: ids have 9 letters and digits; `text_arguments`: arguments are JSON text, not an object;
+    `typed_results`: a result's content is a list of parts; `named_results`: it has its function's name.
+    """
+
+    short_ids: bool = False
+    text_arguments: bool = False
+    typed_results: bool = False
+    named_results: bool = False
+
+
+class TemplateSupport:
+    """What the template behind `render` accepts. Raises `ChatTemplateError` if it exceeds a limit."""
+
+    def __init__(self, render: Render) -> None:
+        self._render = render
+
+    @cached_property
+    def typed_user(self) -> bool:
+        """Whether a user's content must be a list of parts."""
+        return not self._accepts([self._user("one", typed=False)]) and self._accepts(
+            [self._user("one", typed=True)]
+        )
+
+    @cached_property
+    def tail(self) -> str:
+        """What the template writes between a question and the answer."""
+        rendering = self._rendered([self._user("one")], ())
+        if rendering is None:
+            return ""
+        return rendering.text[max((run.end for run in rendering.runs if run.source == 0), default=0) :]
+
+    @cached_property
+    def typed_system(self) -> bool:
+        """Whether a system content must be a list of parts."""
+        return not self._accepts([_message("system", "one"), self._user("two")]) and self._accepts(
+            [_message("system", "one", typed=True), self._user("two")]
+        )
+
+    @cached_property
+    def system(self) -> bool:
+        """Whether there is a system role."""
+        return self._accepts([self._system("one"), self._user("two")])
+
+    @cached_property
+    def several_systems(self) -> bool:
+        """Whether a conversation may begin with several system messages."""
+        return self.system and self._accepts([self._system("one"), self._system("two"), self._user("three")])
+
+    @cached_property
+    def later_system(self) -> bool:
+        """Whether system messages may follow an answer, and are written there."""
+        return self.system and self._accepts([*self._turn, self._system("three"), self._user("four")])
+
+    @cached_property
+    def last_system(self) -> bool:
+        """Whether the last message may be a system message, and is written there."""
+        return self.system and self._accepts([*self._turn, self._user("three"), self._system("four")])
+
+    @cached_property
+    def system_alone(self) -> bool:
+        """Whether a conversation may consist of a system message."""
+        return self.system and self._accepts([self._system("one")])
+
+    @cached_property
+    def typed_answer(self) -> bool:
+        """Whether an answer's content must be a list of parts."""
+        question, next_question = self._user("one"), self._user("three")
+        return not self._accepts([question, _message("assistant", "two"), next_question]) and self._accepts(
+            [question, _message("assistant", "two", typed=True), next_question]
+        )
+
+    @cached_property
+    def answer_first(self) -> bool:
+        """Whether a conversation may begin with an answer."""
+        return self._accepts([self._answer("one"), self._user("two")])
+
+    @cached_property
+    def consecutive_users(self) -> bool:
+        """Whether two user messages may follow each other."""
+        return self._accepts([self._user("one"), self._user("two")])
+
+    @cached_property
+    def consecutive_answers(self) -> bool:
+        """Whether two answers may follow each other."""
+        return self._accepts([*self._turn, self._answer("three"), self._user("four")])
+
+    @cached_property
+    def tools(self) -> bool:
+        """Whether the template writes the tools that are declared."""
+        rendering = self._rendered([self._user("one")], [_TOOL])
+        return rendering is not None and "lookup_probe" in rendering.text
+
+    @cached_property
+    def calls(self) -> CallForm | None:
+        """The form in which calls and results are accepted; None if in no form."""
+        forms = [CallForm(*choice) for choice in product((False, True), repeat=4)]
+        return next(
+            (
+                form
+                for calls in (("lookup_probe", "first_key"), ("lookup_probe",))
+                for form in forms
+                if self._accepts(
+                    [self._user("one"), self._calling(form, 1), _result(form, "two", 1)], [_TOOL], calls
+                )
+            ),
+            None,
+        )
+
+    @cached_property
+    def parallel_calls(self) -> bool:
+        """Whether a message may hold several calls."""
+        if self.calls is None:
+            return False
+        results = [_result(self.calls, word, at) for at, word in enumerate(("two", "three"), start=1)]
+        turns = [self._user("one"), self._calling(self.calls, 2), *results]
+        return self._accepts(turns, [_TOOL], ("lookup_probe", "lookup_probe"))
+
+    @cached_property
+    def thought_field(self) -> ThoughtField | None:
+        """Where the template reads the thought of an earlier answer; None: nowhere."""
+        probes = [[self._user("one"), self._answer("two")]]
+        if self.calls is not None:
+            probes.insert(
+                0, [self._user("one"), self._calling(self.calls, 1), _result(self.calls, "three", 1)]
+            )
+        for field in _FIELDS:
+            for question, answer, *result in probes:
+                rendering = self._rendered(
+                    [question, with_thought(answer, _THOUGHT, field), *result], [_TOOL]
+                )
+                if rendering is not None and any(_writes(rendering, run, _THOUGHT) for run in rendering.runs):
+                    return field
+        return None
+
+    @property
+    def _turn(self) -> list[Turn]:
+        return [self._user("one"), self._answer("two")]
+
+    def _user(self, content: str, typed: bool | None = None) -> Turn:
+        return _message("user", content, self.typed_user if typed is None else typed)
+
+    def _system(self, content: str) -> Turn:
+        return _message("system", content, self.typed_system)
+
+    def _answer(self, content: str) -> Turn:
+        return _message("assistant", content, self.typed_answer)
+
+    def _calling(self, form: CallForm, calls: int) -> Turn:
+        keys = ("first_key", "second_key")[:calls]
+        called = [
+            {
+                "id": call_id(form, f"call_{at}"),
+                "type": "function",
+                "function": {
+                    "name": "lookup_probe",
+                    "arguments": f'{{"key": "{key}"}}' if form.text_arguments else {"key": key},
+                },
+            }
+            for at, key in enumerate(keys, start=1)
+        ]
+        return {"role": "assistant", "content": "", "tool_calls": called}
+
+    def _accepts(self, turns: Sequence[Turn], tools: Sequence[Turn] = (), called: Sequence[str] = ()) -> bool:
+        """Whether the contents of `turns` are in the rendered text, in order, and of the second one the
+        words `called`, each as often as it is in `called`."""
+        rendering = self._rendered(turns, tools)
+        if rendering is None:
+            return False
+        firsts: list[int] = []
+        for number, turn in enumerate(turns):
+            if words := content_text(turn["content"]):
+                typed = not isinstance(turn["content"], str)
+                found = (
+                    run.start
+                    for run in rendering.runs
+                    if run.source == 2 * number and (_writes if typed else _equals)(rendering, run, words)
+                )
+                firsts.append(next(found, -1))
+        calls = [rendering.text[run.start : run.end] for run in rendering.runs if run.source == 3]
+        return (
+            -1 not in firsts
+            and firsts == sorted(firsts)
+            and all(sum(word in call for call in calls) >= called.count(word) for word in called)
+        )
+
+    def _rendered(self, turns: Sequence[Turn], tools: Sequence[Turn]) -> Rendering | None:
+        try:
+            return self._render(turns, tools, True)
+        except RefusedError:
+            return None
+
+
+def _refuse(turns: Sequence[Turn], tools: Sequence[Turn], begins: bool) -> Rendering:
+    raise RefusedError("this model", "it accepts questions and answers in turn only")
+
+
+def _equals(rendering: Rendering, run: Run, words: str) -> bool:
+    return rendering.text[run.start : run.end] == words
+
+
+def _writes(rendering: Rendering, run: Run, words: str) -> bool:
+    """Whether `run` is these words as text, and not inside a list that was written as it is."""
+    return _equals(rendering, run, words) and rendering.text[run.start - 1 : run.start] not in ("'", '"')
+
+
+# Of a template that accepts only questions and answers in turn.
+LEAST = TemplateSupport(_refuse)
+
+
+def parts(content: str) -> list[dict[str, str]]:
+    """A content as a list of parts."""
+    return [{"type": "text", "text": content}]
+
+
+def content_text(content: Any) -> str:
+    """The text of a content, which may be a list of parts."""
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+def with_thought(turn: Turn, thought: str, field: ThoughtField) -> dict[str, Any]:
+    """An assistant's `turn` with its `thought`."""
+    if field != "blocks":
+        return {**turn, field: thought}
+    content = turn["content"]
+    text = parts(content) if isinstance(content, str) and content else content or []
+    return {**turn, "content": [{"type": "thinking", "thinking": thought}, *text]}
+
+
+def call_id(form: CallForm, given: str) -> str:
+    """The id of a call as the template accepts it."""
+    if not form.short_ids or (len(given) == 9 and given.isalnum() and given.isascii()):
+        return given
+    return blake2b(given.encode(), digest_size=8).hexdigest()[:9]
+
+
+def _message(role: str, content: str, typed: bool = False) -> Turn:
+    return {"role": role, "content": parts(content) if typed else content}
+
+
+def _result(form: CallForm, content: str, number: int) -> Turn:
+    turn = {**_message("tool", content, form.typed_results), "tool_call_id": call_id(form, f"call_{number}")}
+    return {**turn, "name": "lookup_probe"} if form.named_results else turn
