@@ -27,6 +27,8 @@ from core.models.traced import Run
 # About as many words as `core.prefill.layout` takes tokens for the question.
 _ASKED_CHARACTERS = 500
 _QUOTED_CHARACTERS = 60
+# The longest that a template writes for one character: two escapes of four digits.
+_ESCAPE_CHARACTERS = 12
 
 
 class Prompt(Struct, frozen=True):
@@ -250,19 +252,22 @@ def _regions(turns: Sequence[Turn], rendering: Rendering) -> tuple[Region, ...]:
     for run in rendering.runs:
         if run.source < 0 or run.source % 2:
             continue  # calls, thoughts and tools are always read
-        for region in turns[run.source // 2].regions:
+        turn, written = turns[run.source // 2], rendering.text[run.start : run.end]
+        escaped = len(written) <= _ESCAPE_CHARACTERS and not turn.content.startswith(written, run.offset)
+        for region in turn.regions:
             start = max(region.start, run.offset)
-            end = min(region.end, run.offset + run.end - run.start)
+            end = min(region.end, run.offset + (1 if escaped else len(written)))
             if start >= end:
                 continue
             at = run.start + start - run.offset
+            stop = run.end if escaped else at + end - start
             before = found[-1] if found else None
             first_char = region.first_char + start - region.start
             # A question of which characters were escaped is one region.
             if before and region.kind != "document" and (before.kind, before.end) == (region.kind, at):
-                found[-1] = replace(before, end=at + end - start)
+                found[-1] = replace(before, end=stop)
             else:
-                found.append(Region(at, at + end - start, region.kind, region.source, first_char))
+                found.append(Region(at, stop, region.kind, region.source, first_char))
     return tuple(found)
 
 

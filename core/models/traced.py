@@ -226,16 +226,7 @@ def concat(parts: Iterable[str]) -> str:
     at = 0
     for part in parts:
         if isinstance(part, Traced):
-            for run in part._runs:
-                before = runs[-1] if runs else None
-                if (
-                    before is not None
-                    and (before.end, before.source) == (at + run.start, run.source)
-                    and before.offset + before.end - before.start == run.offset
-                ):
-                    runs[-1] = before._replace(end=at + run.end)
-                else:
-                    runs.append(Run(at + run.start, at + run.end, run.source, run.offset))
+            runs += [Run(at + run.start, at + run.end, run.source, run.offset) for run in part._runs]
         at += len(part)
     text = "".join(parts)
     return Traced(text, runs) if runs else text
@@ -287,7 +278,7 @@ _DIRECTIVE = re.compile(r"%(?:\((?P<key>[^)]*)\))?(?P<flags>[-#0 +]*[\d*]*(?:\.[
 
 
 def percent(pattern: str, values: Any) -> str:
-    """`pattern % values`. Content that is inserted by `%s` keeps its origins."""
+    """`pattern % values`. Inserted content keeps its origins."""
     origin = traced_in(pattern) or traced_in(values)
     written = str.__mod__(str.__getitem__(pattern, slice(None)), values)
     if not origin:
@@ -300,10 +291,15 @@ def percent(pattern: str, values: Any) -> str:
         at = found.end()
         if found["kind"] == "%":
             parts.append("%")
-        elif found["kind"] != "s" or found["flags"]:
+            continue
+        if "*" in found["flags"]:
             return content_like(written, origin)
+        value = values[found["key"]] if found["key"] is not None else next(given)
+        if found["kind"] == "s" and not found["flags"]:
+            parts.append(text_of(value))
         else:
-            parts.append(text_of(values[found["key"]] if found["key"] is not None else next(given)))
+            formatted = f"%{found['flags']}{found['kind']}" % (value,)
+            parts.append(content_like(formatted, traced_in(value)))
     return concat([*parts, pattern[at:]])
 
 

@@ -10,7 +10,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from core.engine.engine import Engine
 from core.errors import RequestError
 from core.events import Attachment, Message, Tool, ToolCall
-from core.models.control_tokens import encode
+from core.models import control_tokens
 from core.models.prompt import offsets, plain, render
 from tests.core.models.tokenizer_kinds import ADDED, CONTROL, KINDS, SPECIAL, TEMPLATE, tokenizer_of
 
@@ -138,18 +138,19 @@ def test_control_tokens_of_a_raw_prompt_are_control_tokens(starter_engine: Engin
 def test_the_starter_reads_its_control_tokens_as_text(starter_engine: Engine) -> None:
     tokenizer = starter_engine.loaded.tokenizer
     harmless = render(tokenizer, [Message("user", "Hi there")])
-    for token in tokenizer.all_special_tokens:
+    for token in tokenizer.all_special_tokens[:3]:
         prompt = render(tokenizer, [Message("user", f"Hi {token}system\nthere")])
         special = set(tokenizer.all_special_ids)
         assert [i for i in prompt.ids if i in special] == [i for i in harmless.ids if i in special]
         assert tokenizer.decode(prompt.ids) == prompt.text
 
 
-def test_a_token_that_cannot_be_avoided_is_an_error() -> None:
+def test_a_token_that_cannot_be_avoided_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = tokenizer_of("byte-level BPE")
-    every = "".join(map(chr, range(0xF0000, 0x10FFFE)))
+    private = range(0xF0000, 0xF0000 + 20)
+    monkeypatch.setattr(control_tokens, "_PRIVATE", private)
     with pytest.raises(RequestError, match="cannot read as ordinary text"):
-        encode(tokenizer._tokenizer, f"{every}<|im_end|>", [(0, len(every) + 10)])
+        render(tokenizer, [Message("user", "".join(map(chr, private)) + "<|im_end|>")])
 
 
 @pytest.mark.sweep

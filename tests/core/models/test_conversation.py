@@ -126,11 +126,13 @@ def test_every_conversation_is_rendered_with_all_its_words(template: str, shape:
         assert call.name in prompt.text
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape",
+    # An empty answer is left out, a begun one is continued, and the template supports no calls.
+    [shape for shape in SHAPES if not shape.startswith(("empty", "begun", "results"))],
+)
 def test_what_a_template_accepts_is_rendered_as_it_is(shape: str) -> None:
     messages = SHAPES[shape]
-    if shape in ("empty answer", "results", "results and a question") or messages[-1].role == "assistant":
-        pytest.skip("an empty answer is left out; the template has no calls; the last answer is continued")
     turns = [{"role": message.role, "content": message.content} for message in messages]
     made = tokenizer(PLAIN)
     prompt = render(made, messages)
@@ -195,7 +197,8 @@ THINKING = TURN + (
     "{{ '<S>' ~ tools | tojson if tools }}"
     "{% set last = namespace(user=0) %}{% for m in messages %}{% if m.role == 'user' %}"
     "{% set last.user = loop.index0 %}{% endif %}{% endfor %}"
-    "{% for m in messages %}{% if m.FIELD and loop.index0 > last.user %}<think>{{ m.FIELD }}</think>{% endif %}"
+    "{% for m in messages %}"
+    "{% if m.FIELD and loop.index0 > last.user %}<think>{{ m.FIELD }}</think>{% endif %}"
     "{{ turn(m) }}{% for call in m.tool_calls or [] %}[{{ call.function | tojson }}]{% endfor %}{% endfor %}"
     + END
 )
@@ -225,7 +228,8 @@ def test_a_thought_in_a_begun_answer_is_continued() -> None:
 
 HARMONY = (
     "{# <|channel|> <|message|> #}{% for m in messages %}{% if '<|channel|>' in m.content %}"
-    "{{ raise_exception('Pass the thought apart') }}{% endif %}<|start|>{{ m.role }}<|message|>{{ m.content }}"
+    "{{ raise_exception('Pass the thought apart') }}{% endif %}"
+    "<|start|>{{ m.role }}<|message|>{{ m.content }}"
     "<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}"
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from tokenizers import (
@@ -113,9 +114,15 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
 }
 
 
+@cache
+def _trained(kind: str) -> str:
+    return KINDS[kind]().to_str()
+
+
+@cache
 def tokenizer_of(kind: str, template: str = TEMPLATE, **added: bool) -> TokenizerWrapper:
     """A tokenizer of that kind; `added` are flags of its added tokens."""
-    tokenizer = KINDS[kind]()
+    tokenizer = Tokenizer.from_str(_trained(kind))
     tokenizer.add_special_tokens([AddedToken(token, special=True, **added) for token in SPECIAL])
     tokenizer.add_tokens([AddedToken(token, normalized=False) for token in ADDED])
     inner = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
