@@ -1,4 +1,4 @@
-"""Chat templates of public models: rendered as transformers renders them, and with all words where it does not.
+"""Chat templates of public models: rendered as by transformers, and always with all words.
 
 The templates are third-party data in a folder beside the repository, and not a part of it.
 """
