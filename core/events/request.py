@@ -43,8 +43,8 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True):
 class Message(Struct, frozen=True, forbid_unknown_fields=True):
     """One turn. Attachments are put before `content` when the prompt is rendered.
 
-    `tool_calls` are what an assistant's turn called, beside its words; a turn of the role `tool` is what
-    the call `tool_call_id` gave.
+    An assistant's turn may have `tool_calls`, and a `thought` that is not in its `content`; a turn of the
+    role `tool` is the result of the call `tool_call_id`.
     """
 
     role: Role
@@ -52,6 +52,7 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
     attachments: tuple[Attachment, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+    thought: str = ""
 
 
 class Grammar(Struct, frozen=True, forbid_unknown_fields=True):

@@ -154,7 +154,9 @@ def _turn(message: Message, first_source: int) -> Turn:
         at = start + len(body) + 2
     regions.append(Region(at, at + len(message.content), message.role))
     content = "\n\n".join([*texts, message.content]) if texts else message.content
-    return Turn(message.role, content, tuple(regions), calls=message.tool_calls, call_id=message.tool_call_id)
+    return Turn(
+        message.role, content, tuple(regions), message.thought, message.tool_calls, message.tool_call_id
+    )
 
 
 def _system(text: str) -> Turn:

@@ -1,8 +1,8 @@
 """Messages as Anthropic's clients send them, in blocks, and as Draftlight asks them.
 
 One of theirs may be several of ours: what a call gave is a turn of its own. A document in plain text
-is an attachment, so that it can be read sparsely. Thoughts of earlier answers are left aside, as
-Anthropic leaves them.
+is an attachment, so that it can be read sparsely. The chat template decides which thoughts of earlier
+answers the model reads.
 """
 
 from __future__ import annotations
@@ -110,8 +110,6 @@ def messages_of(system: str | list[TextBlock] | None, given: Sequence[GivenMessa
     """Draftlight's. Raises `ApiError` 400 that names the place of what cannot be asked."""
     if not given:
         raise field_error("messages", "“messages” is empty; it takes at least one message.")
-    if given[-1].role == "assistant":
-        raise refused(f"messages[{len(given) - 1}].role", "an answer cannot be begun for the model")
     told = [Message("system", said)] if (said := text_of(system)) else []
     return (*told, *(one for place, each in enumerate(given) for one in _turns(f"messages[{place}]", each)))
 
@@ -128,6 +126,7 @@ def _turns(place: str, given: GivenMessage) -> Iterator[Message]:
     texts: list[str] = []
     attachments: list[Attachment] = []
     calls: list[ToolCall] = []
+    thoughts: list[str] = []
     for number, block in enumerate(blocks):
         where = f"{place}.content[{number}]"
         if not isinstance(block, allowed):
@@ -141,6 +140,8 @@ def _turns(place: str, given: GivenMessage) -> Iterator[Message]:
                 attachments.append(_attachment(where, block, len(attachments) + 1))
             case CallBlock(call, name, arguments):
                 calls.append(ToolCall(call, name, msgspec.json.encode(arguments).decode()))
+            case ThoughtBlock(thought):
+                thoughts.append(thought)
             case ResultBlock(call, content):
                 if texts or attachments:
                     yield Message(given.role, "\n".join(texts), tuple(attachments))
@@ -148,7 +149,8 @@ def _turns(place: str, given: GivenMessage) -> Iterator[Message]:
                 said = text_of(content)
                 yield Message("tool", f"Error: {said}" if block.is_error else said, tool_call_id=call)
     if texts or attachments or calls:
-        yield Message(given.role, "\n".join(texts), tuple(attachments), tuple(calls))
+        thought = "\n\n".join(thoughts)
+        yield Message(given.role, "\n".join(texts), tuple(attachments), tuple(calls), thought=thought)
 
 
 def _attachment(where: str, block: DocumentBlock, number: int) -> Attachment:

@@ -90,4 +90,7 @@ def _message(place: str, given: ChatMessage) -> Message:
         text_of(given.content),
         tool_calls=calls,
         tool_call_id=given.tool_call_id or "",
+        thought=next(
+            (each for each in (given.reasoning_content, given.reasoning) if isinstance(each, str)), ""
+        ),
     )

@@ -212,6 +212,8 @@ def test_thoughts_are_kept_in_tool_loops_where_the_template_keeps_them(field: st
     loop = (user("q1"), answer(f"{past}t1", CALLS[0]), result)
     kept = rendered(template, *loop, tools=(Tool("f"),)).text
     assert "<U>q1<think>long thought</think><A>t1[" in kept
+    apart = Message("assistant", "t1", tool_calls=CALLS[:1], thought="long thought")
+    assert rendered(template, loop[0], apart, result, tools=(Tool("f"),)).text == kept
     dropped = rendered(template, *loop, answer(f"{past}a1"), user("q2"), tools=(Tool("f"),)).text
     assert "thought" not in dropped
     assert "<A>a1<U>q2<A>" in dropped
