@@ -184,6 +184,7 @@ def test_blocks_become_turns(served: Served) -> None:
             "assistant",
             "I call.",
             tool_calls=(ToolCall("toolu_1", "n", '{"k":"a"}'), ToolCall("toolu_2", "n", "{}")),
+            thought="hm",
         ),
         Message("tool", "4", tool_call_id="toolu_1"),
         Message("tool", "Error: no", tool_call_id="toolu_2"),
