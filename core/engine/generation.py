@@ -232,7 +232,9 @@ class Generation:
             top_logprobs=plan.options.top_logprobs,
             grammar=plan.options.grammar,
         )
-        texts, told = TokenTexts(loaded.tokenizer, self._before), self._stop_texts
+        # Without a template the answer continues the prompt's own text.
+        before = self._prompt if self._asked.raw else self._before
+        texts, told = TokenTexts(loaded.tokenizer, before), self._stop_texts
         waiting: list[Token] = []
         reason: FinishReason = "length"
         gauge_due_s = 0.0

@@ -29,6 +29,7 @@ from core.events import MachineUse, ModelInfo
 from core.kv.entries import why_no_rollback
 from core.models.answers import format_of
 from core.models.chat_template import switches_thinking
+from core.models.decoder import repair_decoder
 from core.models.expand import expand
 from core.models.family import fingerprint
 from core.models.folder import check, check_fits
@@ -313,6 +314,7 @@ def _tokenizer(folder: Path) -> TokenizerWrapper:
         with readable(folder) as path:
             tokenizer = load_tokenizer(path)
         tokenizer.name_or_path = tokenizer.name_or_path.replace(str(path), str(folder))
+        repair_decoder(tokenizer)
         return tokenizer
     except SystemExit as error:  # it asks the type's code, and that leaves if a package is missing (olmo)
         raise ModelError(
