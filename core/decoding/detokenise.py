@@ -86,6 +86,12 @@ class TokenTexts:
             self._ends[-1] = len(text)
             yield from self._divide(text, len(self._ends))
 
+    def alternative(self, token: int) -> str:
+        """The text that `token` would add if it came next."""
+        known = str(self._tokenizer.decode(self._window)) if self._window else ""
+        text = str(self._tokenizer.decode([*self._window, token]))
+        return well_formed(text[len(known.rstrip(_INCOMPLETE)) :])
+
     def _divide(self, text: str, count: int) -> Iterator[str]:
         """The texts of the first `count` waiting tokens."""
         ends, self._ends = self._ends[:count], self._ends[count:]

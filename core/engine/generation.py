@@ -45,7 +45,6 @@ from core.events import (
     TableUse,
     Token,
 )
-from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.models.runtime import memory
@@ -249,7 +248,7 @@ class Generation:
                 self._threads.step(step_s / (plan.cost or default_cost)(step.width))
                 self._tally.add(step, now_s)
                 for index, token in enumerate(step.tokens):
-                    waiting.append(self._token(step, index, now_s))
+                    waiting.append(self._token(step, index, now_s, texts))
                     if token not in loaded.eos:
                         self._shown.append(token)
                         for text in texts.add(token):
@@ -277,7 +276,7 @@ class Generation:
         yield self._gauges()
         return reason
 
-    def _token(self, step: Step, index: int, now_s: float) -> Token:
+    def _token(self, step: Step, index: int, now_s: float, texts: TokenTexts) -> Token:
         drafted = index < step.accepted
         origin: Origin = "accepted" if drafted else "bonus" if step.drafted else "normal"
         return Token(
@@ -291,13 +290,11 @@ class Generation:
             step.drafted if drafted else 0,
             now_s,
             step.logprobs[index].own if step.logprobs else None,
-            self._likely(step, index),
+            tuple(
+                Likely(token, texts.alternative(token), value)
+                for token, value in (step.logprobs[index].likely if step.logprobs else ())
+            ),
         )
-
-    def _likely(self, step: Step, index: int) -> tuple[Likely, ...]:
-        decode = self._loaded.tokenizer.decode
-        likely = step.logprobs[index].likely if step.logprobs else ()
-        return tuple(Likely(token, well_formed(decode([token])), value) for token, value in likely)
 
     def _gauges(self) -> Gauges:
         tally, drafter = self._tally, self._plan.drafter

@@ -108,9 +108,7 @@ def samples(seed: int, count: int) -> list[str]:
         lambda: draw.choice(
             [" ", "  ", "\n\n", "\t", " . ", " ' ", " n't", " 's ", " , ", "... !", "\u00a0"]
         ),
-        lambda: draw.choice(
-            ["plain words", "I'm glad you're", "a", "<0x", "Ġ▁##x", "</w>", "<s>", "\ufffd"]
-        ),
+        lambda: draw.choice(["plain words", "I'm glad you're", "a", "<0x", "Ġ▁##x", "</w>", "<s>", "\ufffd"]),
         lambda: draw.randbytes(draw.randint(1, 30)).decode("utf-8", "replace"),
         lambda: draw.randbytes(draw.randint(1, 30)).decode("latin-1"),
         lambda: draw.choice(["a\ud83cb", "\udf89", "\ud83c\udf89"]),
@@ -175,6 +173,19 @@ def test_what_follows_a_text_continues_it(
                 continue  # the decoder replaces what it had, and this was shown
             then = streamed(tokenizer, ids[cut:], ids[:cut])
             assert begun.rstrip("\ufffd") + "".join(then) == whole, (text, cut)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_alternative_has_the_text_that_it_would_add(
+    tokenizers: dict[str, TokenizerWrapper], kind: str
+) -> None:
+    tokenizer = tokenizers[kind]
+    ids = tokenizer.encode("for value in values", add_special_tokens=False)
+    stream = TokenTexts(tokenizer)
+    for at, token in enumerate(ids):
+        before = tokenizer.decode(ids[:at]) if at else ""
+        assert before + stream.alternative(token) == tokenizer.decode(ids[: at + 1])
+        list(stream.add(token))
 
 
 def test_byte_fallback_shows_a_flag_once(tokenizers: dict[str, TokenizerWrapper]) -> None:
