@@ -37,13 +37,13 @@ _TURN_ENDS = frozenset(
         "<|eot_id|>",  # Llama 3
         "<|eom_id|>",  # Llama 3, after a call of a built-in tool
         "<|eot|>",  # Llama 4
-        "<|eom|>",
+        "<|eom|>",  # Llama 4; see below
         "<end_of_turn>",  # Gemma 2 and 3
         "<turn|>",  # Gemma 4
         "<|tool_response>",  # Gemma 4: the tool's result begins
         "<|return|>",  # Harmony
         "<|call|>",
-        "<|end|>",  # Phi; not in Harmony, see below
+        "<|end|>",  # Phi; see below
         "<|observation|>",  # GLM-4: the tool's result begins
         "<|END_OF_TURN_TOKEN|>",  # Command R
         "<|end_of_turn|>",
@@ -53,8 +53,9 @@ _TURN_ENDS = frozenset(
         "<|role_end|>",  # Ling
     }
 )
-# In the Harmony format `<|end|>` ends one message of an answer that has several.
-_HARMONY = frozenset({"<|channel|>", "<|message|>", "<|return|>"})
+# Where an answer has several messages (Harmony, Muse, Solar Open) these end one of them, such as a thought.
+_MESSAGE_ENDS = frozenset({"<|end|>", "<|eom|>"})
+_MESSAGE_MARKS = frozenset({"<|message|>", "<|channel|>", "<|content|>", "<|begin|>"})
 
 
 class StopIds(Struct, frozen=True):
@@ -92,7 +93,7 @@ def stop_ids(folder: Path, config: dict[str, Any], tokenizer: TokenizerWrapper, 
             )
         ids.update(good if leading else [value for value in good if value in control.values()])
         leading = leading and not good
-    ends = _TURN_ENDS - {"<|end|>"} if control.keys() >= _HARMONY else _TURN_ENDS
+    ends = _TURN_ENDS - _MESSAGE_ENDS if control.keys() & _MESSAGE_MARKS else _TURN_ENDS
     ids.update(token for text, token in control.items() if text in ends and token < rows)
     return StopIds(frozenset(ids), " ".join(problems))
 

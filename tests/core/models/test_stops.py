@@ -120,8 +120,9 @@ def test_control_tokens_that_end_a_turn(folder: Path) -> None:
     assert load(str(folder)).eos == {0, 259, 258, 257}
 
 
-def test_the_end_of_a_harmony_message_is_not_the_end_of_the_answer(folder: Path) -> None:
-    add_tokens(folder, "<|return|>", "<|call|>", "<|channel|>", "<|message|>")
+@pytest.mark.parametrize("mark", ["<|channel|>", "<|message|>", "<|content|>", "<|begin|>"])
+def test_the_end_of_a_message_is_not_the_end_of_an_answer_that_has_several(folder: Path, mark: str) -> None:
+    add_tokens(folder, "<|return|>", "<|call|>", mark, "<|eom|>")
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "eos_token": "<|return|>"}))
     configure(folder)
