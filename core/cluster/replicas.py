@@ -97,8 +97,10 @@ class Replicas:
                 sequence.insert(np.array(positions, np.int32))
             case told.Truncate(length):
                 sequence.truncate(length)
-            case told.Marked():
-                sequence.mark()
+            case told.TakeSnapshot():
+                sequence.add_snapshot()
+            case told.KeepSnapshots(lengths):
+                sequence.keep_snapshots(lengths)
             case told.Fill(start, read_tokens, most_tokens):
                 fill(sequence.cache, start, read_tokens, most_tokens)
             case told.StandAt(position):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from functools import cache
 
 import mlx.core as mx
 from msgspec.structs import replace
@@ -24,6 +25,7 @@ from core.decoding.probes.verdict import Verdict
 from core.decoding.probes.width_cost import CONTEXTS, CostProfile
 from core.decoding.proposer import ModelProposer
 from core.engine.asked import decoding_options
+from core.engine.branches import branches
 from core.engine.generation import Generation
 from core.engine.model_session import ModelSession
 from core.engine.planning import Planning, drafted_without_model
@@ -285,7 +287,16 @@ class Engine:
         def laid_out() -> Layout:
             return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
 
-        text = PromptText([*prompt.ids, *continuation], prompt.asked, laid_out, len(continuation))
+        def branching() -> tuple[int, ...]:
+            return branches(prompt.ids, request, lambda chat: self._rendered(request, chat)[0].ids)
+
+        text = PromptText(
+            [*prompt.ids, *continuation],
+            prompt.asked,
+            laid_out,
+            len(continuation),
+            tuple if request.raw or request.isolated else cache(branching),
+        )
         events = self._answer(text, request, cancelled, asked_s, prompt.changes)
         with closing(events):
             yield from _with_format(events, format)
@@ -298,16 +309,20 @@ class Engine:
         context_tokens = settings.prefill.context_of(model_tokens)
         most_tokens = context_tokens * (_MOST_CONTEXTS if settings.prefill.reads_beyond else 1)
         check_fits(tokenizer, request.messages, most_tokens - 1, context_tokens < model_tokens)
-        rows = self.loaded.info.vocabulary
         if request.raw:
             text = request.messages[-1].content if request.messages else ""
-            return plain(tokenizer, text, rows), None
-        chat = settings.chat
+            return plain(tokenizer, text, self.loaded.info.vocabulary), None
+        return self._rendered(request, request.messages)
+
+    def _rendered(self, request: Generate, messages: Sequence[Message]) -> tuple[Prompt, AnswerFormat]:
+        """The prompt of `messages`, with the settings of `request`, and the format of its answer."""
+        tokenizer, chat = self.loaded.tokenizer, request.settings.chat
         # A grammar's answer begins at once.
         formed = request.grammar is not None and request.grammar.begins_at_once
         silent = formed and chat.thinking and switches_thinking(tokenizer)
         thinks = chat.thinking and not silent
-        prompt = render(tokenizer, request.messages, chat.system_prompt, request.tools, thinks, rows)
+        rows = self.loaded.info.vocabulary
+        prompt = render(tokenizer, messages, chat.system_prompt, request.tools, thinks, rows)
         format = format_of(tokenizer, prompt.text, tools=bool(request.tools))
         if any(change.setting == "tools" for change in prompt.changes):
             format = format.with_told_calls()

@@ -192,7 +192,14 @@ class Generation:
         proposer.sequence.reuse(self._prompt)
         chunk_tokens = self._plan.settings.prefill.chunk_tokens
         model, sequence = proposer.loaded.model, proposer.sequence
-        steps = read_prompt(model, sequence, self._prompt, chunk_tokens=chunk_tokens, clock=self._clock)
+        steps = read_prompt(
+            model,
+            sequence,
+            self._prompt,
+            chunk_tokens=chunk_tokens,
+            snapshots=self._reading.snapshot_lengths(sequence),
+            clock=self._clock,
+        )
         for step in steps:
             self._prefill_s = self._now()
             yield PrefillProgress(

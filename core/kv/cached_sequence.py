@@ -16,7 +16,7 @@ Everything that puts tokens into the cache or takes them out goes through here o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -27,11 +27,25 @@ from mlx_lm.models.cache import CacheList
 from core.errors import InternalError
 from core.kv.columns import Columns
 from core.kv.entries import columns_of, keeps_all, kind_of, leaves, parts, why_no_rollback
-from core.kv.marks import Mark, go_back, mark
 from core.kv.positioned import Positioned
-from core.kv.told import Append, CloseUp, Fork, Insert, Marked, Skip, Stand, ToldCache, Truncate, tell
+from core.kv.snapshots import Snapshot, restore, take_snapshot
+from core.kv.told import (
+    Append,
+    CloseUp,
+    Fork,
+    Insert,
+    KeepSnapshots,
+    Skip,
+    Stand,
+    TakeSnapshot,
+    ToldCache,
+    Truncate,
+    tell,
+)
 
-_MARKS = 6
+# Limits of a sequence's snapshots; the newest one is always kept. A turn wants up to five.
+SNAPSHOTS = 8
+SNAPSHOT_BYTES = 1 << 30
 
 
 class CachedSequence:
@@ -43,7 +57,7 @@ class CachedSequence:
         self.tokens: list[int] = []
         self.columns = Columns()
         self.closed_up = False
-        self._marks: list[Mark] = []
+        self._snapshots: list[Snapshot] = []
         self.why_no_rollback = why_no_rollback(self.cache)
         self.keeps_all = keeps_all(self.cache)
 
@@ -59,9 +73,9 @@ class CachedSequence:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the cache's arrays and of what was put aside."""
+        """Memory of the cache's arrays and of the snapshots."""
         held = sum(int(entry.nbytes) for entry in leaves(self.cache) if not entry.empty())
-        return held + sum(mark.nbytes for mark in self._marks)
+        return held + sum(snapshot.nbytes for snapshot in self._snapshots)
 
     def shared(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Length of the prefix of `prompt` that `reuse` would keep; see there."""
@@ -72,14 +86,14 @@ class CachedSequence:
         shared = next((i for i in range(held) if self.tokens[i] != prompt[i]), held)
         if shared == len(self.tokens) or self.keeps_all:
             return shared
-        return max((mark.length for mark in self._marks if mark.length <= shared), default=0)
+        return max((each.length for each in self._snapshots if each.length <= shared), default=0)
 
     def reuse(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Keep the longest prefix shared with `prompt`, drop the rest; returns its length.
 
         At most len(prompt) − 1: the last token is always run, because its logits are needed.
         With `whole` no further than to the first token that was skipped. A cache that does not
-        keep all positions is reused as a whole or up to a mark.
+        keep all positions is reused as a whole or up to a snapshot.
         """
         shared = self.shared(prompt, whole=whole)
         if not shared:
@@ -143,11 +157,11 @@ class CachedSequence:
         self.settle()
 
     def truncate(self, length: int) -> None:
-        """Take back everything from position `length` on. Only where `keeps_all` or at a mark."""
+        """Remove everything from position `length` on. Only where `keeps_all` or at a snapshot."""
         tell(self.cache, Truncate(length))
-        self._marks = [mark for mark in self._marks if mark.length <= length]
+        self._snapshots = [each for each in self._snapshots if each.length <= length]
         if not self.keeps_all:
-            go_back(self.cache, next(mark for mark in self._marks if mark.length == length))
+            restore(self.cache, next(each for each in self._snapshots if each.length == length))
         self.columns.cut(length)
         for entry in leaves(self.cache):
             if kind_of(entry) != "appending":
@@ -157,15 +171,50 @@ class CachedSequence:
                 raise InternalError(f"A {type(entry).__name__} did not take back {excess} tokens.")
         del self.tokens[length:]
 
-    def mark(self) -> None:
-        """Make it possible to come back to here. Does nothing where any prefix can be gone back to."""
-        here = len(self.tokens)
-        if self.keeps_all or self.why_no_rollback or not here:
+    def snapshot(self, wanted: Collection[int] = ()) -> None:
+        """Make `truncate` to the present length possible. Does nothing where `keeps_all`.
+
+        If that makes too many snapshots, those that are kept are the new one, those at `wanted` lengths, the
+        first one, which chats share, and the latest of the others, in this order.
+        """
+        if self.keeps_all or not self.tokens:
             return
-        tell(self.cache, Marked())
-        others = [mark for mark in self._marks if mark.length != here]
-        # The first is what chats share; of the others the latest are likely to be wanted again.
-        self._marks = [*others[:1], *others[1:][2 - _MARKS :], mark(self.cache, here)]
+        self.add_snapshot()
+        *others, newest = self._snapshots
+        rank = {each.length: (each.length in wanted, each is others[0], each.length) for each in others}
+        ranked = sorted(others, key=lambda each: rank[each.length], reverse=True)
+        held, kept = newest.nbytes, [newest.length]
+        for each in ranked[: SNAPSHOTS - 1]:
+            held += each.nbytes
+            if held > SNAPSHOT_BYTES:
+                break
+            kept.append(each.length)
+        if len(kept) <= len(others):
+            self.keep_snapshots(sorted(kept))
+
+    def add_snapshot(self) -> None:
+        """Take a snapshot at the present length. Use `snapshot`, which limits their number."""
+        tell(self.cache, TakeSnapshot())
+        here = len(self.tokens)
+        others = [each for each in self._snapshots if each.length != here]
+        self._snapshots = [*others, take_snapshot(self.cache, here)]
+
+    def keep_snapshots(self, lengths: Sequence[int]) -> None:
+        """Drop all snapshots but those at `lengths`."""
+        tell(self.cache, KeepSnapshots(tuple(lengths)))
+        self._snapshots = [each for each in self._snapshots if each.length in lengths]
+
+    def fit_snapshots(self, budget_bytes: int) -> None:
+        """Drop snapshots, the oldest first, until the sequence is within the budget; the last one stays."""
+        lengths = [each.length for each in self._snapshots]
+        excess = self.nbytes - budget_bytes
+        for each in self._snapshots[:-1]:
+            if excess <= 0:
+                break
+            excess -= each.nbytes
+            lengths.remove(each.length)
+        if len(lengths) < len(self._snapshots):
+            self.keep_snapshots(lengths)
 
     def fork(self, length: int) -> CachedSequence:
         """A new sequence of the first `length` tokens; this one stays. Where `truncate` could."""
@@ -175,9 +224,9 @@ class CachedSequence:
         if isinstance(self.cache, ToldCache):
             tell(other.cache, Fork(self.cache.number, length))
         other.tokens, other.columns = self.tokens[:length], self.columns.fork(length)
-        other._marks = [mark for mark in self._marks if mark.length <= length]
+        other._snapshots = [each for each in self._snapshots if each.length <= length]
         if not self.keeps_all:
-            go_back(other.cache, next(mark for mark in self._marks if mark.length == length))
+            restore(other.cache, next(each for each in self._snapshots if each.length == length))
         for new, entry in zip(leaves(other.cache), leaves(self.cache), strict=True):
             if kind_of(entry) == "appending":
                 _copy_head(new, entry, other.columns.count)
@@ -196,7 +245,7 @@ class CachedSequence:
         self.tokens = []
         self.columns = Columns()
         self.closed_up = False
-        self._marks = []
+        self._snapshots = []
         mx.clear_cache()
 
     def stand(self) -> None:

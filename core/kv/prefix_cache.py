@@ -59,10 +59,15 @@ class PrefixCache:
         self._sequences = [new if sequence is old else sequence for sequence in self._sequences]
 
     def fit(self, budget_bytes: int) -> None:
-        """Drop what was not used for longest until all is within the budget, but the current one."""
+        """Drop the least recently used sequences until all are within the budget.
+
+        The current sequence stays; if it alone is above the budget it gives up its older snapshots.
+        """
         while len(self._sequences) > 1 and (self.nbytes > budget_bytes or not self._sequences[0].tokens):
             self._sequences.pop(0)
             mx.clear_cache()
+        if self.nbytes > budget_bytes:
+            self.current.fit_snapshots(budget_bytes)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -52,8 +52,14 @@ class Truncate(Struct, frozen=True, tag=True, array_like=True):
     length: int
 
 
-class Marked(Struct, frozen=True, tag=True, array_like=True):
-    """`CachedSequence.mark`."""
+class TakeSnapshot(Struct, frozen=True, tag=True, array_like=True):
+    """`CachedSequence.add_snapshot`."""
+
+
+class KeepSnapshots(Struct, frozen=True, tag=True, array_like=True):
+    """`CachedSequence.keep_snapshots`: the lengths of those that stay."""
+
+    lengths: tuple[int, ...]
 
 
 class Fork(Struct, frozen=True, tag=True, array_like=True):
@@ -114,7 +120,8 @@ Change = (
     | CloseUp
     | Insert
     | Truncate
-    | Marked
+    | TakeSnapshot
+    | KeepSnapshots
     | Fork
     | Copy
     | Fill

@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import mlx.core as mx
@@ -47,26 +48,28 @@ def read_prompt(
     prompt: Sequence[int],
     *,
     chunk_tokens: int,
-    marks: Sequence[int] = (),
+    snapshots: Sequence[int] = (),
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[ReadProgress]:
     """Bring `sequence` from a prefix of `prompt` to all of it but the last token.
 
-    Yields before the first chunk and after each. A chunk ends at each of `marks`, which the
-    sequence can then come back to.
+    Yields before the first chunk and after each. A chunk ends at each of the lengths `snapshots` (ascending),
+    where the sequence takes a snapshot.
     """
     estimate = _Estimate(len(prompt) - 1 - sequence.skipped, sequence.columns.count, clock)
+    if len(sequence.tokens) in snapshots:
+        sequence.snapshot(snapshots)
     yield estimate.progress(sequence.columns.count)
     while len(sequence.tokens) < len(prompt) - 1:
         at = len(sequence.tokens)
-        ends = [mark for mark in marks if at < mark] + [len(prompt) - 1]
+        ends = [length for length in snapshots if at < length] + [len(prompt) - 1]
         chunk = list(prompt[at : min(at + chunk_tokens, *ends)])
         # Nobody asks for these logits, so MLX never computes the output projection.
         model(mx.array(chunk)[None], cache=sequence.cache)
         sequence.settle()
         sequence.append(chunk)
-        if len(sequence.tokens) in marks:
-            sequence.mark()
+        if len(sequence.tokens) in snapshots:
+            sequence.snapshot(snapshots)
         mx.clear_cache()
         yield estimate.progress(sequence.columns.count)
 
@@ -79,18 +82,20 @@ def read_kept(
     found: Sequence[Rotation],
     *,
     chunk_tokens: int,
+    snapshots: Sequence[int] = (),
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[ReadProgress]:
     """Like `read_prompt`, but only the positions `kept` are read; the others are known and skipped.
 
-    Where the sequence is closed up, what is kept is read as a text of its own.
+    Where the sequence is closed up, the kept tokens are read as if they were the whole text. Snapshots are
+    taken at those of the lengths `snapshots` that follow a kept position.
 
     `kept` (ascending int32) begins at or after the sequence's end and has the next-to-last position
     of `prompt` as its last. `found` is what `rotations(model)` gave.
     """
     estimate = _Estimate(sequence.columns.count + len(kept), sequence.columns.count, clock)
     yield estimate.progress(sequence.columns.count)
-    for chunk in _chunks(kept, chunk_tokens):
+    for chunk in _chunks(kept, chunk_tokens, snapshots):
         ids = mx.array([prompt[i] for i in chunk])[None]
         if sequence.closed_up:
             model(ids, cache=sequence.cache)
@@ -100,6 +105,8 @@ def read_kept(
                 model(ids, cache=sequence.cache)
         sequence.settle()
         sequence.append_at(prompt, chunk)
+        if len(sequence.tokens) in snapshots:
+            sequence.snapshot(snapshots)
         mx.clear_cache()
         yield estimate.progress(sequence.columns.count)
 
@@ -149,12 +156,20 @@ def placed(sequence: CachedSequence, chunk: Positions, found: Sequence[Rotation]
             raise InternalError("The model has rotary modules and called none of them.")
 
 
-def _chunks(kept: Positions, chunk_tokens: int) -> list[Positions]:
-    """No chunk of one: a window takes single tokens in another way."""
-    chunks = np.split(kept, range(chunk_tokens, len(kept), chunk_tokens))
-    if len(chunks) > 1 and len(chunks[-1]) == 1:
-        chunks[-2:] = [np.concatenate(chunks[-2:])]
-    return chunks
+def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> list[Positions]:
+    """`kept` in chunks, one of which ends before each position of `ends` where that is possible.
+
+    No chunk has one token: a window handles single tokens in another way.
+    """
+    cuts = [int(np.searchsorted(kept, end)) for end in ends]
+    cuts = [cut for before, cut in pairwise([0, *cuts]) if cut - before > 1 and len(kept) - cut > 1]
+    found: list[Positions] = []
+    for part in np.split(kept, cuts):
+        chunks = np.split(part, range(chunk_tokens, len(part), chunk_tokens))
+        if len(chunks) > 1 and len(chunks[-1]) == 1:
+            chunks[-2:] = [np.concatenate(chunks[-2:])]
+        found += chunks
+    return found
 
 
 def _masks(sequence: CachedSequence, chunk: Positions) -> list[tuple[Any, Callable[..., Any]]]:

@@ -12,7 +12,7 @@ thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -46,18 +46,22 @@ _BEST = "lexical"
 _FILLS = 0.75
 # Where nothing ranks passages.
 _PIECE_TOKENS = 32
+# A snapshot ends a chunk, and a chunk more takes about as long as reading so many tokens.
+_SNAPSHOT_EVERY = 16
 
 
 class PromptText(Struct, frozen=True):
     """A prompt: its ids, the question in words (empty if unknown), and its layout when needed.
 
-    The last `continued_tokens` of the ids are the answer's own: it goes on behind them.
+    The last `continued_tokens` of the ids are the beginning of the answer. `branches()` are lengths of the
+    prefix that it probably shares with later prompts of the same chat.
     """
 
     ids: list[int]
     asked: str
     layout: Callable[[], Layout]
     continued_tokens: int = 0
+    branches: Callable[[], Sequence[int]] = tuple
 
     def quoting(self, at: int, quoted: list[int]) -> PromptText:
         """With `quoted` before the token `at`. It is always read."""
@@ -65,6 +69,7 @@ class PromptText(Struct, frozen=True):
             self,
             ids=[*self.ids[:at], *quoted, *self.ids[at:]],
             layout=lambda: self.layout().quoting(at, len(quoted)),
+            branches=lambda: [length for length in self.branches() if length <= at],
         )
 
 
@@ -148,6 +153,21 @@ class Reading:
     def layout(self) -> Layout:
         """Of `ids`."""
         return self._text.layout()
+
+    def snapshot_lengths(self, sequence: CachedSequence) -> list[int]:
+        """Lengths of `ids`, ascending, at which `sequence` takes snapshots; none if it needs none.
+
+        Later prompts diverge from this one at a branch of the chat, at the question (when it is edited),
+        after the fixed head (in another chat) or not at all (when the answer is regenerated).
+        """
+        if sequence.keeps_all:
+            return []
+        end = len(self._text.ids) - 1
+        found: list[int] = []
+        for length in sorted({*self.layout.borders, *self._text.branches(), end}):
+            if 0 < length <= end and (not found or length - found[-1] >= _SNAPSHOT_EVERY):
+                found.append(length)
+        return found
 
     @property
     def seen(self) -> Positions:
@@ -339,15 +359,15 @@ class Reading:
         return wanted
 
     def _whole(self) -> Iterator[PrefillProgress]:
-        # Only caches that forget need marks; the others go back to any length.
-        sequence, ids = self._sequence, self._text.ids
-        marks = [] if sequence.keeps_all else [*self._text.layout().borders, len(ids) - 1]
-        chunk = self._settings.chunk_tokens
-        yield from self._followed(
-            read_prompt(
-                self._loaded.model, sequence, ids, chunk_tokens=chunk, marks=marks, clock=self._inputs.clock
-            )
+        steps = read_prompt(
+            self._loaded.model,
+            self._sequence,
+            self._text.ids,
+            chunk_tokens=self._settings.chunk_tokens,
+            snapshots=self.snapshot_lengths(self._sequence),
+            clock=self._inputs.clock,
         )
+        yield from self._followed(steps)
 
     def _sparse(self) -> Generator[PrefillProgress | ReadingMap, None, bool]:
         """Returns False if there is nothing to skip."""
@@ -362,10 +382,9 @@ class Reading:
             self._fall_back(reason, refused(self._settings, reason) if self._settings.mode == "on" else None)
             return False
         finished = False
-        self._sequence.mark()
+        self._sequence.snapshot()
         try:
             yield from self._read(chosen, layout)
-            self._sequence.mark()
             finished = True
         finally:
             if not finished:
@@ -446,8 +465,17 @@ class Reading:
             earlier += (Passage(earlier[-1].end, self._from, True, 0.0, earlier=True),)
         yield self._map((*earlier, *new), len(self._inserted) + len(kept) + 1, self.outcome.scorer)
         model, ids, chunk = self._loaded.model, self._text.ids, self._settings.chunk_tokens
+        # At least two tokens follow each snapshot but the last: no chunk has one token.
+        lengths, end = self.snapshot_lengths(self._sequence), len(ids) - 1
         steps = read_kept(
-            model, self._sequence, ids, kept, rotations(model), chunk_tokens=chunk, clock=self._inputs.clock
+            model,
+            self._sequence,
+            ids,
+            kept,
+            rotations(model),
+            chunk_tokens=chunk,
+            snapshots=[*(min(length, end - 2) for length in lengths), end],
+            clock=self._inputs.clock,
         )
         yield from self._followed(steps)
 

@@ -29,6 +29,7 @@ from typing import Any
 
 import mlx.core as mx
 import msgspec
+from mlx_lm.utils import _get_classes
 from msgspec import Struct
 
 from core.decoding.probes.split_probe import Splits
@@ -82,8 +83,22 @@ def save_verdict(verdict: Verdict) -> None:
 
 
 def is_tried(info: ModelInfo) -> bool:
-    """Whether its architecture is one on which no difference was found, as its config has it."""
-    return info.architecture in _tried() and not _scales_by_length(_config(info))
+    """Whether no difference was found on the model's architecture with such rotary scaling.
+
+    A model type can be another name of an architecture: Kimi K2 runs as `deepseek_v3`.
+    """
+    config = _config(info)
+    return _module_of(info.architecture, config) in _tried() and not _scales_by_length(config)
+
+
+def _module_of(model_type: str, config: Any) -> str:
+    """The name of the mlx-lm module that implements a model type; empty if none does."""
+    architectures = config.get("architectures") if isinstance(config, dict) else None
+    try:
+        model_class, _ = _get_classes({"model_type": model_type, "architectures": architectures})
+    except ValueError:
+        return ""
+    return str(model_class.__module__.rpartition(".")[2])
 
 
 def _scales_by_length(value: Any) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import mlx.core as mx
 import pytest
-from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.models.cache import ArraysCache, make_prompt_cache
 
-from core.kv.cached_sequence import CachedSequence
+from core.kv import cached_sequence
+from core.kv.cached_sequence import SNAPSHOTS, CachedSequence
 from core.kv.prefix_cache import PrefixCache
+from core.kv.snapshots import restore, take_snapshot
 from core.prefill.deferred import read_rest
 from core.prefill.read import read_prompt
 from tests.core.architectures import ARCHITECTURES, tiny
@@ -23,8 +26,7 @@ from tests.core.prefill.gaps import (
     some_positions,
 )
 
-ROLLING = [name for name in ARCHITECTURES if name != "llama4"]
-FORGETTING = [n for n in ROLLING if set(ARCHITECTURES[n].caches) != {"KVCache"}]
+FORGETTING = [n for n in ARCHITECTURES if set(ARCHITECTURES[n].caches) != {"KVCache"}]
 
 
 def cache_of(model: Any) -> PrefixCache:
@@ -32,11 +34,11 @@ def cache_of(model: Any) -> PrefixCache:
 
 
 def go_on(
-    model: Any, cache: PrefixCache, prompt: list[int], marks: tuple[int, ...] = ()
+    model: Any, cache: PrefixCache, prompt: list[int], snapshots: tuple[int, ...] = ()
 ) -> tuple[CachedSequence, int]:
     sequence = cache.take(prompt)
     reused = sequence.reuse(prompt)
-    for _ in read_prompt(model, sequence, prompt, chunk_tokens=32, marks=marks):
+    for _ in read_prompt(model, sequence, prompt, chunk_tokens=32, snapshots=snapshots):
         pass
     return sequence, reused
 
@@ -100,12 +102,12 @@ def test_gaps_go_along_into_a_copy_and_not_to_who_wants_everything() -> None:
 
 
 @pytest.mark.parametrize("name", FORGETTING)
-def test_caches_that_forget_go_back_to_marks(name: str) -> None:
+def test_caches_that_forget_return_to_snapshots(name: str) -> None:
     """Another chat goes on from the system prompt, and the first one is still there."""
     model, rng = tiny(name), random.Random(name)
     cache, system = cache_of(model), prompt_of(rng, 40)
     one, two = system + prompt_of(rng, 90), system + prompt_of(rng, 50)
-    first, _ = go_on(model, cache, one, marks=(40, len(one) - 1))
+    first, _ = go_on(model, cache, one, snapshots=(40, len(one) - 1))
     logits(model, first, prompt_of(rng, 30))  # an answer
     sequence, reused = go_on(model, cache, two)
     assert reused == 40
@@ -115,6 +117,80 @@ def test_caches_that_forget_go_back_to_marks(name: str) -> None:
     assert reused == len(one) - 1
     fresh = read(model, sequence_of(model), one)
     assert difference(logits(model, again, one[-1:]), logits(model, fresh, one[-1:])) < 1e-4
+
+
+def read_with_snapshots(sequence: CachedSequence, model: Any, prompt: list[int], lengths: list[int]) -> None:
+    for _ in read_prompt(model, sequence, prompt, chunk_tokens=64, snapshots=lengths):
+        pass
+
+
+def returns_to(sequence: CachedSequence) -> list[int]:
+    """The lengths that the sequence can return to."""
+    tokens = list(sequence.tokens)
+    return [at for at in range(1, len(tokens)) if sequence.shared([*tokens[:at], -1, -1]) == at]
+
+
+@pytest.mark.parametrize("name", ["gemma3_text", "qwen3_5", "llama4"])
+def test_snapshots_are_limited_in_number(name: str) -> None:
+    model, prompt = tiny(name), prompt_of(random.Random(0), 200)
+    sequence = sequence_of(model)
+    read_with_snapshots(sequence, model, prompt[:41], [30, 40])
+    for length in range(50, 50 + 10 * SNAPSHOTS, 10):
+        read_with_snapshots(sequence, model, prompt[: length + 1], [40, length])
+        lengths = returns_to(sequence)
+        assert {30, 40} <= set(lengths)
+        assert len({*lengths, length}) <= SNAPSHOTS
+    read_with_snapshots(sequence, model, prompt, [150, 170])
+    assert 30 in returns_to(sequence)
+    assert 40 not in returns_to(sequence)
+
+
+def test_snapshots_are_limited_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, prompt = tiny("gemma3_text"), prompt_of(random.Random(0), 200)
+    sequence = sequence_of(model)
+    read_with_snapshots(sequence, model, prompt, [50])
+    before = sequence.nbytes
+    read_with_snapshots(sequence, model, prompt, [])
+    one = take_snapshot(sequence.cache, len(sequence.tokens)).nbytes
+    assert 0 < one < before
+    monkeypatch.setattr(cached_sequence, "SNAPSHOT_BYTES", 3 * one)
+    sequence = sequence_of(model)
+    read_with_snapshots(sequence, model, prompt, list(range(20, 200, 20)))
+    assert len(returns_to(sequence)) == 3
+    monkeypatch.setattr(cached_sequence, "SNAPSHOT_BYTES", 0)
+    sequence.snapshot()
+    assert returns_to(sequence) == []
+    assert sequence.shared([*sequence.tokens, 1, 1]) == len(sequence.tokens)
+
+
+def test_a_sequence_above_the_budget_keeps_its_last_snapshot_only() -> None:
+    model, prompt = tiny("gemma3_text"), prompt_of(random.Random(0), 200)
+    cache = cache_of(model)
+    sequence, _ = go_on(model, cache, prompt, snapshots=(20, 60, 100))
+    assert returns_to(sequence) == [20, 60, 100]
+    cache.fit(cache.nbytes)
+    assert returns_to(sequence) == [20, 60, 100]
+    cache.fit(0)
+    assert returns_to(sequence) == [100]
+    sequence.clear()
+    assert sequence.nbytes == 0
+
+
+def test_a_snapshot_does_not_hold_the_chunk_that_its_state_is_a_view_of() -> None:
+    held = mx.zeros((1, 1 << 16, 64))
+    mx.eval(held)
+    entry = ArraysCache(2)
+    entry[0] = held[:, -3:, :]
+    mx.eval(entry[0])
+    mx.clear_cache()
+    before = mx.get_active_memory()
+    snapshot = take_snapshot([entry], 5)
+    del held
+    entry.cache = [None, None]
+    mx.clear_cache()
+    assert before - mx.get_active_memory() > 15 << 20
+    restore([entry], snapshot)
+    assert entry[0].shape == (1, 3, 64)
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma3_text", "qwen3_5"])

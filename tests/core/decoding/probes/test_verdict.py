@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from mlx_lm.utils import MODEL_ARCHITECTURE_REMAPPING, MODEL_REMAPPING
 from msgspec.structs import replace
 
 import core.decoding.probes.verdict as verdict_module
@@ -74,6 +75,18 @@ def test_scaling_by_length_is_not_known_to_be_fine(tmp_path: Path) -> None:
         (tmp_path / "config.json").write_text(json.dumps(config))
         assert is_tried(info) == tried
     assert not is_tried(replace(INFO, architecture="from-next-year"))
+
+
+def test_another_name_of_a_tried_architecture_is_tried(tmp_path: Path) -> None:
+    tried = verdict_module._tried()
+    for name, module in MODEL_REMAPPING.items():
+        assert is_tried(replace(INFO, architecture=name)) == (module in tried), name
+    assert is_tried(replace(INFO, architecture="kimi_k2"))
+    # The class decides, where one model type has several.
+    for (name, model_class), module in MODEL_ARCHITECTURE_REMAPPING.items():
+        (tmp_path / "config.json").write_text(json.dumps({"architectures": [model_class]}))
+        info = replace(INFO, path=str(tmp_path), architecture=name)
+        assert is_tried(info) == (module in tried)
 
 
 def test_a_verdict_bounds_the_context() -> None:

@@ -1,0 +1,205 @@
+"""A chat's later turns reuse what the earlier ones read and answer as from a cold start, with every cache.
+
+The templates have the demands of real ones: a thought that is opened in the generation prompt and dropped
+from the history; thoughts that stay as long as tools are called; an answer that is rendered in another way
+once a question follows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_lm.utils import load_tokenizer
+
+from core.engine.branches import branches, shared_tokens
+from core.engine.engine import Engine
+from core.errors import DraftlightError
+from core.events import Attachment, Finished, Generate, Message, ModelInfo, Token, Tool, ToolCall
+from core.kv import cached_sequence
+from core.kv.entries import why_no_rollback
+from core.models.family import fingerprint
+from core.models.loader import LoadedModel
+from core.models.prompt import render
+from core.settings import Settings, assign_all
+from tests.attack.support.tiny_models import tiny_model
+from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
+from tests.core.toy import write_tokenizer
+from tests.thinned import thinned
+
+CONTEXT_TOKENS = 4096
+CHAT_TEMPLATES = Path(__file__).resolve().parents[4] / "shared" / "data" / "chat-templates"
+LONG = " ".join(f"Line {n} of the log says {n * 7 % 13}." for n in range(20)) + " What is wrong?"
+TEMPLATES = {
+    # As Qwen3.6, StepFun 3.5 and Nemotron 3: `<think>` is opened, and no thought stays in the history.
+    "dropped": """
+{%- for m in messages -%}
+<|{{ m.role if m.role in ('system', 'assistant') else 'user' }}|>
+{%- if m.role == 'assistant' -%}{{ m.content.split('</think>')[-1].lstrip('\\n') }}
+{%- for call in m.tool_calls or [] %}<call>{{ call.function.name }}</call>{% endfor -%}
+{%- else -%}{{ m.content }}{%- endif -%}<|end|>
+{%- endfor -%}
+{%- if add_generation_prompt -%}<|assistant|><think>{{ '\\n' }}{%- endif -%}""",
+    # As Qwen3: thoughts stay behind the last question, for tool loops, and go from all earlier answers.
+    "kept in tool loops": """
+{%- set ns = namespace(last=0) -%}
+{%- for m in messages -%}
+{%- if m.role == 'user' -%}{%- set ns.last = loop.index0 -%}{%- endif -%}
+{%- endfor -%}
+{%- if tools -%}<|system|>{{ tools | length }} tools<|end|>{%- endif -%}
+{%- for m in messages -%}
+<|{{ m.role if m.role in ('system', 'assistant') else 'user' }}|>
+{%- if m.role == 'assistant' -%}
+{%- if loop.index0 > ns.last -%}<think>{{ '\\n\\n' }}</think>{{ '\\n\\n' }}{%- endif -%}
+{{ m.content.split('</think>')[-1].lstrip('\\n') }}
+{%- for call in m.tool_calls or [] %}<call>{{ call.function.name }}</call>{% endfor -%}
+{%- else -%}{{ m.content }}{%- endif -%}<|end|>
+{%- endfor -%}
+{%- if add_generation_prompt -%}<|assistant|><think>{{ '\\n' }}{%- endif -%}""",
+}
+TOOL = Tool("read_log")
+
+
+@pytest.fixture
+def engine(architecture: str, template: str, tmp_path: Path) -> Iterator[Engine]:
+    made = engine_of(tiny(architecture), architecture, TEMPLATES[template], tmp_path)
+    yield made
+    made.unload()
+
+
+def engine_of(model: Any, architecture: str, template: str, folder: Path) -> Engine:
+    """An engine on a tiny random model that never stops by itself, with a chat template."""
+    tokenizer = tokenizer_of(template, folder)
+    why_not = why_no_rollback(make_prompt_cache(model))
+    info = ModelInfo(
+        *(architecture, "", fingerprint(tokenizer.get_vocab()), "toy", architecture, "float32", ""),
+        *(0, 0, CONTEXT_TOKENS, VOCABULARY, len(model.layers), not why_not, why_not),
+    )
+    loaded = LoadedModel(model, tokenizer, info)
+    loaded.eos = frozenset()
+    made = Engine()
+    made.use(loaded)
+    return made
+
+
+def tokenizer_of(template: str, folder: Path) -> TokenizerWrapper:
+    write_tokenizer(folder)
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**config, "chat_template": template}))
+    return load_tokenizer(folder)
+
+
+def ask(
+    engine: Engine, messages: list[Message], tools: tuple[Tool, ...] = (), **values: object
+) -> tuple[str, list[int], Finished]:
+    chosen = {"sampling.temperature": 0.0, "sampling.max_tokens": 12, "drafting.drafter": "off", **values}
+    settings = assign_all(Settings(), chosen.items())
+    events = list(engine.generate(Generate("r", tuple(messages), settings, tools=tools)))
+    tokens = [event for event in events if isinstance(event, Token)]
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    return "".join(token.text for token in tokens), [token.id for token in tokens], finished
+
+
+def assert_as_cold(engine: Engine, messages: list[Message], ids: list[int], **values: Any) -> None:
+    engine.forget()
+    assert ask(engine, messages, **values)[1] == ids
+
+
+KEPT = ("gemma3_text", "qwen3_5", "llama4")
+
+
+def cases(kept: tuple[str, ...]) -> list[Any]:
+    """Every architecture with every template; all but the first template of `kept` are sweeps."""
+    first = next(iter(TEMPLATES))
+    return [
+        pytest.param(name, template, marks=() if name in kept and template == first else pytest.mark.sweep)
+        for name in ARCHITECTURES
+        for template in TEMPLATES
+    ]
+
+
+@pytest.mark.parametrize(("architecture", "template"), cases(KEPT))
+def test_the_second_turn_reuses_a_long_first_one(engine: Engine, architecture: str, template: str) -> None:
+    assert_second_turn(engine)
+
+
+def assert_second_turn(engine: Engine, **values: object) -> None:
+    messages = [Message("user", LONG)]
+    answer, _, first = ask(engine, messages, **values)
+    messages += [Message("assistant", f"A thought.\n</think>\n\n{answer}"), Message("user", "And then?")]
+    _, ids, second = ask(engine, messages, **values)
+    assert second.stats.reused_tokens >= 0.95 * (first.stats.prompt_tokens - first.stats.skipped_tokens)
+    assert_as_cold(engine, messages, ids, **values)
+
+
+@pytest.mark.parametrize(("architecture", "template"), cases(("qwen3_5",)))
+def test_tool_loops_and_the_question_after_them_reuse_what_was_read(
+    engine: Engine, architecture: str, template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cached_sequence, "SNAPSHOTS", 5)
+    messages = [Message("user", LONG)]
+    _, _, first = ask(engine, messages, (TOOL,))
+    for number in range(6):
+        call = ToolCall(f"call{number:05}", TOOL.name, "{}")
+        messages += [Message("assistant", "", tool_calls=(call,)), Message("tool", "None.", (), (), call.id)]
+        _, _, last = ask(engine, messages, (TOOL,))
+        assert last.stats.reused_tokens >= 0.95 * first.stats.prompt_tokens
+    messages += [Message("assistant", "Nothing."), Message("user", "Are you sure?")]
+    _, ids, after = ask(engine, messages, (TOOL,))
+    assert after.stats.reused_tokens >= 0.95 * first.stats.prompt_tokens
+    assert_as_cold(engine, messages, ids, tools=(TOOL,))
+
+
+# Recurrent state with windows and with lists, windows alone in lists, and a cache that a model defines.
+VARIANTS = ("falcon_h1", "baichuan_m1", "recurrent_gemma", "mamba2", "longcat_flash_ngram", "deepseek_v41")
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_other_mixtures_reuse_a_long_first_turn(variant: str, tmp_path: Path) -> None:
+    engine = engine_of(tiny_model(variant, 0), variant, TEMPLATES["dropped"], tmp_path)
+    engine.try_out()
+    assert_second_turn(engine)
+
+
+@pytest.mark.parametrize("positions", thinned(["true", "closed-up"], keep=["true"]))
+@pytest.mark.parametrize("architecture", thinned(["gemma3_text", "qwen3_5", "nemotron_h"], keep=["qwen3_5"]))
+def test_a_turn_after_a_sparse_one_reuses_what_was_read(
+    architecture: str, positions: str, tmp_path: Path
+) -> None:
+    engine = engine_of(tiny(architecture), architecture, TEMPLATES["dropped"], tmp_path)
+    sparse = {"prefill.mode": "on", "prefill.scorer": "lexical", "prefill.keep_pct": 30}
+    sparse |= {"prefill.positions": positions, "prefill.read_on": "off"}
+    messages = [Message("user", "What is wrong?", (Attachment("log", LONG * 2),))]
+    _, _, first = ask(engine, messages, **sparse)
+    assert first.stats.skipped_tokens > 0
+    messages += [Message("assistant", "Yes."), Message("user", "And then?")]
+    _, _, second = ask(engine, messages, **sparse)
+    read_tokens = first.stats.prompt_tokens - first.stats.skipped_tokens
+    assert second.stats.reused_tokens >= 0.95 * read_tokens
+    assert second.stats.skipped_tokens == first.stats.skipped_tokens
+
+
+@pytest.mark.sweep
+@pytest.mark.skipif(not CHAT_TEMPLATES.is_dir(), reason="the folder of real chat templates is not here")
+def test_real_templates_have_their_branch_where_the_second_turn_leaves_the_first(tmp_path: Path) -> None:
+    question, tried = [Message("user", LONG)], 0
+    more = [Message("assistant", "It is line 4, I think."), Message("user", "And the others?")]
+    for path in sorted(CHAT_TEMPLATES.glob("*.jinja")):
+        tokenizer = tokenizer_of(path.read_text(), tmp_path)
+        rendered = lambda messages: render(tokenizer, messages).ids  # noqa: B023, E731
+        try:
+            first, second = rendered(question), rendered([*question, *more])
+        except DraftlightError:
+            continue  # it needs what the toy tokenizer lacks
+        shared = shared_tokens(first, second)
+        found = branches(first, Generate("r", tuple(question)), rendered)
+        assert max(length for length in found if length <= shared) >= 0.95 * len(first), path.name
+        tried += 1
+    assert tried > 50
