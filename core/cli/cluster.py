@@ -67,9 +67,8 @@ def run(options: argparse.Namespace) -> int:
 
     with ProgressLine(options.quiet) as line:
         line.say(f"Asking {len(cluster.machines)} machines", now=True)
-        gathering = Gathering(cluster, options.model)
-        checked = gathering.checked()
-        gathering.close()
+        with Gathering(cluster, options.model) as gathering:
+            checked = gathering.checked()
     print(report(checked, options.model))
     return 0 if checked.runs else 1
 

@@ -52,7 +52,8 @@ class Gathering:
     """Of the machines of `cluster`, for `model`; empty: only the machines are looked at.
 
     Nothing that is wrong with a machine is raised: it is in `checked`. Raises `KeyFileError` for a secret
-    that cannot be read, `ModelError` for a model that is not whole here. `load()` it or `close()` it.
+    that cannot be read, `ModelError` for a model that is not whole here. Call `load()`, which closes it if it
+    raises before anything was read, or use it as a context manager.
     """
 
     def __init__(
@@ -148,8 +149,14 @@ class Gathering:
         )
 
     def close(self) -> None:
-        """Hang up; the followers wait for somebody else."""
+        """End the connections; the followers wait for another leader."""
         self._leader.close()
+
+    def __enter__(self) -> Gathering:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def load(
         self,
@@ -160,27 +167,29 @@ class Gathering:
 
         `make_room` is called with the bytes that are needed here, when nothing is read yet.
         """
-        found = self.checked()
-        if not found.runs or self._folder is None:
-            self.close()
-            wrong = [each for each in found.machines if each.problem]
-            said = " ".join((*(each.problem for each in wrong), *found.problems))
-            raise ClusterError(
-                said, next((each.hint for each in wrong if each.hint), "See draftlight cluster check.")
-            )
-        from core.cluster.machine.joining import check_free
-
         try:
-            check_free()
-        except ClusterError:
+            self._check_runs()
+            make_room(self._plan.need_bytes)
+        except BaseException:
             self.close()
             raise
-        make_room(self._plan.need_bytes)
         try:
             return self._load(progress)
         except Exception as error:
             self._leader.doubt(error)  # others may wait for this machine for ever: no way back
             raise
+
+    def _check_runs(self) -> None:
+        from core.cluster.machine.joining import check_free
+
+        found = self.checked()
+        if not found.runs or self._folder is None:
+            wrong = [each for each in found.machines if each.problem]
+            said = " ".join((*(each.problem for each in wrong), *found.problems))
+            raise ClusterError(
+                said, next((each.hint for each in wrong if each.hint), "See draftlight cluster check.")
+            )
+        check_free()
 
     def _load(self, progress: Progress) -> ClusterModel:
         from core.cluster.machine.joining import join

@@ -422,7 +422,8 @@ class Engine:
         try:
             settings, refused = drafted_without_model(settings) if beyond else (settings, ())
             plan = planning.plan(held_tokens, settings, isolated, options, begun)
-            plan = replace(plan, changes=(*changes, *refused, *plan.changes))
+            unsaved = () if isolated else self._memory.changes(settings)
+            plan = replace(plan, changes=(*changes, *refused, *plan.changes, *unsaved))
             whole = bool(why_whole(settings.prefill, text.asked))
             sequence = (
                 CachedSequence(here.model.new_cache)

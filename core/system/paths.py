@@ -20,19 +20,18 @@ _SHOWN_CHARACTERS = 200
 def data_dir() -> Path:
     """Models, tables and chats."""
     home = _home()
-    return home / "data" if home else Path(platformdirs.user_data_dir(_APP, appauthor=False))
+    return home / "data" if home else _expanded(platformdirs.user_data_dir(_APP, appauthor=False))
 
 
 def cache_dir() -> Path:
     """Files that can be made again, such as machine profiles."""
     home = _home()
-    return home / "cache" if home else Path(platformdirs.user_cache_dir(_APP, appauthor=False))
+    return home / "cache" if home else _expanded(platformdirs.user_cache_dir(_APP, appauthor=False))
 
 
 def config_dir() -> Path:
     """The command line's defaults."""
-    home = os.environ.get("DRAFTLIGHT_HOME")
-    return Path(home) if home else Path(platformdirs.user_config_dir(_APP, appauthor=False))
+    return _home() or _expanded(platformdirs.user_config_dir(_APP, appauthor=False))
 
 
 def models_dir() -> Path:
@@ -82,4 +81,9 @@ def given_path(text: str, raising: type[RequestError] = RequestError) -> Path:
 
 def _home() -> Path | None:
     home = os.environ.get("DRAFTLIGHT_HOME")
-    return Path(home).expanduser().absolute() if home else None
+    return _expanded(home) if home else None
+
+
+def _expanded(folder: str) -> Path:
+    """Absolute, with `~` as the user's folder; the name of an unknown user stays as it is."""
+    return Path(os.path.expanduser(folder)).absolute()

@@ -52,7 +52,7 @@ class Family:
     # ---- looking in
 
     def lives(self) -> tuple[TableMetadata, ...]:
-        """Of every table in memory; drafters make new ones when they ask for them."""
+        """Of every table in memory. Registers those that drafters made since: engine's thread only."""
         for table in self._tables.of_family(self.fingerprint):
             key = TableKey(self.fingerprint, table.n, table.slots)
             if key not in self._lives:
@@ -74,7 +74,7 @@ class Family:
         return self._is_calibration_saved and all(life.is_saved for life in self.lives())
 
     def infos(self, folder: TableFolder | None) -> tuple[TableInfo, ...]:
-        """Its tables, for people."""
+        """Descriptions of its tables that `lives` returned so far. Any thread."""
         return tuple(
             life.info(
                 self.fingerprint,
@@ -82,7 +82,7 @@ class Family:
                 has_previous=folder is not None and folder.has_previous(self._key(life).file),
                 why_not_saved=self.why_not_saved,
             )
-            for life in self.lives()
+            for life in tuple(self._lives.values())
         )
 
     @property

@@ -26,7 +26,7 @@ from msgspec import Struct
 from core.drafting.evidence.calibration import Calibration
 from core.drafting.tables.ngram_table import NgramTables
 from core.errors import TableError
-from core.events import TableInfo, TableMoment, TableStatus
+from core.events import Change, TableInfo, TableMoment, TableStatus
 from core.settings import Settings
 from core.tables import import_export
 from core.tables.family import Family, Page, read_table
@@ -111,6 +111,13 @@ class TableMemory:
         copy.restore(shared.state())
         return copy
 
+    def changes(self, settings: Settings) -> tuple[Change, ...]:
+        """The change of `tables.learn`, if what an answer teaches will be lost with this process."""
+        current = self._current
+        if current is None or not settings.tables.learn or not current.why_not_saved:
+            return ()
+        return (Change("tables.learn", "on", "on, but not saved", current.why_not_saved),)
+
     def learned(self, settings: Settings) -> None:
         """An answer ended; the drafters taught what they were given."""
         current = self._current
@@ -175,6 +182,8 @@ class TableMemory:
 
     def listing(self) -> tuple[tuple[TableInfo, ...], tuple[str, ...]]:
         """Every table in memory and on disk, the current family's first; and what cannot be used."""
+        for family in self._families.values():
+            family.lives()
         infos = [info for family in self._families.values() for info in family.infos(self._folder)]
         refused: list[str] = []
         if self._folder is not None:

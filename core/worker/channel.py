@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-from core.errors import DraftlightError, ProtocolError
+from core.errors import DraftlightError, OutOfMemoryError, ProtocolError
 from core.events import Command, Event, decode_command, encode, failure
 from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG, head_of
 
@@ -48,8 +48,11 @@ class Channel:
             self._at_end()
 
     def commands(self) -> Iterator[Command]:
-        """Commands until the other end closes. A bad line is answered with `failed` and skipped."""
-        while line := self._in.readline(LINE_LIMIT_BYTES):
+        """Commands until the other end closes.
+
+        A bad line, or one that there is not enough memory for, is answered with `failed` and skipped.
+        """
+        while line := self._next_line():
             if len(line) == LINE_LIMIT_BYTES and not line.endswith(b"\n"):
                 self._skip_rest()
                 self.send(failure(ProtocolError(TOO_LONG), command="unknown"))
@@ -61,7 +64,24 @@ class Channel:
             except DraftlightError as error:
                 head = head_of(line)
                 self.send(failure(error, command=head.type or "unknown", request=head.request))
+            except MemoryError:
+                self.send(failure(_no_memory(), command="unknown"))
+
+    def _next_line(self) -> bytes:
+        """Empty at the end. A line that is too long comes in part."""
+        while True:
+            try:
+                return self._in.readline(LINE_LIMIT_BYTES)
+            except MemoryError:
+                self._skip_rest()
+                self.send(failure(_no_memory(), command="unknown"))
 
     def _skip_rest(self) -> None:
         while (piece := self._in.readline(_PIECE_BYTES)) and not piece.endswith(b"\n"):
             pass
+
+
+def _no_memory() -> OutOfMemoryError:
+    return OutOfMemoryError(
+        "There was not enough memory to read a command.", "Close other programs, or send a shorter text."
+    )

@@ -116,7 +116,9 @@ class _Worker:
         self._models = ModelService(channel.send, machine(), self._in_use)
         # Each with the moment at which it came.
         self._queue: queue.SimpleQueue[tuple[Command, float]] = queue.SimpleQueue()
-        self._cancelled: set[str] = set()
+        # Requests that are queued or running, and whether each is cancelled.
+        self._cancels: dict[str, bool] = {}
+        self._cancels_lock = threading.Lock()
         self._closing = threading.Event()
         self._leaving = threading.Event()
         self._alone = threading.Event()
@@ -196,7 +198,8 @@ class _Worker:
             name = str(type(command).__struct_config__.tag)
             self._channel.send(failure(error, command=name, request=request))
         finally:
-            self._cancelled.discard(request)
+            with self._cancels_lock:
+                self._cancels.pop(request, None)
             self._in_use.settled(self._engine.model_folders, *_wanted_models(command))
             self._set(self._resting())
 
@@ -291,7 +294,7 @@ class _Worker:
         )
 
     def _is_cancelled(self, request: str) -> bool:
-        return request in self._cancelled or self._closing.is_set()
+        return self._cancels.get(request, False) or self._closing.is_set()
 
     def _resting(self) -> Activity:
         return "ready" if self._engine.is_loaded else "empty"
@@ -311,15 +314,31 @@ class _Worker:
     # ---- reader thread
 
     def _read(self) -> None:
-        for command in self._channel.commands():
-            if isinstance(command, Cancel):
-                self._cancelled.add(command.request)
-            elif not self._models.take(command):
-                if isinstance(command, Shutdown):
-                    self._closing.set()
-                self._in_use.coming(*_wanted_models(command))
-                self._queue.put((command, self._clock()))
-        self._leave()
+        try:
+            for command in self._channel.commands():
+                try:
+                    self._take(command)
+                except Exception as error:  # the other commands must still be read
+                    traceback.print_exc()
+                    name, request = str(type(command).__struct_config__.tag), getattr(command, "request", "")
+                    self._channel.send(failure(error, command=name, request=request))
+        finally:
+            self._leave()
+
+    def _take(self, command: Command) -> None:
+        request = getattr(command, "request", "")
+        if isinstance(command, Cancel):
+            # Others are answered already, and nothing would remove them.
+            with self._cancels_lock:
+                if request in self._cancels:
+                    self._cancels[request] = True
+        elif not self._models.take(command):
+            if isinstance(command, Shutdown):
+                self._closing.set()
+            self._in_use.coming(*_wanted_models(command))
+            if request:
+                self._cancels.setdefault(request, False)
+            self._queue.put((command, self._clock()))
 
     # ---- any thread
 

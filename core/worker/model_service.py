@@ -132,9 +132,8 @@ class ModelService:
         from core.cluster.loading import Gathering
 
         try:
-            gathering = Gathering(command.cluster, command.model)
-            self._say(gathering.checked(command.request))
-            gathering.close()
+            with Gathering(command.cluster, command.model) as gathering:
+                self._say(gathering.checked(command.request))
         except Exception as error:  # the boundary, as in `_run`
             if not isinstance(error, DraftlightError):
                 traceback.print_exc()

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from core.engine.engine import Engine
 from core.errors import TableError
+from core.events import Change, Finished, Generate, Message
 from core.settings import Settings, assign
 from core.tables import folder as folder_module
 from core.tables.folder import TableFolder
@@ -552,3 +554,47 @@ def test_no_model_no_tables(tmp_path: Path) -> None:
     memory.learned(Settings())
     memory.calibration_for(Settings()).learn(0.5, 3, True)
     memory.close()
+
+
+class _Drafting(TableFolder):
+    """A folder while whose files are written a drafter asks for a table of another shape."""
+
+    memory: TableMemory
+
+    def write(self, name: str, content: bytes) -> None:
+        self.memory.tables.table(FAMILY, N, 2 * SLOTS).record(9, 4)
+        super().write(name, content)
+
+
+def test_the_thread_that_saves_registers_no_tables(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    folder = _Drafting(tmp_path)
+    folder.memory = home.memory = TableMemory(folder, home.said.append)
+    home.open().learn()
+    home.memory.save_soon()
+    while home.memory.is_writing():
+        time.sleep(0.005)
+    saved = home.said[-1]
+    assert (saved.moment, [info.figures.slots for info in saved.tables]) == ("saved", [SLOTS])
+    assert {info.figures.slots for info in home.memory.listing()[0]} == {SLOTS, 2 * SLOTS}
+    home.memory.close()
+
+
+def test_an_answer_reports_that_what_it_teaches_is_not_saved(toy_folder: Path, tmp_path: Path) -> None:
+    engines = [Engine(TableMemory(TableFolder(tmp_path / "tables"))) for _ in range(2)]
+    for engine in engines:
+        engine.load(str(toy_folder))
+    changes = []
+    for engine, values in ((engines[0], Settings()), (engines[1], Settings()), (engines[1], QUIET)):
+        request = Generate("r", (Message("user", "hello"),), assign(values, "sampling.max_tokens", 2))
+        (finished,) = (each for each in engine.generate(request) if isinstance(each, Finished))
+        changes.append([each for each in finished.effective.changes if each.setting == "tables.learn"])
+    saves = Change(
+        "tables.learn",
+        "on",
+        "on, but not saved",
+        "another Draftlight is using these tables and saves them",
+    )
+    assert changes == [[], [saves], []]
+    for engine in engines:
+        engine.close()
