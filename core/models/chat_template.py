@@ -22,7 +22,7 @@ from core.models.answers import format_of
 from core.models.library.naming import base_name, readable
 from core.models.template import RefusedError, Rendering, renderer
 from core.models.template_support import Render, TemplateSupport
-from core.models.thinking import VARIABLE, Value, knows_thinking, thinking_variables
+from core.models.thinking import VARIABLE, Value, history_variables, knows_thinking, thinking_variables
 from core.models.traced import Run
 
 Variables = tuple[tuple[str, Value], ...]
@@ -43,7 +43,11 @@ class ChatTemplate:
             except ValueError as error:  # none of several templates is the default one
                 raise RefusedError(self.name, str(error)) from error
             # What mlx-lm and transformers give a template.
-            named = {**inner.special_tokens_map, **thinking_variables(self.source, thinking)}
+            named = {
+                **inner.special_tokens_map,
+                **thinking_variables(self.source, thinking),
+                **history_variables(self.source),
+            }
             variables = tuple(
                 (key, value if isinstance(value, bool | int) else str(value)) for key, value in named.items()
             )

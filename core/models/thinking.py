@@ -50,6 +50,13 @@ _SWITCHES = (
     _Switch("reasoning_effort", None, "low", "medium", reduces=True),
 )
 
+# Variables by which templates keep the thoughts of earlier answers, and the values that do.
+_KEEPS_THOUGHTS: dict[str, Value] = {
+    "preserve_thinking": True,
+    "clear_thinking": False,
+    "truncate_history_thinking": False,
+}
+
 
 def knows_thinking(template: str) -> bool:
     """Whether a variable of the chat `template` switches thinking off."""
@@ -71,6 +78,15 @@ def thinking_variables(template: str, thinking: bool, effort: str = "") -> dict[
     if thinking and effort and "reasoning_effort" in _variables(template) and _has(template, effort):
         given["reasoning_effort"] = effort
     return given
+
+
+def history_variables(template: str) -> dict[str, Value]:
+    """The variables by which a chat `template` keeps the thoughts of earlier answers.
+
+    The next prompt then begins with this one and its answer, which the cache holds already.
+    """
+    variables = _variables(template)
+    return {name: value for name, value in _KEEPS_THOUGHTS.items() if name in variables}
 
 
 def thinking_change(template: str) -> Change:

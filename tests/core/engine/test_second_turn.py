@@ -186,6 +186,33 @@ def test_a_turn_after_a_sparse_one_reuses_what_was_read(
     assert second.stats.skipped_tokens == first.stats.skipped_tokens
 
 
+KEEPING = {
+    "preserve_thinking": "preserve_thinking is defined and preserve_thinking is true",
+    "clear_thinking": "clear_thinking is defined and not clear_thinking",
+    "truncate_history_thinking": "not (truncate_history_thinking | default(true))",
+}
+
+
+@pytest.mark.parametrize("variable", KEEPING)
+def test_templates_that_can_keep_the_thoughts_of_the_history_do(variable: str, tmp_path: Path) -> None:
+    template = """
+{%- for m in messages -%}<|{{ m.role }}|>
+{%- if m.role == 'assistant' and (CONDITION) -%}
+{{ m.content }}
+{%- else -%}{{ m.content.split('</think>')[-1] }}{%- endif -%}<|end|>
+{%- endfor -%}
+{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"""
+    tokenizer = tokenizer_of(template.replace("CONDITION", KEEPING[variable]), tmp_path)
+    question = [Message("user", "What is wrong?")]
+    answered = [
+        *question,
+        Message("assistant", "<think>\nLine 4?\n</think>\n\nLine 4."),
+        Message("user", "Why?"),
+    ]
+    first, second = render(tokenizer, question), render(tokenizer, answered)
+    assert second.text.startswith(f"{first.text}<think>\nLine 4?\n</think>\n\nLine 4.<|end|>")
+
+
 @pytest.mark.sweep
 @pytest.mark.skipif(not CHAT_TEMPLATES.is_dir(), reason="the folder of real chat templates is not here")
 def test_real_templates_have_their_branch_where_the_second_turn_leaves_the_first(tmp_path: Path) -> None:
