@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QApplication
 from app.launch.collector import Collector
 from app.launch.opened_files import OpenedFiles
 from app.session import strings
+from app.theme.fonts import enlarged_ui_font
 from app.theme.icons import APP_ICON
 
 _LOG = logging.getLogger("draftlight.window")
@@ -39,6 +40,8 @@ class Application(QApplication):
         self.setDesktopFileName("draftlight")
         if from_source or sys.platform != "darwin":
             self.setWindowIcon(QIcon(str(APP_ICON)))
+        # Before any widget is made: sizes must not depend on the desktop's font.
+        self.setFont(enlarged_ui_font(13))
         self._collector = Collector(self)
         self.opened = OpenedFiles(self)
         self.on_quit: Callable[[], object] | None = None

@@ -1,6 +1,6 @@
-"""What `draftlight doctor` says of the window: Qt, the display, and the faces text is set in.
+"""The window's part of `draftlight doctor`: Qt, the display, and fonts.
 
-Imports Qt only after it is sure that Qt can be imported.
+Imports Qt only after `display_problem` found that it can be imported.
 """
 
 from __future__ import annotations
@@ -17,14 +17,40 @@ from app.launch import strings
 from app.launch.display import display_problem, go_offscreen_without_display, has_display
 from app.session import strings as session_strings
 
+Health = Literal["ok", "note", "broken"]
+
 
 class Finding(Struct, frozen=True):
     """The fields that the doctor reads; the engine's own record has them too."""
 
     subject: str
-    health: Literal["ok", "note", "broken"]
+    health: Health
     text: str
     hint: str = ""
+
+
+class Coverage(Struct, frozen=True):
+    """Characters that the shipped fonts lack. `package` is a Debian package with a font for them.
+
+    `sample` is one of `QFontDatabase.WritingSystem`, or for what is not a writing system, a character.
+    """
+
+    name: str
+    sample: str
+    package: str
+
+
+COVERAGE = (
+    Coverage("Chinese", "SimplifiedChinese", "fonts-noto-cjk"),
+    Coverage("Japanese", "Japanese", "fonts-noto-cjk"),
+    Coverage("Korean", "Korean", "fonts-noto-cjk"),
+    Coverage("emoji", "\N{GRINNING FACE}", "fonts-noto-color-emoji"),
+    Coverage("Arabic", "Arabic", "fonts-noto-core"),
+    Coverage("Hebrew", "Hebrew", "fonts-noto-core"),
+    Coverage("Devanagari", "Devanagari", "fonts-noto-core"),
+    Coverage("Thai", "Thai", "fonts-noto-core"),
+    Coverage("mathematical letters", "\N{MATHEMATICAL ITALIC SMALL X}", "fonts-noto-core"),
+)
 
 
 def look() -> Iterator[Finding]:
@@ -37,26 +63,48 @@ def look() -> Iterator[Finding]:
         yield Finding(strings.DOCTOR_DISPLAY, "broken", first, rest)
         return
     from PySide6.QtCore import qVersion
-    from PySide6.QtGui import QFontDatabase, QFontInfo, QGuiApplication
+    from PySide6.QtGui import QGuiApplication
     from PySide6.QtWidgets import QApplication
-
-    from app.theme.fonts import mono_font, ui_font
 
     application: Any = QApplication.instance() or QApplication([session_strings.APP_NAME])
     bindings = importlib.metadata.version("PySide6-Essentials")
     drawn = strings.doctor_display(qVersion(), bindings, QGuiApplication.platformName(), _screen(application))
     yield Finding(strings.DOCTOR_DISPLAY, "ok", drawn)
-    if not QFontDatabase.families():
-        yield Finding(strings.DOCTOR_FONTS, "broken", strings.DOCTOR_NO_FONTS, strings.DOCTOR_NO_FONTS_HINT)
-        return
-    text, code = QFontInfo(ui_font(13)).family(), QFontInfo(mono_font(13))
-    fixed = code.fixedPitch()
-    yield Finding(
-        strings.DOCTOR_FONTS,
-        "ok" if fixed else "note",
-        strings.doctor_fonts(text, code.family()),
-        "" if fixed else strings.DOCTOR_MONO_HINT,
-    )
+    yield from _fonts()
+
+
+def _fonts() -> Iterator[Finding]:
+    from PySide6.QtGui import QFontDatabase, QFontInfo, QFontMetricsF
+
+    from app.theme.fonts import FONTS, mono_font, ui_font, unloaded_fonts
+
+    text, code = ui_font(13), mono_font(13)
+    metrics = QFontMetricsF(text)
+    families = strings.doctor_fonts(QFontInfo(text).family(), QFontInfo(code).family())
+    if unloaded := unloaded_fonts():
+        problem = strings.doctor_fonts_not_loaded(", ".join(unloaded), str(FONTS))
+        # Without any font Qt still lists generic families.
+        readable = metrics.inFontUcs4(ord("a"))
+        health: Health
+        health, rest = ("note", families) if readable else ("broken", strings.DOCTOR_NO_FONTS)
+        yield Finding(strings.DOCTOR_FONTS, health, f"{problem} {rest}", strings.DOCTOR_FONTS_HINT)
+    else:
+        yield Finding(strings.DOCTOR_FONTS, "ok", families)
+
+    def is_covered(sample: str) -> bool:
+        if len(sample) == 1:
+            return metrics.inFontUcs4(ord(sample))
+        return bool(QFontDatabase.families(QFontDatabase.WritingSystem[sample]))
+
+    lacking = [one for one in COVERAGE if not is_covered(one.sample)]
+    if lacking:
+        packages = " ".join(dict.fromkeys(one.package for one in lacking))
+        yield Finding(
+            strings.DOCTOR_COVERAGE,
+            "note",
+            strings.doctor_no_font_for(", ".join(one.name for one in lacking)),
+            strings.doctor_install_fonts(packages) if sys.platform == "linux" else "",
+        )
 
 
 def _screen(application: Any) -> str:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QApplication
 from qasync import QEventLoop
 
@@ -198,5 +197,4 @@ def _dress(application: QApplication, theme: Theme) -> None:
     from app.theme.fonts import enlarged_ui_font
 
     application.setPalette(theme.qpalette())
-    if QFontDatabase.families():
-        application.setFont(enlarged_ui_font(13))
+    application.setFont(enlarged_ui_font(13))

@@ -63,9 +63,9 @@ def not_saved(path: str) -> str:
 DOCTOR_DISPLAY = "Window"
 DOCTOR_FONTS = "Fonts"
 DOCTOR_NO_DISPLAY = "No display here; looked at off-screen."
-DOCTOR_NO_FONTS = "Qt finds no font at all, so no text can be shown."
-DOCTOR_NO_FONTS_HINT = "On Debian or Ubuntu: sudo apt-get install fontconfig fonts-inter fonts-jetbrains-mono"
-DOCTOR_MONO_HINT = "Code lines up better with a fixed-width font, such as JetBrains Mono."
+DOCTOR_NO_FONTS = "No other font is installed, so no text can be shown."
+DOCTOR_FONTS_HINT = "Install Draftlight again to restore its fonts."
+DOCTOR_COVERAGE = "Characters"
 DOCTOR_NO_SCREEN = "no screen"
 
 
@@ -79,3 +79,15 @@ def doctor_screen(width_px: int, height_px: int, ratio: float) -> str:
 
 def doctor_fonts(text: str, code: str) -> str:
     return f"{text} for text, {code} for code"
+
+
+def doctor_fonts_not_loaded(files: str, folder: str) -> str:
+    return f"Cannot load {files} from {folder}."
+
+
+def doctor_no_font_for(names: str) -> str:
+    return f"No installed font has {names}. They are shown as boxes."
+
+
+def doctor_install_fonts(packages: str) -> str:
+    return f"On Debian or Ubuntu: sudo apt-get install {packages}"

@@ -1,23 +1,56 @@
-"""Fonts: the interface face and the mono face, at pixel sizes.
+"""Fonts: the text font and the code font, at pixel sizes.
 
-`ui_font` and `mono_font` are in design pixels, for widgets that paint with `painter_on`; the
-`enlarged_` ones are as large as they stand on the screen, for widgets whose text Qt paints.
+`ui_font` and `mono_font` take design pixels, for widgets that paint with `painter_on`; the
+`enlarged_` ones apply the zoom, for widgets whose text Qt paints.
 
-macOS uses the system face (San Francisco) and its mono (SF Mono, else Menlo); elsewhere Inter
-and JetBrains Mono if they are installed, else what the desktop calls its general and fixed
-fonts. Families are looked up once, at the first call, which needs an application.
+macOS uses the system font (San Francisco) and its mono font (SF Mono, else Menlo). On every other
+platform Inter and JetBrains Mono are loaded from `resources/fonts`, so that layouts do not depend
+on the fonts of the machine; those only supply characters that the two lack. Fonts are loaded at the
+first call, which needs an application.
 """
 
 from __future__ import annotations
 
 import sys
 from functools import cache
+from pathlib import Path
 
+import msgspec
+from msgspec import Struct
 from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication
 
 from app.theme.zoom import zoom
 
-_MONO_FACES = ("SF Mono", "Menlo") if sys.platform == "darwin" else ("JetBrains Mono", "Noto Sans Mono")
+FONTS = Path(__file__).resolve().parents[2] / "resources" / "fonts"
+_MAC_MONO = ("SF Mono", "Menlo")
+
+
+class ShippedFont(Struct, frozen=True):
+    """One family of `resources/fonts/fonts.json`. `sha256` maps file names to hashes."""
+
+    family: str
+    version: str
+    licence: str
+    licence_file: str
+    source: str
+    sha256: dict[str, str]
+
+
+def shipped_fonts(folder: Path = FONTS) -> list[ShippedFont]:
+    """The declared families; empty if the declaration is missing."""
+    try:
+        return msgspec.json.decode((folder / "fonts.json").read_bytes(), type=list[ShippedFont])
+    except FileNotFoundError:
+        return []
+
+
+@cache
+def unloaded_fonts() -> tuple[str, ...]:
+    """Loads the shipped fonts, once, except on macOS. Returns the files that Qt could not load."""
+    if sys.platform == "darwin":
+        return ()
+    names = [name for font in shipped_fonts() for name in font.sha256] or ["fonts.json"]
+    return tuple(name for name in names if QFontDatabase.addApplicationFont(str(FONTS / name)) < 0)
 
 
 def ui_font(size_px: float, weight: int = 400, *, tabular: bool = False) -> QFont:
@@ -80,15 +113,19 @@ def _font(family: str, size_px: float) -> QFont:
 
 @cache
 def _ui_family() -> str:
-    if sys.platform != "darwin" and "Inter" in QFontDatabase.families():
-        return "Inter"
-    return QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont).family()
+    return _first_available(
+        ("Inter",) if sys.platform != "darwin" else (), QFontDatabase.SystemFont.GeneralFont
+    )
 
 
 @cache
 def _mono_family() -> str:
-    installed = set(QFontDatabase.families())
-    for face in _MONO_FACES:
-        if face in installed:
-            return face
-    return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family()
+    faces = ("JetBrains Mono",) if sys.platform != "darwin" else _MAC_MONO
+    return _first_available(faces, QFontDatabase.SystemFont.FixedFont)
+
+
+def _first_available(families: tuple[str, ...], otherwise: QFontDatabase.SystemFont) -> str:
+    unloaded_fonts()
+    available = set(QFontDatabase.families())
+    found = next((family for family in families if family in available), "")
+    return found or QFontDatabase.systemFont(otherwise).family()

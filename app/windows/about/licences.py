@@ -1,8 +1,8 @@
-"""The licences of what is installed, read from the packages' own metadata.
+"""Licences of the installed packages, from their metadata, and of the shipped fonts.
 
 A package names its licence in one of three places, the newest first: `License-Expression`,
-`License`, a trove classifier. Its licence texts lie in its metadata folder. Packages that ship
-no text are listed with their name for the licence. Knows nothing of Draftlight.
+`License`, a trove classifier. Its licence texts are in its metadata folder. Packages that ship
+no text are listed with the licence's name alone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import importlib.metadata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from app.theme.fonts import FONTS, shipped_fonts
 
 _FREE_TEXT_MOST = 80
 _UNSAID = {"", "UNKNOWN", "DUAL LICENSE"}
@@ -39,6 +41,14 @@ def collect(paths: Iterable[str] | None = None) -> list[Licence]:
         licence = _read(distribution)
         by_name.setdefault(licence.package.lower(), licence)
     return [by_name[name] for name in sorted(by_name)]
+
+
+def font_licences(folder: Path = FONTS) -> list[Licence]:
+    """The fonts in `folder`, each with the text of its licence."""
+    return [
+        Licence(font.family, font.version, font.licence, ((folder / font.licence_file).read_text("utf-8"),))
+        for font in shipped_fonts(folder)
+    ]
 
 
 def _read(distribution: importlib.metadata.Distribution) -> Licence:

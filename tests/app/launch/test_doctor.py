@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 SHOW = (
     "from app.launch.doctor import look\nfor f in look(): print(f.subject, f.health, f.text, f.hint, sep='|')"
@@ -21,16 +24,32 @@ def findings(code: str = SHOW, **environment: str) -> list[list[str]]:
 
 
 def test_off_screen_it_finds_qt_and_fonts() -> None:
-    window, fonts = findings(QT_QPA_PLATFORM="offscreen")
+    window, fonts, *_ = findings(QT_QPA_PLATFORM="offscreen")
     assert window[:2] == ["Window", "ok"]
     assert "on offscreen" in window[2]
     assert fonts[:2] == ["Fonts", "ok"]
     assert "for text" in fonts[2]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="fontconfig finds the fonts on Linux")
+def test_without_installed_fonts_it_names_what_cannot_be_shown(tmp_path: Path) -> None:
+    settings = tmp_path / "fonts.conf"
+    settings.write_text(f"<fontconfig><dir>{tmp_path}</dir><cachedir>{tmp_path}</cachedir></fontconfig>")
+    _, fonts, lacking = findings(QT_QPA_PLATFORM="offscreen", FONTCONFIG_FILE=str(settings))
+    assert fonts == ["Fonts", "ok", "Inter for text, JetBrains Mono for code", ""]
+    assert lacking[:2] == ["Characters", "note"]
+    assert "Chinese, Japanese, Korean, emoji" in lacking[2]
+    assert lacking[3].endswith("apt-get install fonts-noto-cjk fonts-noto-color-emoji fonts-noto-core")
+    # And without the shipped ones no text can be shown at all.
+    code = f"from app.theme import fonts\nfrom pathlib import Path\nfonts.FONTS = Path('/nowhere')\n{SHOW}"
+    _, fonts, *_ = findings(code, QT_QPA_PLATFORM="offscreen", FONTCONFIG_FILE=str(settings))
+    assert fonts[1] == "broken"
+    assert "Inter-Regular.otf" in fonts[2]
+
+
 def test_without_a_display_it_says_so_and_looks_off_screen() -> None:
     code = f"import os; os.environ.pop('QT_QPA_PLATFORM', None)\n{SHOW}"
-    note, window, _ = findings(code)
+    note, window, *_ = findings(code)
     assert note[:2] == ["Window", "note"]
     assert "No display" in note[2]
     assert window[1] == "ok"
