@@ -1,12 +1,14 @@
-"""SearchField: one line to search by, 28 high, with a magnifier and, once there is text, a cross.
+"""SearchField: a search line, 28 high, with a magnifier and, while it has text, a clear button.
 
-Escape empties it; Return and Down are told, so that whoever lists results can take them.
+Escape clears it; Return and Down emit `results_wanted`.
 """
 
 from __future__ import annotations
 
+import math
+
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QSizePolicy, QWidget
 
 from app.controls.buttons.icon_button import IconButton
@@ -15,11 +17,13 @@ from app.controls.shapes import draw_box
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_height, set_font
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, height_of, painter_on, place, px, px_size, ratio_of, width_of
+from app.theme.zoom import area_of, design_px, height_of, painter_on, place, px, px_size, ratio_of, width_of
 
 HEIGHT_PX = 28
 _ICON_PX = 14
 _CLEAR_PX = 20
+_LEFT_PX, _RIGHT_PX = 27, 6
+_LEAST_PX = 200
 
 
 class SearchField(QLineEdit):
@@ -39,7 +43,7 @@ class SearchField(QLineEdit):
         self._clear = IconButton(theme, "x", clear_name, False, self, size=QSize(_CLEAR_PX, _CLEAR_PX))
         self._clear.clicked.connect(self.clear)
         self._clear.hide()
-        self.textChanged.connect(lambda text: self._clear.setVisible(bool(text)))
+        self.textChanged.connect(self._show_clear_button)
         self._ring = FocusRing(self, theme, 6, with_mouse=True)
         theme.changed.connect(self._recolour)
         self._recolour()
@@ -50,7 +54,10 @@ class SearchField(QLineEdit):
         return self._clear
 
     def sizeHint(self) -> QSize:
-        return px_size(QSize(200, HEIGHT_PX))
+        text = design_px(QFontMetricsF(self.font()).horizontalAdvance(self.placeholderText()))
+        # A line edit keeps 2 px free at both sides of its text.
+        needed = _LEFT_PX + math.ceil(text) + 4 + _RIGHT_PX
+        return px_size(QSize(max(_LEAST_PX, needed), HEIGHT_PX))
 
     def event(self, event: QEvent) -> bool:
         # The window may own Escape too; in a field with text it empties the field.
@@ -78,7 +85,16 @@ class SearchField(QLineEdit):
         super().resizeEvent(event)
         x, y = width_of(self) - _CLEAR_PX - 4, (height_of(self) - _CLEAR_PX) // 2
         place(self._clear, x, y, _CLEAR_PX, _CLEAR_PX)
-        self.setTextMargins(px(27), 0, px(_CLEAR_PX + 6), 0)
+        self._set_text_margins()
+
+    def _show_clear_button(self, text: str) -> None:
+        self._clear.setVisible(bool(text))
+        self._set_text_margins()
+
+    def _set_text_margins(self) -> None:
+        """Without text there is no clear button, and the placeholder takes its space."""
+        right = _CLEAR_PX + 6 if self.text() else _RIGHT_PX
+        self.setTextMargins(px(_LEFT_PX), 0, px(right), 0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
+from app.controls.elided import report_elided
+
 _FOUND_ALPHA = 64
 
 
@@ -40,6 +42,8 @@ def draw_text(
     painter.setFont(font)
     painter.setPen(color)
     shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, rect.width() + 0.5)
+    if shown != text:
+        report_elided(painter, rect, text)
     painter.drawText(rect, int(align | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), shown)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from PySide6.QtCore import QRectF, QSize
-from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QHelpEvent, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
+from app.controls.elided import elided_at, show_tip
 from app.controls.rows.columns import Column, least_width, place
 from app.controls.rows.row_ground import paint_ground
 from app.controls.rows.row_model import ROW, Index, Row
@@ -43,6 +44,14 @@ class RowDelegate(QStyledItemDelegate, Generic[_Row]):
         paint_ground(painter, option, self.theme)
         self.paint_row(painter, self.boxes(option), index.data(ROW), option, index.row())
         painter.restore()
+
+    def helpEvent(
+        self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: Index
+    ) -> bool:
+        """Shows the full text of an elided cell, else the row's tooltip."""
+        elided = elided_at(lambda painter: self.paint(painter, option, index), QPointF(event.pos()))
+        show_tip(event, view, elided or str(index.data(Qt.ItemDataRole.ToolTipRole) or ""))
+        return True
 
     def paint_row(
         self,

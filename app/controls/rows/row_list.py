@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPaintEvent
+from PySide6.QtGui import QKeyEvent, QPainter
 from PySide6.QtWidgets import QFrame, QListView, QSizePolicy, QVBoxLayout, QWidget
 
+from app.controls.elided import PaintedRow
 from app.controls.rows.columns import Column, least_width, place
 from app.controls.rows.row_delegate import RowDelegate
 from app.controls.rows.row_model import ROW, Row, RowModel
@@ -20,7 +21,7 @@ from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
 from app.theme.measures import add_gap, set_fixed_height
 from app.theme.theme import Theme
-from app.theme.zoom import design_px, painter_on, px, width_of
+from app.theme.zoom import design_px, px, width_of
 
 _HEADER_PX = 28
 _ABOVE_PX = 5
@@ -139,7 +140,7 @@ class RowList(QWidget, Generic[_Row]):
             self.row_selected.emit(row_id)
 
 
-class _Header(QWidget):
+class _Header(PaintedRow):
     """The columns' names, 28 high, with a hairline below."""
 
     def __init__(self, theme: Theme, view: RowView, columns: Sequence[Column]) -> None:
@@ -152,8 +153,7 @@ class _Header(QWidget):
         view.horizontalScrollBar().valueChanged.connect(self.update)
         theme.changed.connect(self.update)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
+    def paint_row(self, painter: QPainter) -> None:
         width, color = width_of(self), self._theme.color
         left = -design_px(self._view.horizontalScrollBar().value())
         row = QRectF(left, 0, max(width, least_width(self._columns)), _HEADER_PX)
@@ -162,4 +162,3 @@ class _Header(QWidget):
             align = Qt.AlignmentFlag.AlignRight if column.right else Qt.AlignmentFlag.AlignLeft
             draw_text(painter, boxes[column.name], column.title, ui_font(11), color("text2"), align)
         painter.fillRect(QRectF(0, _HEADER_PX - 1, width, 1), color("hair"))
-        painter.end()

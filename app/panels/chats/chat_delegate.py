@@ -7,9 +7,17 @@ three dots there instead. A search result has a second line with the passage, ma
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPalette, QPen
-from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter, QPalette, QPen
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QLineEdit,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
 
+from app.controls.elided import elided_at, report_elided, show_tip
 from app.controls.focus_ring import RING_PX
 from app.controls.shapes import draw_box, draw_text
 from app.panels.chats import strings
@@ -109,6 +117,8 @@ class ChatDelegate(QStyledItemDelegate):
         text, marks = row.passage, row.marks
         first = marks[0][0] if marks else 0
         cut = text.rfind(" ", 0, max(0, first - 12)) + 1
+        if cut > 1 or QFontMetricsF(ui_font(11, 600)).horizontalAdvance(text) > line.width():
+            report_elided(painter, line, text)
         x, end = line.left(), line.right()
         painter.setClipRect(line)
         if cut > 1:
@@ -134,6 +144,14 @@ class ChatDelegate(QStyledItemDelegate):
         shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, line.right() - x)
         painter.drawText(QPointF(x, line.top() + 12), shown)
         return x + metrics.horizontalAdvance(text)
+
+    def helpEvent(
+        self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
+    ) -> bool:
+        """Shows the full text of an elided line, else the chat's title."""
+        elided = elided_at(lambda painter: self.paint(painter, option, index), QPointF(event.pos()))
+        show_tip(event, view, elided or str(index.data(Qt.ItemDataRole.ToolTipRole) or ""))
+        return True
 
     # ---- editing in place
 

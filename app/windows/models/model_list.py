@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from app.controls.elided import PaintedRow
 from app.controls.scroll_page import ScrollPage
 from app.controls.shapes import draw_text
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins
 from app.theme.theme import Theme
-from app.theme.zoom import painter_on, width_of
+from app.theme.zoom import width_of
 from app.windows.models import strings
 from app.windows.models.columns import HEADER_PX, INSET_PX, PADDING_PX, columns
 from app.windows.models.facts import RowFacts
@@ -214,7 +215,7 @@ class ModelListView(QWidget):
         self._mark()
 
 
-class _Header(QWidget):
+class _Header(PaintedRow):
     """The names of the columns, with a hairline below."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -223,8 +224,7 @@ class _Header(QWidget):
         set_fixed_height(self, HEADER_PX)
         theme.changed.connect(self.update)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
+    def paint_row(self, painter: QPainter) -> None:
         at = columns(width_of(self))
         for box, name in zip((at.name, at.family, at.fit, at.drafts, at.action), strings.COLUMNS):
             if box is None:

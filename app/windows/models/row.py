@@ -7,17 +7,18 @@ neighbours and choose them, Return and Space choose it; the focus alone chooses 
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.buttons.icon_button import IconButton
+from app.controls.elided import PaintedRow
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_size, painter_on, place, width_of
+from app.theme.zoom import area_of, design_size, place, width_of
 from app.windows.models import strings
 from app.windows.models.columns import INSET_PX, PADDING_PX, ROW_PX, columns
 from app.windows.models.facts import RowFacts
@@ -29,7 +30,7 @@ _DOT_PX = 8
 _BAR_PX = 5
 
 
-class KeyedRow(QWidget):
+class KeyedRow(PaintedRow):
     """`key` names it among its kind. `ruled` draws the hairline above it."""
 
     chosen = Signal(str)  # the row's key
@@ -68,8 +69,7 @@ class KeyedRow(QWidget):
         else:
             super().keyPressEvent(event)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
+    def paint_row(self, painter: QPainter) -> None:
         if self.selected:
             inside = area_of(self).adjusted(INSET_PX, 0, -INSET_PX, 0)
             draw_box(painter, inside, 7, self._theme.color("sel"))

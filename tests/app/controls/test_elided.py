@@ -1,0 +1,133 @@
+"""The tooltip of an elided cell is its full text, in every table and list, at any zoom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, get_type_hints
+
+import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QHelpEvent
+from PySide6.QtWidgets import QApplication, QToolTip, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.controls.search_field import SearchField
+from app.panels.chats.chat_list import ChatList
+from app.panels.chats.chat_row import ChatRow
+from app.theme.theme import Theme
+from app.theme.zoom import px
+from app.windows.library.document_list import DocumentList
+from app.windows.library.rows import LibraryRow
+from app.windows.machines.lists import MachineList, ModelList
+from app.windows.machines.rows import MachineRow
+from app.windows.machines.rows import ModelRow as FitRow
+from app.windows.models.facts import RowFacts
+from app.windows.models.row import ModelRow
+from app.windows.server.request_list import RequestList
+from app.windows.server.rows import RequestRow
+from app.windows.tables.rows import TableRow
+from app.windows.tables.table_list import TableList
+from tests.app.painted import noted_words
+
+LONG = "of the quick brown harbour pilot, who reads every tide table before the ferry leaves " * 3
+
+
+def with_long_texts(kind: type) -> Any:
+    """A record of `kind` whose every text is too long for its column."""
+    hints = {name: hint for name, hint in get_type_hints(kind).items() if not name.startswith("_")}
+    known: dict[str, object] = {"id": "1", "level": "plain", "share": 0.4, "marks": (), "loaded": True}
+    return kind(**{name: known.get(name, f"{name} {LONG}") for name in hints if name != "over"})
+
+
+def rows(make: Callable[[Theme], Any], kind: type) -> Callable[[Theme], QWidget]:
+    def made(theme: Theme) -> QWidget:
+        shown = make(theme)
+        shown.show_rows([with_long_texts(kind)])
+        return shown
+
+    return made
+
+
+def chats(theme: Theme) -> QWidget:
+    shown, now = ChatList(theme), datetime(2026, 11, 20, 12)
+    passage = f"{LONG} ferry {LONG}"
+    marks = ((len(LONG) + 1, len(LONG) + 6),)
+    shown.set_results("Found", [ChatRow("1", f"Title {LONG}", now, passage=passage, marks=marks)], "", now)
+    return shown
+
+
+def model(theme: Theme) -> QWidget:
+    facts = RowFacts("a", f"Name {LONG}", f"detail {LONG}", f"Family {LONG}", "text", None, "", "unusable")
+    return ModelRow(theme, facts)
+
+
+LISTS = {
+    "tables": rows(TableList, TableRow),
+    "requests": rows(RequestList, RequestRow),
+    "documents": rows(DocumentList, LibraryRow),
+    "machines": rows(MachineList, MachineRow),
+    "models for machines": rows(ModelList, FitRow),
+    "chats": chats,
+    "models": model,
+}
+
+
+def tooltip(widget: QWidget, position: QPoint) -> str:
+    target = widget.childAt(position) or widget
+    local = target.mapFrom(widget, position)
+    QToolTip.hideText()
+    event = QHelpEvent(QHelpEvent.Type.ToolTip, local, target.mapToGlobal(local))
+    QApplication.sendEvent(target, event)
+    return QToolTip.text()
+
+
+@pytest.mark.parametrize("zoom", [1.0, 1.5])
+@pytest.mark.parametrize("name", LISTS)
+def test_each_elided_text_is_the_tooltip_there(name: str, zoom: float, qtbot: QtBot, theme: Theme) -> None:
+    theme.set_zoom(zoom)
+    try:
+        widget = LISTS[name](theme)
+        qtbot.addWidget(widget)
+        widget.resize(px(1100), px(200))
+        with qtbot.waitExposed(widget):
+            widget.show()
+        with noted_words() as noted:
+            widget.grab()
+        elided = [word for word in noted if word.text.endswith("…") and len(word.text) > 2]
+        assert elided
+        for word in elided:
+            shown = tooltip(widget, word.area.center().toPoint())
+            assert word.text.rstrip("…") in shown, word.text
+            assert LONG.strip() in shown
+    finally:
+        QToolTip.hideText()
+        theme.set_zoom(1.0)
+
+
+def test_a_text_that_fits_leaves_the_rows_own_tooltip(qtbot: QtBot, theme: Theme) -> None:
+    shown = MachineList(theme)
+    qtbot.addWidget(shown)
+    shown.show_rows([MachineRow("1", "Harbour", "M4", tip="Checked a minute ago")])
+    shown.resize(1100, 200)
+    with qtbot.waitExposed(shown):
+        shown.show()
+    place = shown.view.visualRect(shown.model.index_of("1")).center()
+    assert tooltip(shown, shown.view.viewport().mapTo(shown, QPoint(60, place.y()))) == "Checked a minute ago"
+    QToolTip.hideText()
+
+
+def test_a_search_fields_placeholder_takes_the_clear_buttons_space(qtbot: QtBot, theme: Theme) -> None:
+    field = SearchField(theme, "Search all chats and their documents", "Clear")
+    qtbot.addWidget(field)
+    field.resize(field.sizeHint())
+    with qtbot.waitExposed(field):
+        field.show()
+    needed = field.fontMetrics().horizontalAdvance(field.placeholderText())
+    margins = field.textMargins()
+    assert field.width() - margins.left() - margins.right() >= needed
+    field.setText("tide")
+    assert field.clear_button.isVisible()
+    assert field.width() - field.textMargins().right() <= field.clear_button.x()
+    field.clear()
+    assert field.textMargins() == margins
