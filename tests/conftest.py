@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -17,9 +18,6 @@ from hypothesis import settings
 settings.register_profile("draftlight", deadline=None)
 settings.load_profile("draftlight")
 
-if os.environ.setdefault("QT_QPA_PLATFORM", "offscreen") == "offscreen":
-    # Its own screen is 800 pixels wide, and windows fit the screen they are on.
-    os.environ["QT_QPA_PLATFORM"] = f"offscreen:configfile={Path(__file__).with_name('screen.json')}"
 # A shell that runs the tests in the background has them ignore Ctrl-C, and all that they start, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # MLX on a processor hands each operation from Python's thread to its own. On one core that takes two
@@ -29,6 +27,25 @@ if (_process := os.environ.get("PYTEST_XDIST_WORKER")) and sys.platform == "linu
     os.sched_setaffinity(0, {_cores[int(_process.removeprefix("gw")) % len(_cores)]})
 _home = tempfile.TemporaryDirectory(prefix="draftlight-tests-")
 os.environ["DRAFTLIGHT_HOME"] = _home.name
+
+
+def _offscreen_platform() -> str:
+    """Qt's offscreen platform with a wide screen: its own has 800 pixels, and windows fit their screen.
+
+    Qt splits the setting at colons and reads the path as Latin-1, so the file is copied to a plain path.
+    """
+    screen = Path(__file__).with_name("screen.json")
+    copies = (Path(folder) / "draftlight-tests-screen.json" for folder in (_home.name, "/tmp"))
+    for path in (screen, *copies):
+        if str(path).isascii() and ":" not in str(path):
+            if path != screen:
+                shutil.copyfile(screen, path)
+            return f"offscreen:configfile={path}"
+    return "offscreen"
+
+
+if os.environ.setdefault("QT_QPA_PLATFORM", "offscreen") == "offscreen":
+    os.environ["QT_QPA_PLATFORM"] = _offscreen_platform()
 
 from core.models.runtime.runtime import prepare  # noqa: E402
 

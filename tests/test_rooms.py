@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
+from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -23,11 +27,26 @@ _NOT_OURS = {"config.toml", "helper.py", "tokenizer.py"}
 
 @cache
 def _tracked() -> tuple[Path, ...]:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return tuple(Path(line) for line in listed.stdout.splitlines() if (ROOT / line).is_file())
+    """The repository's files, relative to its root; without git or in an unpacked archive by .gitignore."""
+    if shutil.which("git") and (ROOT / ".git").exists():
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT, capture_output=True, check=True,
+        )  # fmt: skip
+        return tuple(Path(name) for name in os.fsdecode(listed.stdout).split("\0") if (ROOT / name).is_file())
+    return tuple(sorted(_unignored(ROOT)))
+
+
+def _unignored(folder: Path) -> Iterator[Path]:
+    patterns = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text("utf-8").split()]
+    for path in folder.iterdir():
+        if path.name == ".git" or any(fnmatch(path.name, pattern) for pattern in patterns):
+            continue
+        if path.is_dir():
+            if not (path / "CACHEDIR.TAG").exists():  # caches say so, and ignore themselves
+                yield from _unignored(path)
+        else:
+            yield path.relative_to(ROOT)
 
 
 @cache
@@ -85,3 +104,11 @@ def test_what_is_named_is_there() -> None:
                 if not known and name not in _NOT_OURS:
                     missing.append(f"{path}:{number}: {name}")
     assert not missing, "\n".join(missing)
+
+
+def test_files_are_found_without_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which("git") or not (ROOT / ".git").exists():
+        pytest.skip("compares with git's own list, and this is an unpacked archive or git is not installed")
+    listed = set(_tracked.__wrapped__())
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert set(_tracked.__wrapped__()) == listed

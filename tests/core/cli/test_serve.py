@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import children
+
 _LIMIT_S = 60
 
 
@@ -112,11 +114,8 @@ def test_what_cannot_be_served_is_said(
 def test_a_worker_that_dies_is_told_and_replaced(toy_folder: Path) -> None:
     with started("--model", str(toy_folder)) as (process, line):
         before = chat(line)
-        children = subprocess.run(
-            ["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True
-        ).stdout.split()
-        for child in children:
-            os.kill(int(child), signal.SIGKILL)
+        for child in children(process.pid):
+            os.kill(child, signal.SIGKILL)
         assert chat(line)[0] in (200, 500)
         status, body = chat(line)
         assert status == 200

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from core.settings.cluster import Cluster, Machine
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 from core.system.key_file import key_of
+from tests.processes import children
 
 ROOT = Path(__file__).parents[3]
 # What a cluster needs beside computing is quick; ranks share two cores with other tests.
@@ -100,8 +101,7 @@ class Follow(Struct, frozen=True):
     @property
     def at_work(self) -> list[int]:
         """The processes that follow for it."""
-        found = subprocess.run(["pgrep", "-P", str(self.pid)], capture_output=True, text=True, check=False)
-        return [int(word) for word in found.stdout.split()]
+        return children(self.pid)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from core.bench.environment import Environment
 from core.bench.pieces import PieceProgress
 from core.cli import main
 from core.models.runtime import blas
+from tests.processes import children, command_line
 
 _HERE = Environment(
     "Linux", "x86_64", "Some", 2, "3.11", "0.1", "0.32", "0.32", "OpenBLAS, 2 threads", "c0ffee"
@@ -38,19 +38,16 @@ def test_ratios_are_medians_and_more_is_better() -> None:
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
 def test_the_loop_works_inside_the_block_and_is_gone_after_it() -> None:
-    def children() -> set[str]:
-        found = subprocess.run(
-            ["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True
-        )
-        return {line.split()[0] for line in found.stdout.splitlines() if "while True" in line}
+    def loops() -> list[int]:
+        return [pid for pid in children(os.getpid()) if "while True" in command_line(pid)]
 
-    assert not children()
+    assert not loops()
     with busy_loop():
-        (pid,) = children()
+        (pid,) = loops()
         before = os.sysconf("SC_CLK_TCK") and Path(f"/proc/{pid}/stat").read_text().split()[13]
         time.sleep(0.5)
         assert int(Path(f"/proc/{pid}/stat").read_text().split()[13]) > int(before)
-    assert not children()
+    assert not loops()
 
 
 def test_it_is_refused_where_the_number_of_threads_is_fixed(

@@ -1,0 +1,46 @@
+"""Children of a process, for tests, on minimal machines too: without `ps` and `pgrep`, from /proc."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+_PROC = Path("/proc/self/stat")
+
+
+def children(parent: int) -> list[int]:
+    """The ids of the processes that `parent` started and that have not ended."""
+    if not _PROC.exists():
+        if not shutil.which("pgrep"):
+            pytest.skip("processes cannot be listed: no /proc, and pgrep is not installed")
+        found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False)
+        return [int(word) for word in found.stdout.split()]
+    return sorted(pid for pid in _all() if _parent(pid) == parent)
+
+
+def command_line(pid: int) -> str:
+    """The arguments of a process, joined by spaces; empty if it has ended."""
+    try:
+        if _PROC.exists():
+            return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return subprocess.run(
+            ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
+        ).stdout
+    except OSError:
+        return ""
+
+
+def _all() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
+def _parent(pid: int) -> int:
+    """The parent's id, or 0 if the process has ended. The command's name may hold spaces and parentheses."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[:2]
+    except OSError:
+        return 0
+    return 0 if state == "Z" else int(parent)
