@@ -9,6 +9,7 @@ without a stamp was interrupted and is created again. Concurrent runs wait for e
 """
 
 import fcntl
+import glob
 import hashlib
 import os
 import platform
@@ -91,8 +92,21 @@ def install(folder):
     pip.append("--disable-pip-version-check")
     subprocess.check_call([*pip, "--require-hashes", "-r", os.path.join(ROOT, "requirements.lock")])
     subprocess.check_call([*pip, "--no-build-isolation", "-e", ROOT])
+    make_path_relative(folder)
     with open(os.path.join(folder, _STAMP), "w") as file:
         file.write(stamp_of(folder))
+
+
+def make_path_relative(folder):
+    """Replace the path of the editable installation by one that is relative to the environment.
+
+    Python 3.11 decodes .pth files by the locale: under LC_ALL=C it cannot start if the path is not ASCII.
+    """
+    for name in glob.glob(os.path.join(glob.escape(folder), "lib", "*", "site-packages", "*draftlight*.pth")):
+        path = os.path.relpath(ROOT, os.path.dirname(name))
+        if path.isascii():
+            with open(name, "w") as file:
+                file.write(path + "\n")
 
 
 def _works(folder, code):

@@ -207,3 +207,21 @@ def test_an_environment_whose_interpreter_is_gone_is_made_again(project: Path) -
     broken.symlink_to("/nowhere/python3")
     finish(set_up(project))
     assert installed(project)
+
+
+def test_a_path_that_is_not_ascii_works_in_the_c_locale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = tmp_path / "Fünf Worte"
+    environment = checkout / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    (packages,) = environment.glob("lib/*/site-packages")
+    (packages / "_editable_impl_draftlight.pth").write_text(str(checkout), encoding="utf-8")
+    (checkout / "marker.py").write_text("print('found')", encoding="utf-8")
+    monkeypatch.setattr(ENVIRONMENT, "ROOT", str(checkout))
+    ENVIRONMENT.make_path_relative(str(environment))
+    done = subprocess.run(
+        [str(environment / "bin" / "python"), "-c", "import marker"],
+        env={"LC_ALL": "C"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("found\n", "")
