@@ -1,7 +1,8 @@
-"""Children of a process, for tests, on minimal machines too: without `ps` and `pgrep`, from /proc."""
+"""Processes in tests on every machine: without `ps` and `pgrep`, and where /tmp runs no programs."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,6 +20,12 @@ def children(parent: int) -> list[int]:
         found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False)
         return [int(word) for word in found.stdout.split()]
     return sorted(pid for pid in _all() if _parent(pid) == parent)
+
+
+def needs_programs_in(folder: Path) -> None:
+    """Skips the test where the system runs no programs from `folder`."""
+    if os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):
+        pytest.skip(f"{folder} is mounted noexec, and the test runs a script from there")
 
 
 def command_line(pid: int) -> str:

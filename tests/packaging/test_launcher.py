@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from draftlight.__main__ import own_executable, tracker_pipe
+from tests.processes import needs_programs_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,9 +76,10 @@ def test_only_the_resource_tracker_is_answered(arguments: list[str], pipe: int |
 
 
 def test_a_spawned_lock_works_with_the_executable_as_interpreter(tmp_path: Path) -> None:
+    needs_programs_in(tmp_path)
     # What tqdm does on a Mac: a lock of the spawn kind starts the tracker by sys.executable.
     script = tmp_path / "draftlight"
-    script.write_text(f'#!/bin/sh\nexec {sys.executable} -m draftlight "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m draftlight "$@"\n')
     script.chmod(0o755)
     code = (
         "import multiprocessing.spawn as spawn, multiprocessing as mp\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from core.system.key_file import key_of
 from tests.core.cli.test_serve import chat, started
 from tests.core.cluster.machines import followed, follower, free_port, machines, use_all_cores
 from tests.core.toy import write_toy_model
+from tests.processes import needs_programs_in
 
 
 def draftlight(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
@@ -109,15 +111,17 @@ def test_a_list_that_is_none_is_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_what_does_not_run_is_started_by_ssh(tmp_path: Path) -> None:
+    needs_programs_in(tmp_path)
     home = tmp_path / "home"
     secret = home / "data" / "cluster-secret"
     key_of(secret)
     ssh = tmp_path / "ssh"
     # Everything before the last word is about the host; what is run says its number.
-    ssh.write_text(f'#!/bin/sh\nfor word; do :; done\nsh -c "$word echo \\$! > {tmp_path}/pid"\n')
+    pid_file = shlex.quote(str(tmp_path / "pid"))
+    ssh.write_text(f'#!/bin/sh\nfor word; do :; done\nsh -c "$word echo \\$! > {pid_file}"\n')
     ssh.chmod(0o700)
     command = tmp_path / "draftlight"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m core.cli "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m core.cli "$@"\n')
     command.chmod(0o700)
     file = tmp_path / "machines.json"
     cluster = Cluster((Machine("second", f"127.0.0.1:{free_port()}"),))
