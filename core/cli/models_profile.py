@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure T(w) again, probe exactness if that was never done, print both. Raises `ModelError`."""
+    """Measure T(w) again, compare widths until that is complete, print both. Raises `ModelError`."""
     from core.models.runtime.runtime import prepare
 
     prepare()
@@ -27,14 +27,18 @@ def run(options: argparse.Namespace) -> int:
         line.say(f"Loading {options.model}", now=True)
         info = engine.load(options.model)
         line.say("Timing verify blocks of 1 token and more", now=True)
-        contexts = engine.measure_cost().contexts
+        profile = engine.measure_cost()
         line.clear()
         print(f"{info.name}, {info.dtype}: time of a block of w tokens, in plain steps")
-        for context in contexts:
+        for context in profile.contexts:
             base = context.seconds[1]
             costs = "  ".join(f"{width}: {seconds / base:.2f}" for width, seconds in context.seconds.items())
             print(
                 f"  context {context.context_tokens:,} (plain step {base * 1000:.0f} ms)  {costs}", flush=True
+            )
+        if profile.doubt:
+            print(
+                f"  not kept: {profile.doubt}. Other programs use the processor; run this again without them."
             )
         line.say("Trying trees and long prompts", now=True)
         verdict = engine.try_out()
@@ -43,10 +47,11 @@ def run(options: argparse.Namespace) -> int:
         agreed = verdict.splits.agreed_tokens
         limit = "exact" if agreed is None else f"not beyond {agreed:,} tokens: {verdict.splits.reason}"
         print(f"drafts and reuse: {limit}", flush=True)
-        line.say("Comparing the logits of all widths", now=True)
-        found = engine.exactness_profile()
+        line.say("Comparing blocks with plain steps (this can take minutes)", now=True)
+        found = engine.exactness_profile(complete=True)
+    print(f"exact: {found.words}")
     print(
-        f"logits are the same bits up to width {found.exact_width}, and differ by at most"
-        f" {found.noise:.2g} up to width {found.widths[-1].width}"
+        f"guarded: logits differ by at most {found.noise:.2g}; closer choices than"
+        f" {found.guard:.2g} are repeated"
     )
     return 0

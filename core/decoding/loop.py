@@ -30,7 +30,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -85,6 +85,16 @@ class Step(Struct, frozen=True):
     forced: int = 0
 
 
+class BlockSamples(Protocol):
+    """Takes some verified blocks of chains to be computed again later, one token at a time."""
+
+    def before_block(self, cache: Sequence[Any]) -> list[Any] | None:
+        """A copy of the cache before a block, or None if that block is not taken."""
+
+    def keep_block(self, cache: list[Any], known: Sequence[int], tail: Sequence[int]) -> None:
+        """The block on that cache: tokens that were known or accepted, then the rejected ones."""
+
+
 class DecodeLoop:
     """Continues `sequence`, which holds all of the context but its last token, `pending`.
 
@@ -94,7 +104,8 @@ class DecodeLoop:
     ids. A step never goes on after one of `stops`. The last `begun` tokens of the context are the answer's
     own. `top_logprobs`: with how many of the likeliest tokens each step tells its logprobs; None: it tells
     none. `grammar`, which stands where the context ends, rules out at each row what it does not allow;
-    what it forces is drafted if it says so, whether the drafter drafts or not. Worker's main thread.
+    what it forces is drafted if it says so, whether the drafter drafts or not. `samples` takes blocks of
+    chains for later checks. Worker's main thread.
     """
 
     def __init__(
@@ -115,6 +126,7 @@ class DecodeLoop:
         begun: int = 0,
         top_logprobs: int | None = None,
         grammar: GrammarState | None = None,
+        samples: BlockSamples | None = None,
     ) -> None:
         self._model = model
         self._sequence = sequence
@@ -135,6 +147,7 @@ class DecodeLoop:
         self._tops: list[list[int]] = []
         self._rejected: list[RejectedRow] = []
         self._exactness = exactness
+        self._samples = samples
         self._stops = stops
         self._rotations: list[Rotation] | None = None
         self._running: Choices | None = None
@@ -216,6 +229,9 @@ class DecodeLoop:
         self._forced, self._guessed = (), EMPTY
         if self._exactness.width_limit is not None:
             budget = min(budget, self._exactness.width_limit - len(self._pending))
+        if self._exactness.length_limit is not None:
+            held = len(self._sequence.tokens) + len(self._pending)
+            budget = min(budget, self._exactness.length_limit - held)
         if budget < 1:
             return EMPTY
         if self._forces and len(self._pending) <= _FOLD_LIMIT_TOKENS:
@@ -252,6 +268,7 @@ class DecodeLoop:
         sequence, pending = self._sequence, self._pending
         lead = len(pending)
         self._width = lead + len(draft)
+        before = self._samples.before_block(sequence.cache) if self._samples else None
         block = VerifyBlock(sequence.cache)
         choices, close = self._choices(pending, draft)
         found = walk(draft, choices, self._stops, close)
@@ -262,6 +279,8 @@ class DecodeLoop:
         accepted = [draft.tokens[node] for node in found.path]
         rows = [*range(lead), *(lead + node for node in found.path)]
         known = [*pending, *accepted]
+        if self._samples is not None and before is not None:
+            self._samples.keep_block(before, known, draft.tokens[len(accepted) :])
         if found.last is None:
             # The row that was too close is run again by itself, so it must leave the cache.
             kept = rows[:-1] if block.keep(lead + len(draft), rows[:-1]) else []

@@ -34,10 +34,14 @@ _PRIOR_RATE = 1.5
 
 
 class Planner:
-    """Of one answer. `cost(width)` is T, in plain steps: `cost(1)` is about one."""
+    """Shapes the drafts of one answer.
 
-    def __init__(self, cost: Callable[[int], float]) -> None:
+    `cost(width)` is T, in plain steps: `cost(1)` is about one. While `needs_plain()`, nothing is drafted.
+    """
+
+    def __init__(self, cost: Callable[[int], float], needs_plain: Callable[[], bool] = lambda: False) -> None:
         self._cost = cost
+        self._needs_plain = needs_plain
         self._emitted: float = _PRIOR_RATE * _PRIOR_STEPS
         self._spent: float = _PRIOR_STEPS
 
@@ -50,7 +54,7 @@ class Planner:
         """The part of `draft` that pays, at most `budget` nodes, in a block with `pending` known tokens."""
         if len(draft.confidence) != len(draft):
             return draft.prefix(max(0, budget))
-        if budget < 1 or not len(draft):
+        if budget < 1 or not len(draft) or (pending == 1 and self._needs_plain()):
             return EMPTY
         reached = _reached(draft)
         # Sorting is stable and a parent comes first, so equals never part a node from its parent.

@@ -65,6 +65,9 @@ def never() -> bool:
 _MOST_CONTEXTS = 64
 
 
+_COMPARES = "widths are compared"
+
+
 class Engine:
     """Load once, generate often. Every method belongs to the thread that made the engine.
 
@@ -211,9 +214,15 @@ class Engine:
         """How long reading all of so many tokens takes here; None: not known. Raises `NoModelError`."""
         return self._here.profile.dense_s(tokens)
 
-    def exactness_profile(self) -> Profile:
-        """How this model's logits depend on the block's width here; measured at first use."""
-        return self._here.profile.exactness()
+    def exactness_profile(self, *, complete: bool = False) -> Profile:
+        """How this model's logits depend on the block's width on this machine.
+
+        Compares widths for some seconds at first use; with `complete` until `exact` knows its widths, which
+        takes minutes.
+        """
+        self._threads.begin(steady=_COMPARES)
+        widths = self._here.profile.widths
+        return widths.complete() if complete else widths.want()
 
     def measure_cost(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
         """Measure T(w) now, again if it was measured before (some seconds), at these context lengths."""
@@ -228,12 +237,14 @@ class Engine:
 
         First what an answer skipped is read, if that was asked for; a new request ends it. Then
         drafts and trees are tried, T(w) and the pace of reading are measured, some forwards at a time, where
-        that was never done; then rehearsal, if that is wanted and nobody types.
+        that was never done, and widths are compared if `guarded` or `exact` was wanted; then rehearsal, if
+        that is wanted and nobody types.
         """
         here = self._resident
         if here is None:
             return False
-        self._threads.look()
+        # Sums that other threads cut up differently have other bits.
+        self._threads.idle(steady=_COMPARES if here.profile.widths.has_work else "")
         try:
             if here.some_rest() or here.profile.some():
                 return True
@@ -264,7 +275,8 @@ class Engine:
 
     def idle_due_s(self) -> float | None:
         """Seconds until there may be idle work again, None if time alone will not bring any."""
-        return self._rehearsal.due_s() or None
+        due = [self._rehearsal.due_s() or None, self._resident.profile.due_s() if self._resident else None]
+        return min((each for each in due if each is not None), default=None)
 
     # ---- answers
 

@@ -28,6 +28,7 @@ from core.drafting.drafter import Drafter
 from core.drafting.gate import Gate, default_cost
 from core.drafting.prediction.cursor import came_and_not
 from core.drafting.registry import DrafterSpec
+from core.engine.exact_widths import ExactWidths
 from core.errors import BrokenLogitsError, GrammarError
 from core.events import (
     Change,
@@ -61,7 +62,8 @@ _LEAST_SOURCED_TOKENS = 4
 class AnswerPlan(Struct, frozen=True):
     """What will be done: `settings` as they can be, and a change for each that cannot be as asked.
 
-    `cost` is T(w) where a planner shapes the drafts; None where a gate decides alone.
+    `cost` is T(w) where a planner shapes the drafts; None where a gate decides alone. `samples` takes some
+    of the verified blocks to be checked later; None unless exactness is `exact`.
     """
 
     settings: Settings
@@ -72,6 +74,7 @@ class AnswerPlan(Struct, frozen=True):
     proposer: ModelProposer | None = None
     changes: tuple[Change, ...] = ()
     options: DecodingOptions = PLAIN
+    samples: ExactWidths | None = None
 
 
 def within_context(
@@ -230,13 +233,14 @@ class Generation:
             vocabulary=loaded.info.vocabulary,
             drafts=plan.spec.drafts,
             gate=self._gate if plan.cost is None or plan.settings.gate.mode == "prompt" else None,
-            planner=Planner(plan.cost) if plan.cost else None,
+            planner=Planner(plan.cost, plan.cost.needs_plain) if plan.cost else None,
             recycles=plan.spec.recycles,
             exactness=plan.exactness,
             stops=loaded.eos,
             begun=len(self._before),
             top_logprobs=plan.options.top_logprobs,
             grammar=plan.options.grammar,
+            samples=plan.samples,
         )
         # Without a template the answer continues the prompt's own text.
         before = self._prompt if self._asked.raw else self._before
@@ -385,6 +389,7 @@ class Generation:
             reading.reason,
             reading.scorer,
             self._threads.words,
+            plan.exactness.words,
         )
 
     def _drop_unshown(self) -> None:

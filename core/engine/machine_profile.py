@@ -1,19 +1,19 @@
-"""MachineProfile: what is tried out and timed about the loaded model on this machine, each thing once.
+"""MachineProfile: what is tried and timed about the loaded model on this machine.
 
-How logits depend on a block's width, what T(w) is, how long reading takes, whether trees are exact, whether
-drafts and reuse are, whether gaps are and insertions into them. Some of it is kept on disk
-(`core.decoding.probes.width_cost`, `core.decoding.probes.verdict`, `core.prefill.pace`); the rest lasts as
-long as the model. Nothing is tried
-for trees, T(w) or the pace but by `some`, `try_out` and `costs_anew`, so no answer waits for it. Belongs to
-the engine's thread.
+How logits depend on a block's width (`widths`), what T(w) is, how long reading takes, whether trees, drafts
+and reuse are exact, whether gaps and insertions into them are. Most of it is kept on disk
+(`core.decoding.probes`, `core.prefill.pace`); the rest lasts as long as the model. Trees, T(w) and the pace
+are only measured by `some`, `try_out` and `costs_anew`, so no answer waits for them. A measurement whose
+readings do not agree, or that failed, is not kept and is made again later (`Retry`). Engine's thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
 from typing import cast
 
-from core.decoding.probes.exactness import Profile, machine_key, profile
+from core.decoding.probes.exactness import machine_key
 from core.decoding.probes.split_probe import try_splits
 from core.decoding.probes.tree_probe import try_trees
 from core.decoding.probes.verdict import NOT_TRIED, Verdict, is_tried, load_verdict, save_verdict, verdict_key
@@ -25,17 +25,53 @@ from core.decoding.probes.width_cost import (
     measure,
     save_profile,
 )
+from core.engine.exact_widths import ExactWidths
 from core.models.loader import LoadedModel
 from core.prefill.gap_probe import why_no_gaps, why_no_insertion
-from core.prefill.pace import Pace, load_pace, measure_pace, save_pace
+from core.prefill.pace import PROBED_TOKENS, Pace, load_pace, measure_pace, save_pace
+
+MOST_TRIES = 3
+_FIRST_WAIT_S = 60.0
+
+
+class Retry:
+    """When a measurement that failed may be made again: after 1 minute, then after 4; then not in this run.
+
+    `clock` gives seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._tries = 0
+        self._next_s: float | None = None
+
+    @property
+    def may_try(self) -> bool:
+        """Whether it may be made now."""
+        return self._tries == 0 or self.due_s == 0.0
+
+    @property
+    def due_s(self) -> float | None:
+        """Seconds until it may be made again; None if it did not fail, or too often."""
+        return None if self._next_s is None else max(0.0, self._next_s - self._clock())
+
+    def failed(self) -> None:
+        """It failed."""
+        self._tries += 1
+        wait_s = _FIRST_WAIT_S * 4 ** (self._tries - 1)
+        self._next_s = self._clock() + wait_s if self._tries < MOST_TRIES else None
+
+    def succeeded(self) -> None:
+        """It is done."""
+        self._tries, self._next_s = 0, None
 
 
 class MachineProfile:
     """Of one loaded model."""
 
-    def __init__(self, loaded: LoadedModel) -> None:
+    def __init__(self, loaded: LoadedModel, clock: Callable[[], float] = time.monotonic) -> None:
         self._loaded = loaded
-        self._exactness: Profile | None = None
+        self.widths = ExactWidths(loaded)
         self._costs: CostProfile | None = None
         self._measuring: Generator[None, None, CostProfile] | None = None
         self._verdict: Verdict | None = None
@@ -46,21 +82,19 @@ class MachineProfile:
         self._pace: Pace | None = None
         self._timed = False  # whether the pace holds more than the disk
         self._pacing: Generator[None, None, Pace] | None = None
-        self._paced = False  # once is enough, even if a tiny context has no room for it
-
-    def exactness(self) -> Profile:
-        """How the logits depend on the block's width."""
-        if self._exactness is None:
-            loaded = self._loaded
-            self._exactness = profile(loaded.model, loaded.new_cache, loaded.info)
-        return self._exactness
+        self._costs_retry, self._pace_retry, self._trial_retry = Retry(clock), Retry(clock), Retry(clock)
 
     def costs_anew(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
-        """Measure T(w) now, again if it was measured before (some seconds)."""
-        self._costs, self._measuring = None, self._measure(contexts)
-        while self._measure_some():
-            pass
-        return cast(CostProfile, self._costs)
+        """Measure T(w) now, again if it was measured before (some seconds).
+
+        One whose rounds never agreed says so in `doubt`, and is not kept.
+        """
+        for _ in range(MOST_TRIES):
+            found = _finished(self._measure(contexts))
+            if not found.doubt:
+                self._keep_costs(found)
+                break
+        return found
 
     def try_out(self) -> Verdict:
         """Whether trees and drafts are exact, tried now if that was never done (some seconds)."""
@@ -70,11 +104,16 @@ class MachineProfile:
 
     def some(self) -> bool:
         """Some forwards more of what was not tried out or measured yet; whether there was any."""
-        return self._try_some() or self._measure_some() or self._pace_some()
+        return self._try_some() or self._measure_some() or self._pace_some() or self.widths.some()
+
+    def due_s(self) -> float | None:
+        """Seconds until a measurement that failed is made again; None if none is waiting."""
+        due = (retry.due_s for retry in (self._costs_retry, self._pace_retry, self._trial_retry))
+        return min((each for each in due if each is not None), default=None)
 
     def _try_some(self) -> bool:
         if self._trying is None:
-            if self._held_verdict() is not None:
+            if self._held_verdict() is not None or not self._trial_retry.may_try:
                 return False
             self._trying = self._try()
         try:
@@ -82,34 +121,60 @@ class MachineProfile:
         except StopIteration as done:
             self._verdict, self._trying = done.value, None
             self._loaded.settle()
+            self._trial_retry.succeeded()
             save_verdict(done.value)
             return False
+        except Exception:
+            self._trying = None
+            self._trial_retry.failed()
+            raise
         return True
 
     def _measure_some(self) -> bool:
         if self._measuring is None:
-            if self._held_costs() is not None:
+            if self._held_costs() is not None or not self._costs_retry.may_try:
                 return False
             self._measuring = self._measure()
         try:
             next(self._measuring)
         except StopIteration as done:
-            self._costs, self._measuring = done.value, None
-            save_profile(done.value)
+            self._measuring = None
+            if done.value.doubt:
+                self._costs_retry.failed()
+            else:
+                self._keep_costs(done.value)
             return False
+        except Exception:
+            self._measuring = None
+            self._costs_retry.failed()
+            raise
         return True
+
+    def _keep_costs(self, found: CostProfile) -> None:
+        self._costs = found
+        self._costs_retry.succeeded()
+        save_profile(found)
 
     def _pace_some(self) -> bool:
         if self._pacing is None:
-            if self._paced or self._held_pace().seconds(1) is not None:
+            loaded, context_tokens = self._loaded, self._loaded.info.context_tokens
+            if self._held_pace().chunks or context_tokens < PROBED_TOKENS or not self._pace_retry.may_try:
                 return False
-            loaded = self._loaded
             self._pacing = measure_pace(self._held_pace(), loaded.model, loaded.new_cache, loaded.info)
         try:
             next(self._pacing)
         except StopIteration as done:
-            self._pace, self._pacing, self._paced = done.value, None, True
-            save_pace(done.value)
+            self._pacing = None
+            if not done.value.chunks:
+                self._pace_retry.failed()
+            elif not self._held_pace().chunks:  # an answer may have timed its reading meanwhile
+                self._pace = done.value
+                self._pace_retry.succeeded()
+                save_pace(done.value)
+        except Exception:
+            self._pacing = None
+            self._pace_retry.failed()
+            raise
         return True
 
     def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
@@ -187,3 +252,13 @@ class MachineProfile:
         if self._pace is None:
             self._pace = load_pace(machine_key(self._loaded.info))
         return self._pace
+
+
+def _finished(steps: Generator[None, None, CostProfile]) -> CostProfile:
+    """The result of `steps`, run to their end."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: CostProfile = done.value
+            return found

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from core.decoding.options import DecodingOptions
-from core.decoding.probes.exactness import exactness
+from core.decoding.probes.exactness import FAST, Exactness, exactness
 from core.decoding.proposer import ModelProposer
 from core.drafting.evidence.calibration import Calibration
 from core.drafting.prediction.predicted import PredictedDrafter
@@ -59,13 +59,18 @@ class Planning:
         spec = drafter_spec(settings.drafting.drafter)
         forces = options.grammar is not None and options.grammar.drafts
         verifies = spec.drafts or (forces and not why_not)
-        exact = exactness(settings.decoding.exactness if verifies else "fast", profile.exactness)
-        if verifies and exact.width_limit == 1:
-            why_not = "no width above one gives the same bits on this machine"
+        mode = settings.decoding.exactness
+        exact = exactness(mode, profile.widths.want()) if verifies and mode != "fast" else FAST
+        if limited := _why_not_exact(exact, prompt_tokens):
+            why_not = limited
             if spec.drafts:
                 changes.append(Change("drafting.drafter", spec.name, "off", why_not))
             settings = assign(settings, "drafting.drafter", "off")
             spec = drafter_spec("off")
+        elif exact.mode == "exact" and (removed := profile.widths.profile.in_use):
+            reason = f"a block of {removed} tokens gave other bits than plain steps in an earlier answer"
+            narrower = f"exact, blocks of at most {exact.width_limit} tokens"
+            changes.append(Change("decoding.exactness", "exact", narrower, reason))
         if options.grammar is not None and forces and why_not:
             options.grammar.drafts = False
             changes.append(Change("grammar.drafts", "true", "false", why_not))
@@ -79,7 +84,8 @@ class Planning:
             changes.append(Change("prediction", given, "not drafted from", "the drafter is off"))
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
         cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
-        return AnswerPlan(settings, spec, drafter, exact, cost, proposer, tuple(changes), options)
+        samples = profile.widths if exact.mode == "exact" else None
+        return AnswerPlan(settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples)
 
     def without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
         """Start cold where going on with `sequence` might not give what a cold start gives."""
@@ -126,6 +132,12 @@ class Planning:
         """The draft model that scores passages."""
         reference = plan.settings.draft_model.model
         return self._here.drafts.scoring(reference, drafts=plan.proposer is not None)
+
+
+def _why_not_exact(exact: Exactness, prompt_tokens: int) -> str:
+    """Why `exact` drafts nothing in an answer to a prompt of that length; empty if it drafts."""
+    past = exact.length_limit is not None and prompt_tokens >= exact.length_limit
+    return f"exactness “exact”: {exact.words}" if past or exact.width_limit == 1 else ""
 
 
 def drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:

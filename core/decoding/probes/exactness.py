@@ -1,16 +1,18 @@
-"""Exactness: how a model's logits depend on the width of the block, measured, not promised.
+"""Exactness: which block widths give the bits of a plain step, and how many compared rows say so.
 
-Kernels for one token and for several sum in different orders, so a token's logits at width 1 and
-at width w may differ in their last bits, and a near-tie may flip (the parity failures of the prompt-lookup
-study; MLX offers no batch-invariant mode). `probe` compares them on three inputs, the state each block
-leaves in the cache included, and `Exactness` is what a mode makes of the result:
+Kernels for one token and for several sum in different orders, so a token's logits at width 1 and at width w
+may differ. In float32 the difference is frequent and tiny. In half precision and in quantised models it is
+rare and large: nearly every sum rounds to the same value, and the one that does not grows from layer to
+layer. A handful of rows therefore proves nothing. `compare.py` compares logits, the last hidden state and the
+cache bit by bit over thousands of rows; this module keeps the counts and turns them into a decoding mode:
 
-    fast     any width, the choice as it falls
-    guarded  any width; a choice whose margin is within twice the largest difference seen is made
-             again by a pass of width 1
-    exact    only widths whose logits were the same bits on every input; none: no drafts
+    fast     any width; the choice as computed
+    guarded  any width; a choice whose margin is within `Profile.guard` is computed again at width 1
+    exact    widths without a difference in at least `LEAST_ROWS` rows each; nothing is drafted before
 
-A difference can move both contenders, hence twice. Probed noise is an observation, not a bound.
+A difference found later, also in a block of a real answer, removes its width for good. Past its sliding
+window a block sees the columns of the cache in another order than a plain step (`RotatingKVCache` writes
+single tokens in place and blocks into a new array), so `exact` never drafts there, whatever was measured.
 """
 
 from __future__ import annotations
@@ -18,139 +20,189 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import random
 import tempfile
-from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import mlx.core as mx
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core.decoding.probes.agreement import differences
 from core.events import ModelInfo
 from core.models.runtime.blas import threads_at_start
 from core.settings.decoding import ExactnessMode
 from core.system.paths import cache_dir
 
-WIDTHS = (2, 3, 4, 5, 6, 8, 12, 16)
-_INPUTS = 3
-_CONTEXT_TOKENS = 64
-_IDS = 200
+WIDTHS = tuple(range(2, 17))
+# Rows compared at each width before `exact` uses it: 15,000 in all.
+LEAST_ROWS = 1000
+# Comparisons of a model whose sliding window leaves no room for exact drafts: for `noise` alone.
+_PAST_STREAMS = 16
+# Floor of the noise that `guarded` assumes, in units in the last place of the largest logit.
+# docs/numerics.md has the measurement: `python -m tests.attack.campaigns.numerics flips`.
+FLOOR_UNITS = 4
+# In the name of the file: profiles of other versions rest on fewer rows or other comparisons.
+_VERSION = 2
 
 
-class WidthProbe(Struct, frozen=True):
-    """One width: whether every logit was bit-identical, and the largest difference."""
+class WidthRows(Struct, frozen=True):
+    """Rows of one width that were compared, and the comparisons that ended in a difference."""
 
     width: int
-    identical: bool
-    max_difference: float
+    rows: int = 0
+    differences: int = 0
 
 
 class Profile(Struct, frozen=True):
-    """The probe's result for one (model, dtype, machine, mlx version)."""
+    """What was compared for one (model, dtype, machine, mlx version).
+
+    `noise` is the largest difference of a logit, past the window included; `unit` one unit in the last place
+    of the largest logit in the coarsest dtype on its way. `window_tokens` is the smallest sliding window, 0
+    without one. `longest_tokens` is the longest context of a comparison. `in_use` names the width of a
+    difference that was found in a block of an answer; 0 if there was none. `streams` counts comparisons.
+    """
 
     key: str
-    inputs: int
-    widths: tuple[WidthProbe, ...]
+    widths: tuple[WidthRows, ...] = tuple(map(WidthRows, WIDTHS))
+    noise: float = 0.0
+    unit: float = 0.0
+    window_tokens: int = 0
+    longest_tokens: int = 0
+    in_use: int = 0
+    streams: int = 0
 
     @property
-    def noise(self) -> float:
-        """The largest difference at any width."""
-        return max((probe.max_difference for probe in self.widths), default=0.0)
+    def identical_width(self) -> int:
+        """The largest width up to which no difference was found; 1 if width 2 has one."""
+        return min((each.width for each in self.widths if each.differences), default=WIDTHS[-1] + 1) - 1
 
     @property
     def exact_width(self) -> int:
-        """The largest width up to which every probed width was bit-identical; 1 if none was."""
-        widest = 1
-        for probe in self.widths:
-            if not probe.identical:
+        """The largest width up to which every width is without a difference in `LEAST_ROWS` rows."""
+        found = 1
+        for each in self.widths:
+            if each.differences or each.rows < LEAST_ROWS:
                 break
-            widest = probe.width
-        return widest
+            found = each.width
+        return found
+
+    @property
+    def fits_window(self) -> bool:
+        """Whether there is no sliding window, or room in it for comparisons at every width."""
+        return not self.window_tokens or self.window_tokens >= 2 * WIDTHS[-1] + 16
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether more rows could not make `exact_width` larger."""
+        if not self.fits_window:
+            return self.streams >= _PAST_STREAMS
+        return self.exact_width == self.identical_width
+
+    @property
+    def rows(self) -> int:
+        """Rows compared at the widths without a difference."""
+        return sum(each.rows for each in self.widths if each.width <= self.identical_width)
+
+    @property
+    def rows_needed(self) -> int:
+        """Rows that `rows` must reach before `exact` drafts."""
+        return LEAST_ROWS * (self.identical_width - 1)
+
+    @property
+    def guard(self) -> float:
+        """Margin of a choice that `guarded` computes again: both contenders can move by the noise."""
+        return 2.0 * max(self.noise, FLOOR_UNITS * self.unit)
+
+    def compared(self, width: int, rows: int, *, identical: bool, in_use: bool = False) -> Profile:
+        """This profile after a comparison of `rows` rows at `width`, counted up to the first difference."""
+        widths = tuple(
+            WidthRows(each.width, each.rows + rows, each.differences + (not identical))
+            if each.width == width
+            else each
+            for each in self.widths
+        )
+        taken = in_use and not identical and width <= self.identical_width
+        return replace(self, widths=widths, in_use=width if taken else self.in_use)
+
+    @property
+    def words(self) -> str:
+        """What `exact` promises for this model, and on how many rows that rests."""
+        reach = f" in {self.rows:,} compared rows of contexts of up to {self.longest_tokens:,} tokens"
+        if self.exact_width > 1:
+            found = f"the same bits up to width {self.exact_width}{reach}"
+        elif self.identical_width > 1 and self.fits_window:
+            found = f"{self.rows:,} of {self.rows_needed:,} rows compared; nothing is drafted before"
+        elif not self.fits_window:
+            found = f"no drafts past the sliding window of {self.window_tokens:,} tokens"
+        else:
+            found = "a block of two tokens already gives other bits than plain steps"
+        if self.in_use:
+            found += f"; width {self.in_use} and wider were removed after a difference in an answer"
+        if self.window_tokens and self.exact_width > 1:
+            found += f"; no drafts past the sliding window of {self.window_tokens:,} tokens"
+        return found
 
 
 class Exactness(Struct, frozen=True):
-    """What the decode loop is to do. `width_limit` None is any; `noise` 0 is no re-check."""
+    """Limits of the decode loop.
+
+    `width_limit`: widest block; `length_limit`: tokens of context up to which blocks are verified; None: no
+    limit. `noise`: margin below which a choice is computed again at width 1; 0: never. `words` for
+    `Effective.exactness`.
+    """
 
     mode: ExactnessMode
     width_limit: int | None = None
     noise: float = 0.0
+    length_limit: int | None = None
+    words: str = ""
 
 
 FAST = Exactness("fast")
 
 
-def exactness(mode: ExactnessMode, profile: Callable[[], Profile]) -> Exactness:
-    """`profile` is asked only where the mode needs it."""
+def exactness(mode: ExactnessMode, profile: Profile) -> Exactness:
+    """The limits of `mode` for a model with this profile."""
     if mode == "fast":
         return FAST
-    found = profile()
     if mode == "guarded":
-        return Exactness(mode, None, 2.0 * found.noise)
-    return Exactness(mode, found.exact_width, 0.0)
+        words = f"choices closer than {profile.guard:.2g} are computed again with a plain step"
+        return Exactness(mode, None, profile.guard, None, words)
+    return Exactness(mode, profile.exact_width, 0.0, profile.window_tokens or None, profile.words)
 
 
-def profile(model: Callable[..., Any], new_cache: Callable[[], list[Any]], info: ModelInfo) -> Profile:
-    """The cached profile of this model on this machine, measured if there is none (some seconds)."""
+def load_profile(info: ModelInfo) -> Profile:
+    """The saved profile of this model on this machine; an empty one if there is none to trust."""
     key = machine_key(info)
-    path = cache_dir() / "profiles" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
     try:
-        held = msgspec.json.decode(path.read_bytes(), type=Profile)
-        if held.key == key:
-            return held
+        held = msgspec.json.decode(_path(key).read_bytes(), type=Profile)
     except (OSError, msgspec.DecodeError):
-        pass  # no profile yet, or one that cannot be read: measure
-    measured = probe(model, new_cache, key)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(measured)))
-    os.replace(temporary, Path(path))
-    return measured
+        return Profile(key)  # none yet, or unreadable: rows are compared again
+    return held if held.key == key else Profile(key)
 
 
-def probe(
-    model: Callable[..., Any], new_cache: Callable[[], list[Any]], key: str, widths: Sequence[int] = WIDTHS
-) -> Profile:
-    """Measure. Each block is followed by one token at width 1, which shows what it left in the cache."""
-    identical = dict.fromkeys(widths, True)
-    largest = dict.fromkeys(widths, 0.0)
-    for number in range(_INPUTS):
-        rng = random.Random(number)
-        context, block = _ids(rng, _CONTEXT_TOKENS), _ids(rng, max(widths) + 1)
-        cache = _filled(model, new_cache, context)
-        rows = [_logits(model, [token], cache)[0] for token in block]
-        for width in widths:
-            cache = _filled(model, new_cache, context)
-            got = [*_logits(model, block[:width], cache), _logits(model, [block[width]], cache)[0]]
-            for one, other in zip(rows, got):
-                difference = float(differences(one, other)[0].max())
-                identical[width] &= difference == 0.0
-                largest[width] = max(largest[width], difference)
-    return Profile(key, _INPUTS, tuple(WidthProbe(w, identical[w], largest[w]) for w in widths))
+def save_profile(profile: Profile) -> None:
+    """Save `profile` atomically. A full or read-only disk costs a comparison, not an answer."""
+    path = _path(profile.key)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(profile)))
+        os.replace(temporary, path)
+    except OSError:
+        return
 
 
 def machine_key(info: ModelInfo) -> str:
-    """Names a model as it runs here: model, dtype, machines, threads of OpenBLAS and mlx version."""
+    """Identifies a model on this machine: model, dtype, machines, OpenBLAS threads and mlx version."""
     parts = (info.path, info.architecture, info.size_bytes, info.dtype, info.quantisation)
     machine = (platform.node(), platform.machine(), os.cpu_count(), version("mlx"), mx.default_device())
     return " ".join(map(str, (*parts, *machine, threads_at_start(), *info.machines)))
 
 
-def _filled(model: Callable[..., Any], new_cache: Callable[[], list[Any]], context: list[int]) -> list[Any]:
-    cache = new_cache()
-    _logits(model, context, cache)
-    return cache
-
-
-def _logits(model: Callable[..., Any], ids: list[int], cache: list[Any]) -> list[mx.array]:
-    logits: mx.array = model(mx.array(ids)[None], cache=cache)[0]
-    mx.eval(logits, [entry.state for entry in cache])
-    return [logits[row] for row in range(len(ids))]
-
-
-def _ids(rng: random.Random, count: int) -> list[int]:
-    return [rng.randrange(_IDS) for _ in range(count)]
+def _path(key: str) -> Path:
+    return (
+        cache_dir() / "profiles" / f"exact-v{_VERSION}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+    )

@@ -30,6 +30,7 @@ from msgspec import Struct
 from core.decoding.probes.agreement import agree
 from core.kv.entries import kind_of, leaves
 from core.kv.fill import fill
+from core.models.runtime.memory import is_exhausted
 
 _CONTEXT_TOKENS = 56
 _BLOCK_TOKENS = 6
@@ -75,6 +76,8 @@ def try_splits(
                 if found:
                     break
         except Exception as error:  # whatever a model's code raises
+            if is_exhausted(error):
+                raise  # says something about the machine now, nothing about the model
             if filled:
                 return Splits(agreed, f"a trial block failed ({type(error).__name__}: {error})")
             return Splits()  # it knows no gaps, which plain reading never has

@@ -33,6 +33,7 @@ from core.decoding.tree_pass import tree_pass, why_no_tree_masks
 from core.errors import InternalError
 from core.kv.fill import stand_at
 from core.models.rope import rotations
+from core.models.runtime.memory import is_exhausted
 
 _LEAD = 2
 # Siblings at two depths: no node but the first has the position that its index would give it.
@@ -79,6 +80,8 @@ def try_trees(model: nn.Module, cache: Sequence[Any]) -> Generator[None, None, s
             if not any(probe.far_agrees(seed, tokens) for seed in range(_TRIALS)):
                 return f"near {tokens:,} tokens it goes by a token's index in the block, not its position"
     except Exception as error:  # Whatever a model's code raises: it has no trees, and we say why.
+        if is_exhausted(error):
+            raise  # says something about the machine now, nothing about the model
         return f"a trial tree failed ({type(error).__name__}: {error})"
     return ""
 

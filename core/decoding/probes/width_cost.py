@@ -1,12 +1,13 @@
-"""T(w): what a verify block of w tokens costs here, in plain steps; measured, cached, kept honest.
+"""T(w): what a verify block of w tokens costs on this machine, in plain steps.
 
-`measure` times blocks of several widths at two context
-lengths. It is a generator that does a forward or a few at a time, so that the worker can run it
-between two commands, and takes a few seconds in all for a small model. The result is
-cached by (model, dtype, machine, mlx version).
+`measure` times blocks of several widths at two context lengths, in rounds over all widths, so that a machine
+that is busy for a while slows all of them alike. Of each width a low quantile counts: other programs only
+ever add time. A block never costs less than a narrower one, so the quantiles are made monotone (pool adjacent
+violators). `why_unreliable` then decides whether the rounds agree; a measurement that fails is not kept and
+is made again later. A result is cached by (model, dtype, machine, mlx version).
 
-`LiveCost` is T while an answer is written: the profile (or a guess where there is none yet) as a
-prior, corrected by the times of the steps themselves, each width by its own.
+`LiveCost` is T while an answer is generated: the profile (or a guess where there is none) as a prior, which
+the times of recent steps overrule, however wrong it is.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import statistics
 import tempfile
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,31 +32,57 @@ from msgspec import Struct
 from core.decoding.probes.exactness import machine_key
 from core.drafting.gate import default_cost
 from core.events import ModelInfo
+from core.kv.entries import why_no_rollback
+from core.kv.verify_block import VerifyBlock
 from core.system.paths import cache_dir
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 CONTEXTS = (256, 1024)
-_REPEATS = 3
+_ROUNDS = 8
+_WARM_ROUNDS = 2
+# Of a width's rounds in order of time, the one that counts (0: the fastest), and how many must be near it.
+_QUANTILE = 1
+_NEAR_ROUNDS = 4
+_NEAR = 1.3
+# How far the monotone fit may move a width: kernels for some widths really are a little faster.
+_MOVED = 1.35
+# Blocks of w tokens cost at most so many times w plain steps; beyond it the plain step was mistimed, or they
+# were.
+_MOST_PER_TOKEN = 2.0
 _IDS = 200
-# How many steps of a width the prior counts for, and how fast old steps are forgotten.
+# In the name of the file: profiles of other versions were measured in another way.
+_VERSION = 2
+# Steps of a width that the prior counts for, and factor from which on steps disprove it.
 _PRIOR_STEPS = 4.0
-_DECAY = 0.98
-# One pause of the machine must not look like the price of a width.
-_OUTLIER = 3.0
+_DISPROVED = 1.5
+_DISPROVING_STEPS = 6
+_RECENT = 16
+_RECENT_PLAIN = 15
+_DISPROVING_LOW_STEPS = 2
+# After so many plain steps in a row a narrow block is tried if hardly any of its width was timed yet, and
+# after so many blocks a plain step: before there is a unit, and then to renew it.
+_TRY_BLOCK_STEPS = 128
+_TRY_WIDTH = 3
+_FIRST_PLAIN_BLOCKS = 32
+_NEXT_PLAIN_BLOCKS = 256
 
 
 class ContextCost(Struct, frozen=True):
-    """Median seconds of a forward at each width, at one context length."""
+    """Seconds of a forward at each width, at one context length."""
 
     context_tokens: int
     seconds: dict[int, float]
 
 
 class CostProfile(Struct, frozen=True):
-    """The measurement of one (model, dtype, machine, mlx version)."""
+    """The measurement of one (model, dtype, machine, mlx version).
+
+    `doubt` says why its rounds do not agree; such a profile is not saved. Empty if they do.
+    """
 
     key: str
     contexts: tuple[ContextCost, ...]
+    doubt: str = ""
 
     def at(self, context_tokens: int) -> Callable[[int], float]:
         """T for a context of that length: that of the nearest measured one."""
@@ -65,43 +93,143 @@ class CostProfile(Struct, frozen=True):
         return lambda width: _interpolated(widths, costs, width)
 
 
+def low_times(rounds: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """A low quantile of each width's seconds; `rounds` hold all widths each."""
+    return {width: sorted(each[width] for each in rounds)[_QUANTILE] for width in rounds[0]}
+
+
+def monotone(seconds: Mapping[int, float]) -> dict[int, float]:
+    """The nearest times (least squares of the logarithm) that do not fall as the width grows."""
+    widths = sorted(seconds)
+    pools: list[tuple[float, int]] = []  # geometric mean, count
+    for width in widths:
+        pools.append((seconds[width], 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (one, n), (two, m) = pools[-2:]
+            pools[-2:] = [((one**n * two**m) ** (1 / (n + m)), n + m)]
+    means = [mean for mean, count in pools for _ in range(count)]
+    return dict(zip(widths, means, strict=True))
+
+
+def why_unreliable(rounds: Sequence[Mapping[int, float]]) -> str:
+    """Why a measurement says nothing about T, in words; empty if it does."""
+    low = low_times(rounds)
+    if reason := _why_implausible(low):
+        return reason
+    for width, seconds in low.items():
+        near = sum(each[width] <= _NEAR * seconds for each in rounds)
+        if near < min(_NEAR_ROUNDS, len(rounds)):
+            return f"only {near} of {len(rounds)} times of width {width} agree"
+    half = len(rounds) // 2
+    early, late = low_times(rounds[:half]), low_times(rounds[half:])
+    for width in low:
+        one, two = early[width] / early[1], late[width] / late[1]
+        if max(one, two) > _MOVED * min(one, two):
+            return f"width {width} cost {one:.2f} plain steps in the first rounds and {two:.2f} in the last"
+    return ""
+
+
+def _why_implausible(seconds: Mapping[int, float]) -> str:
+    """Why times of several widths cannot be those of one idle machine, in words; empty if they can."""
+    if 1 not in seconds or not all(0 < each < float("inf") for each in seconds.values()):
+        return "a time is missing or not positive"
+    fitted = monotone(seconds)
+    for width, each in seconds.items():
+        if max(each / fitted[width], fitted[width] / each) > _MOVED:
+            return f"width {width} took {each / seconds[1]:.2f} plain steps, out of order with other widths"
+        if each > _MOST_PER_TOKEN * width * seconds[1]:
+            return f"width {width} took {each / seconds[1]:.1f} plain steps"
+    return ""
+
+
 class LiveCost:
-    """T of one answer. `step` it with what each step took."""
+    """T of one answer. Call `step` with the time of each step.
+
+    Each width goes by the median of its recent steps over the median of the recent plain steps, mixed with
+    the prior while they are few. Steps that disprove the prior by more than half replace it, and move it for
+    the widths that have none.
+    """
 
     def __init__(self, prior: Callable[[int], float] = default_cost) -> None:
-        self._prior = prior
-        self._plain_s: float | None = None
-        self._weights: dict[int, float] = {}
-        self._sums: dict[int, float] = {}
+        self._prior_cost = prior
+        self._plain: deque[float] = deque(maxlen=_RECENT_PLAIN)
+        self._blocks: dict[int, deque[float]] = {}
+        self._costs: dict[int, float] = {}
+        self._plain_in_a_row = 0
+        self._blocks_in_a_row = 0
 
     def __call__(self, width: int) -> float:
         """T(width), in plain steps."""
-        weight = self._weights.get(width, 0.0)
-        return (self._prior(width) * _PRIOR_STEPS + self._sums.get(width, 0.0)) / (_PRIOR_STEPS + weight)
+        if width not in self._costs:
+            self._costs[width] = self._cost(width)
+        # Blocks of a prior that is too high would never be tried, hence never timed.
+        few = len(self._blocks.get(width, ())) < _DISPROVING_LOW_STEPS
+        tries = few and width <= _TRY_WIDTH and self._plain_in_a_row >= _TRY_BLOCK_STEPS
+        return min(self._costs[width], default_cost(width)) if tries else self._costs[width]
+
+    def needs_plain(self) -> bool:
+        """Whether a plain step is due: without one, the times of blocks have no unit."""
+        return self._blocks_in_a_row >= (_NEXT_PLAIN_BLOCKS if self._plain else _FIRST_PLAIN_BLOCKS)
 
     def step(self, width: int, seconds: float) -> None:
-        """A step over `width` tokens took so long. Plain steps set the unit."""
+        """A step over `width` tokens took `seconds`."""
         if width == 1:
-            if self._plain_s is None or seconds < _OUTLIER * self._plain_s:
-                before = seconds if self._plain_s is None else self._plain_s
-                self._plain_s = 0.9 * before + 0.1 * seconds
-            return
-        if self._plain_s is None:
-            return
-        ratio = seconds / self._plain_s
-        if ratio < _OUTLIER * self(width):
-            self._weights[width] = self._weights.get(width, 0.0) * _DECAY + 1.0
-            self._sums[width] = self._sums.get(width, 0.0) * _DECAY + ratio
+            self._plain.append(seconds)
+            self._plain_in_a_row, self._blocks_in_a_row = self._plain_in_a_row + 1, 0
+        else:
+            self._blocks.setdefault(width, deque(maxlen=_RECENT)).append(seconds)
+            self._plain_in_a_row, self._blocks_in_a_row = 0, self._blocks_in_a_row + 1
+        self._costs.clear()
+
+    def _cost(self, width: int) -> float:
+        prior = self._prior(width)
+        if width == 1 or not self._plain or not self._blocks:
+            return prior
+        count = len(self._blocks.get(width, ()))
+        if count < _DISPROVING_STEPS and not self._disproves(width):
+            prior = max(1.0, prior * self._moved(width))
+        if not count:
+            return prior
+        weight = 0.0 if self._disproves(width) else _PRIOR_STEPS
+        return (prior * weight + self._live(width) * count) / (weight + count)
+
+    def _prior(self, width: int) -> float:
+        """The prior; a block costs no less than a plain step."""
+        return self._prior_cost(width) if width == 1 else max(1.0, self._prior_cost(width))
+
+    def _live(self, width: int) -> float:
+        """Median recent cost of `width`, which was timed."""
+        return statistics.median(self._blocks[width]) / statistics.median(self._plain)
+
+    def _disproves(self, width: int) -> bool:
+        """Whether the steps of `width` contradict its prior. Other programs only add time, so low times
+        count sooner.
+        """
+        count = len(self._blocks.get(width, ()))
+        if count < _DISPROVING_LOW_STEPS:
+            return False
+        factor = self._live(width) / self._prior(width)
+        return factor < 1 / _DISPROVED or (factor > _DISPROVED and count >= _DISPROVING_STEPS)
+
+    def _moved(self, width: int) -> float:
+        """Factor by which steps of the nearest timed width disproved the prior; 1 if they did not."""
+        timed = [each for each, times in self._blocks.items() if len(times) >= _DISPROVING_LOW_STEPS]
+        if not timed:
+            return 1.0
+        nearest = min(timed, key=lambda each: abs(each - width))
+        return self._live(nearest) / self._prior(nearest) if self._disproves(nearest) else 1.0
 
 
 def load_profile(info: ModelInfo) -> CostProfile | None:
-    """The cached profile of this model on this machine, if there is one."""
+    """The cached profile of this model on this machine, if there is one that can be trusted."""
     key = machine_key(info)
     try:
         held = msgspec.json.decode(_path(key).read_bytes(), type=CostProfile)
     except (OSError, msgspec.DecodeError):
         return None  # none yet, or one that cannot be read: it will be measured
-    return held if held.key == key else None
+    if held.key != key:
+        return None
+    return None if any(_why_implausible(each.seconds) for each in held.contexts) else held
 
 
 def save_profile(profile: CostProfile) -> None:
@@ -119,28 +247,37 @@ def measure(
     new_cache: Callable[[], list[Any]],
     info: ModelInfo,
     contexts: Sequence[int] = CONTEXTS,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Generator[None, None, CostProfile]:
     """One forward a `next()`; returns the profile. Contexts longer than the model's are left out."""
     rng = random.Random(0)
     found = []
     for context in contexts:
-        if context + sum(WIDTHS) * (_REPEATS + 1) > info.context_tokens:
-            continue
         cache = new_cache()
+        rolls_back = not why_no_rollback(cache)
+        grows = (_WARM_ROUNDS + _ROUNDS) * (1 if rolls_back else sum(WIDTHS)) + WIDTHS[-1]
+        if context + grows > info.context_tokens:
+            continue
         for _ in range(context // 128):
             _forward(model, [rng.randrange(_IDS) for _ in range(128)], cache)
             yield
-        seconds: dict[int, float] = {}
-        for width in WIDTHS:
-            times = []
-            for _ in range(_REPEATS + 1):
-                block = [rng.randrange(_IDS) for _ in range(width)]
-                started = time.perf_counter()
-                _forward(model, block, cache)
-                times.append(time.perf_counter() - started)
+        rounds: list[dict[int, float]] = []
+        for _ in range(_WARM_ROUNDS + _ROUNDS):
+            rounds.append({})
+            for width in WIDTHS:
+                ids = [rng.randrange(_IDS) for _ in range(width)]
+                block = VerifyBlock(cache) if width > 1 and rolls_back else None
+                started = clock()
+                _forward(model, ids, cache)
+                rounds[-1][width] = clock() - started
+                if block is not None:
+                    block.keep(width, ())
                 yield
-            seconds[width] = statistics.median(times[1:])  # the first may compile
-        found.append(ContextCost(context, seconds))
+        # The first rounds page weights in and compile kernels.
+        rounds = rounds[_WARM_ROUNDS:]
+        found.append(ContextCost(context, monotone(low_times(rounds))))
+        if doubt := why_unreliable(rounds):
+            return CostProfile(machine_key(info), tuple(found), doubt=doubt)
     return CostProfile(machine_key(info), tuple(found))
 
 
@@ -150,7 +287,7 @@ def _forward(model: Callable[..., Any], ids: list[int], cache: list[Any]) -> Non
 
 
 def _path(key: str) -> Path:
-    return cache_dir() / "profiles" / f"cost-{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+    return cache_dir() / "profiles" / f"cost-v{_VERSION}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
 
 
 def _interpolated(widths: Sequence[int], costs: Sequence[float], width: int) -> float:

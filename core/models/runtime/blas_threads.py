@@ -54,6 +54,13 @@ class BlasThreads:
             self._use.others()
         self.look()
 
+    def idle(self, *, steady: str = "") -> None:
+        """Before a piece of idle work; `steady` says why it uses all threads, if it does."""
+        self._steady = steady
+        if self.why_steady and not self._fixed:
+            blas.set_threads(self._most)
+        self.look()
+
     def look(self) -> None:
         """Between two forwards: look at what others use, if it is time."""
         if self.why_steady:

@@ -1,14 +1,18 @@
 """Numerics: how often the text differs from the plain loop's, by mode, dtype and model.
 
-Wider blocks are summed in another order than single tokens, so their logits differ in the last bits, and
-where two tokens are nearly as likely the other one can win. Tiny random models of several architectures and
-the starter are tried in the formats that models come in, each mode on the same prompts, always drafting.
-`exact` and `guarded` promise the plain loop's text; a difference there is a fault, one in `fast` a count.
+Wider blocks are summed in another order than single tokens, so their logits can differ, and where two tokens
+are nearly as likely the other one can win. Tiny random models of several architectures and the starter are
+tried in the formats that models come in, each mode on the same prompts, always drafting. `exact` promises the
+plain loop's text: a difference is a fault. The differences of `guarded` and `fast` are counted.
 
-    python -m tests.attack.campaigns.numerics --out docs/numerics.md
+    python -m tests.attack.campaigns.numerics grid --out DIR
+    python -m tests.attack.campaigns.numerics flips
 
-runs all cases (8 minutes, and the starter's half-precision ones longer) and writes the table. A case is
-one model in one format; the starter's come last and are not part of `make attack`, for they are slow.
+`grid` runs 30 seeds of six models in four reduced formats, one cell after the other, and prints the table of
+docs/numerics.md. Each cell is a line of DIR/cells.jsonl; the same command resumes, and `--part 0/2` with
+`--part 1/2` share the work between two processes. `flips` measures how far one flipped bit of the cache moves
+a logit, from which `FLOOR_UNITS` was chosen. A case of `run` is one model in one format; the starter's cases
+come last and are not part of `make attack`, for they are slow.
 """
 
 from __future__ import annotations
@@ -22,7 +26,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.settings import Settings, assign_all
 from core.settings.decoding import ExactnessMode
@@ -70,6 +76,7 @@ def run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
 
 
 def _try(number: int, case: Case, seed: int) -> Outcome:
+    """One model in one format: all modes on the same prompts."""
     from core.models.runtime.runtime import prepare
 
     prepare()
@@ -81,6 +88,7 @@ def _try(number: int, case: Case, seed: int) -> Outcome:
     engine.use(loaded)
     if case.model != _STARTER:
         engine.try_out()
+    engine.exactness_profile(complete=True)
     counts: dict[str, float] = {}
     faults = []
     prompts = _prompts(case, loaded, seed)
@@ -92,9 +100,14 @@ def _try(number: int, case: Case, seed: int) -> Outcome:
             differed += tokens != expected
             drafted += verified
         counts |= {f"{mode}_runs": len(prompts), f"{mode}_differed": differed, f"{mode}_drafted": drafted}
-        if differed and mode != "fast":
+        if differed and mode == "exact":
             faults.append(f"{mode}: {differed} of {len(prompts)} texts differ from the plain loop's")
-    peaks = {"noise": engine.exactness_profile().noise, "seconds": time.perf_counter() - started}
+    while engine.idle_work():  # the sampled blocks of `exact` answers are computed again
+        pass
+    found = engine.exactness_profile()
+    if found.in_use:
+        faults.append(f"a block of {found.in_use} tokens of an exact answer has other bits than plain steps")
+    peaks = {"noise": found.noise, "seconds": time.perf_counter() - started}
     engine.unload()
     fault = f"{case.model} in {case.format}, {'; '.join(faults)}" if faults else ""
     return Outcome(number, fault, counts, peaks)
@@ -127,13 +140,12 @@ def _prompts(case: Case, loaded: LoadedModel, seed: int) -> list[list[int]]:
     return [prompt_with_repetition(random.Random(f"{seed}:{number}")) for number in range(case.prompts)]
 
 
-def _loaded(case: Case) -> LoadedModel:
-    """The model in its format. The loader would turn all into float32 on a processor."""
+def _loaded(case: Case, weights: int = 0) -> LoadedModel:
+    """The model in its format, tiny ones with random `weights`. The loader would use float32 on a CPU."""
     import mlx.core as mx
     import mlx.nn as nn
     from mlx_lm.models.cache import make_prompt_cache
     from mlx_lm.utils import load_tokenizer
-    from msgspec.structs import replace
 
     from core.events import ModelInfo
     from core.kv.entries import why_no_rollback
@@ -146,7 +158,7 @@ def _loaded(case: Case) -> LoadedModel:
         held = load(_STARTER)
         model, tokenizer, info = held.model, held.tokenizer, held.info
     else:
-        model = tiny(case.model)
+        model = tiny(case.model, weights)
         with tempfile.TemporaryDirectory() as folder:
             write_toy_model(Path(folder))
             tokenizer = load_tokenizer(Path(folder))
@@ -172,80 +184,178 @@ def _fits_groups(path: str, module: Any) -> bool:
     return hasattr(module, "to_quantized") and module.weight.shape[-1] % 32 == 0
 
 
-def table(outcomes: Sequence[Outcome]) -> str:
-    """Markdown: of how many runs the text differed, by model, format and mode."""
-    head = "| model | format | " + " | ".join(MODES) + " | largest difference of a logit |\n"
-    rows = [head, "|---|---|" + "---:|" * (len(MODES) + 1) + "\n"]
-    total = dict.fromkeys(MODES, 0)
-    runs = dict.fromkeys(MODES, 0)
-    for outcome in outcomes:
-        case = CASES[outcome.case]
-        cells = []
-        for mode in MODES:
-            differed, tried = int(outcome.counts[f"{mode}_differed"]), int(outcome.counts[f"{mode}_runs"])
-            total[mode] += differed
-            runs[mode] += tried
-            none = "" if outcome.counts[f"{mode}_drafted"] else " (no drafts)"
-            cells.append(f"{differed} of {tried}{none}")
-        noise = outcome.peaks["noise"]
-        rows.append(f"| {case.model} | {case.format} | {' | '.join(cells)} | {noise:.2g} |\n")
-    rows.append("| all | | " + " | ".join(f"{total[mode]} of {runs[mode]}" for mode in MODES) + " | |\n")
+class Cell(Struct, frozen=True):
+    """One seed of one case of the grid."""
+
+    seed: int
+    model: str
+    format: str
+    outcome: Outcome
+
+
+GRID_FORMATS = ("bfloat16", "float16", "q8", "q4")
+
+
+def grid(folder: Path, seeds: Sequence[int], part: tuple[int, int], prompts: int) -> list[Cell]:
+    """Runs the cells of this part that `folder` does not hold yet; returns all that it holds then."""
+    folder.mkdir(parents=True, exist_ok=True)
+    own = folder / f"cells-{part[0]}.jsonl"
+    done = {(cell.seed, cell.model, cell.format) for cell in cells_of(folder)}
+    wanted = [(seed, each) for seed in seeds for each in TINY_CASES if each.format in GRID_FORMATS]
+    with own.open("ab") as file:
+        for number, (seed, each) in enumerate(wanted):
+            if number % part[1] != part[0] or (seed, each.model, each.format) in done:
+                continue
+            outcome = _try(TINY_CASES.index(each), replace(each, prompts=prompts), seed)
+            file.write(msgspec.json.encode(Cell(seed, each.model, each.format, outcome)) + b"\n")
+            file.flush()
+            print(seed, each.model, each.format, outcome.counts, outcome.fault, flush=True)
+    return cells_of(folder)
+
+
+def cells_of(folder: Path) -> list[Cell]:
+    """All cells in `folder`, each once; half-written lines are left out."""
+    lines = [line for path in sorted(folder.glob("cells-*.jsonl")) for line in path.read_bytes().split(b"\n")]
+    cells = [msgspec.json.decode(line, type=Cell) for line in lines if line.endswith(b"}")]
+    return list({(cell.seed, cell.model, cell.format): cell for cell in cells}.values())
+
+
+def grid_table(cells: Sequence[Cell]) -> str:
+    """Markdown: differing answers by model, format and mode, summed over the seeds."""
+    head = "| model | format | seeds | " + " | ".join(MODES) + " | drafted in exact | largest difference |\n"
+    rows = [head, "|---|---|---:|" + "---:|" * (len(MODES) + 2) + "\n"]
+    keys = [(model, each) for each in GRID_FORMATS for model in _TINY]
+    for model, each in [*keys, ("all", "")]:
+        chosen = [cell for cell in cells if model == "all" or (cell.model, cell.format) == (model, each)]
+        if not chosen:
+            continue
+        counts: dict[str, float] = {}
+        for cell in chosen:
+            for name, value in cell.outcome.counts.items():
+                counts[name] = counts.get(name, 0) + value
+        shares = [f"{counts[f'{mode}_differed']:.0f} of {counts[f'{mode}_runs']:,.0f}" for mode in MODES]
+        noise = max(cell.outcome.peaks["noise"] for cell in chosen)
+        seeds = len({cell.seed for cell in chosen})
+        drafted = f"{counts['exact_drafted']:,.0f}"
+        rows.append(f"| {model} | {each} | {seeds} | {' | '.join(shares)} | {drafted} | {noise:.2g} |\n")
     return "".join(rows)
 
 
-_HEAD = """# Numerics: when the text is the plain loop's
+def flips(seeds: int, models: Sequence[str], formats: Sequence[str]) -> Iterator[str]:
+    """Markdown rows: how far one flipped bit of the cache moves a logit, in units in the last place.
 
-Written by `python -m tests.attack.campaigns.numerics --out docs/numerics.md`; {where}.
+    In each of `seeds` models a context of 60 tokens is read and the last bit of one random element of the
+    cache is flipped; 24 tokens are then read from both caches.
+    """
+    yield "| model | format | flips that moved a logit | median | 90% | 99% | largest |"
+    yield "|---|---|---:|---:|---:|---:|---:|"
+    for each in formats:
+        for model in models:
+            moved = sorted(filter(None, (_flip(Case(model, each, 0, 24), seed) for seed in range(seeds))))
+            shown = [moved[min(len(moved) - 1, int(part * len(moved)))] for part in (0.5, 0.9, 0.99, 1.0)]
+            figures = " | ".join(f"{value:.1f}" for value in shown)
+            yield f"| {model} | {each} | {len(moved)} of {seeds} | {figures} |"
 
-Draftlight checks every guess with the model itself, so with equal logits its text is the plain loop's. Logits
-are not always equal: a block of several tokens is summed in another order than one token, and where two
-tokens are nearly as likely, the last bits can decide for the other one. Both texts are then the model's; they
-are not the same. `decoding.exactness` says what is done about it:
 
-- `fast` (default) takes the choice as it falls.
-- `guarded` makes a choice again, one token wide, where it was closer than twice the largest difference that
-  was measured for this model on this machine. That difference is an observation on three inputs, not a bound.
-- `exact` verifies only widths whose logits were the same bits in that measurement; none: it does not draft.
+def _flip(case: Case, seed: int) -> float:
+    from copy import deepcopy
 
-Of how many answers the text differed from the plain loop's (greedy, every step drafted by `cacheback`;
-{tokens} tokens an answer of a tiny random model, which has much closer calls than a trained one).
-“No drafts”: no width gave the same bits, so nothing was drafted. The starter in bfloat16 and q4 takes so
-long on a processor that `--cases {all_but}` leaves both out. On another machine, above all with Metal, the
-figures are others: run the command there.
+    from core.decoding.probes.agreement import differences
+    from core.decoding.probes.compare import forward, unit
+    from core.kv.entries import leaves
 
-"""
+    loaded = _loaded(case, seed)
+    rng = random.Random(f"flip:{case.model}:{case.format}:{seed}")
+    cache = loaded.new_cache()
+    forward(loaded.model, [rng.randrange(200) for _ in range(60)], cache)
+    other = deepcopy(cache)
+    _flip_one_bit(rng.choice(list(leaves(other))), rng)
+    units = largest = 0.0
+    for _ in range(case.tokens):
+        token = rng.randrange(200)
+        one, two = (forward(loaded.model, [token], each) for each in (cache, other))
+        units = max(units, unit(one))
+        largest = max(largest, float(differences(two.logits[0], one.logits[0])[0].max()))
+    return largest / units
+
+
+def _flip_one_bit(entry: Any, rng: random.Random) -> None:
+    """Flips the last bit of an element of a cache entry that later tokens read."""
+    import mlx.core as mx
+
+    if hasattr(entry, "cache"):
+        index = rng.choice([at for at, held in enumerate(entry.cache) if isinstance(held, mx.array)])
+        array, columns = entry.cache[index], entry.cache[index].shape[-2]
+    else:
+        array, columns = entry.keys, min(entry.keys.shape[-2], entry.offset)
+    word = {2: mx.uint16, 4: mx.uint32}[array.dtype.size]
+    bits = array.view(word)
+    place = tuple(rng.randrange(size) for size in (*array.shape[:-2], columns, array.shape[-1]))
+    bits[place] = bits[place] ^ 1
+    flipped = bits.view(array.dtype)
+    if hasattr(entry, "cache"):
+        entry.cache[index] = flipped
+    else:
+        entry.keys = flipped
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all cases and write the table; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.attack.campaigns.numerics", description="write the table"
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cases", type=int, default=len(CASES), help=f"how many of {len(CASES)}")
+    """Runs the grid or the flips and prints a table; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.attack.campaigns.numerics")
+    commands = parser.add_subparsers(dest="command", required=True)
+    cells = commands.add_parser("grid", help="differing answers over seeds, models and reduced formats")
+    cells.add_argument("--out", type=Path, required=True, metavar="DIR", help="holds cells; the run resumes")
+    cells.add_argument("--first-seed", type=int, help="default: a new one, kept in DIR")
+    cells.add_argument("--seeds", type=int, default=30, help="default 30")
+    cells.add_argument("--prompts", type=int, default=4, help="answers of each cell and mode (default 4)")
+    cells.add_argument("--part", type=_part, default=(0, 1), metavar="N/OF", help="share of one process")
+    moved = commands.add_parser("flips", help="how far one flipped bit of the cache moves a logit")
+    moved.add_argument("--seeds", type=int, default=120, help="models of each kind (default 120)")
+    moved.add_argument("--models", nargs="+", default=list(_TINY), help="default: all tiny models")
     options = parser.parse_args(arguments)
-    outcomes = []
-    with tempfile.TemporaryDirectory(prefix="draftlight-numerics-") as home:
-        os.environ["DRAFTLIGHT_HOME"] = home
-        from core.models.runtime.runtime import prepare
+    if options.command == "flips":
+        with tempfile.TemporaryDirectory(prefix="draftlight-numerics-") as home:
+            os.environ["DRAFTLIGHT_HOME"] = home
+            _prepare()
+            for line in flips(options.seeds, options.models, GRID_FORMATS):
+                print(line, flush=True)
+        return 0
+    os.environ["DRAFTLIGHT_HOME"] = str((options.out / f"home-{options.part[0]}").resolve())
+    print(f"{_prepare()}", flush=True)
+    first = _first_seed(options.out, options.first_seed)
+    print(f"seeds {first} to {first + options.seeds - 1}", flush=True)
+    held = grid(options.out, range(first, first + options.seeds), options.part, options.prompts)
+    print(grid_table(held))
+    return 1 if any(cell.outcome.fault for cell in held) else 0
 
-        blas = prepare()
-        from core.bench.environment import describe
 
-        where = describe(str(blas)).line
-        head = _HEAD.format(where=where, tokens=TINY_CASES[0].tokens, all_but=len(TINY_CASES) + 1)
-        for outcome in run(options.seed, range(options.cases)):
-            outcomes.append(outcome)
-            case = CASES[outcome.case]
-            print(f"{case.model} {case.format}: {outcome.counts} {outcome.peaks} {outcome.fault}", flush=True)
-            options.out.write_text(head + table(outcomes), encoding="utf-8")
-    return 1 if any(outcome.fault for outcome in outcomes) else 0
+def _prepare() -> str:
+    from core.models.runtime.runtime import prepare
+
+    blas = prepare()
+    from core.bench.environment import describe
+
+    return describe(str(blas)).line
+
+
+def _first_seed(folder: Path, given: int | None) -> int:
+    path = folder / "first-seed"
+    if given is None and path.exists():
+        return int(path.read_text())
+    first = random.SystemRandom().randrange(1 << 30) if given is None else given
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{first}\n")
+    return first
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, _, of = text.partition("/")
+    return int(number), int(of)
 
 
 CAMPAIGN = Campaign(
     "numerics",
-    "`guarded` and `exact` give the plain loop's text on quantised and half-precision models.",
+    "`exact` gives the plain loop's text on quantised and half-precision models.",
     quick=1,
     full=len(TINY_CASES),
     run=run,

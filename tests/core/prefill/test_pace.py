@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -94,18 +97,48 @@ def test_it_is_kept_for_its_model_and_machine_alone(tmp_path: Path, monkeypatch:
     assert load_pace("k") == Pace("k")
 
 
-def test_it_is_measured_on_the_model(toy_engine: Engine) -> None:
-    loaded = toy_engine.loaded
-    steps = measure_pace(Pace("k"), loaded.model, loaded.new_cache, loaded.info)
-    chunks = 0
+def finished(steps: Generator[None, None, Pace]) -> Pace:
     while True:
         try:
             next(steps)
-            chunks += 1
         except StopIteration as done:
             found: Pace = done.value
-            break
-    assert chunks <= 3
-    seconds = found.seconds(1000)
-    assert (seconds is None) == (chunks < 2)
-    assert seconds is None or 0 < seconds < 10
+            return found
+
+
+def test_it_is_measured_on_the_model(toy_engine: Engine) -> None:
+    loaded = toy_engine.loaded
+    now = itertools.count()
+    clock = partial(next, now)
+    steps = measure_pace(Pace("k"), loaded.model, loaded.new_cache, loaded.info, clock)
+    found = finished(steps)
+    assert len(found.chunks) == loaded.info.context_tokens // 256 - 1
+    assert found.seconds(1000) == pytest.approx(1000 / 256)  # by that clock a chunk takes a second
+
+
+def test_a_busy_machine_is_not_kept_as_the_pace(toy_engine: Engine) -> None:
+    """The second chunk took three times as long when it was read again."""
+    loaded = toy_engine.loaded
+    clock = iter([0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 6.0])
+    steps = measure_pace(Pace("k"), loaded.model, loaded.new_cache, loaded.info, lambda: next(clock))
+    assert finished(steps) == Pace("k")
+
+
+@pytest.mark.parametrize("factor", [10.0, 0.1])
+def test_readings_replace_a_probe_that_was_wrong(factor: float) -> None:
+    pace = Pace("k")
+    for number in (1, 2):
+        pace = pace.read(256, 256 * number, 256 * 0.002 * factor, probed=True)
+    for number in range(4):
+        pace = pace.read(512, 512 * number, 512 * 0.002)
+    assert pace.seconds(4000) == pytest.approx(8.0, rel=0.05)
+
+
+@pytest.mark.parametrize("at", range(10))
+def test_a_chunk_during_which_the_machine_slept_does_not_count(at: int) -> None:
+    pace = Pace("k")
+    for number in range(10):
+        seconds = 0.002 * 512 + 1e-7 * 512 * (512 * number + 256)
+        pace = pace.read(512, 512 * number, 600.0 if number == at else seconds)
+    expected = 0.002 * 8000 + 1e-7 * 8000 * 4000
+    assert pace.seconds(8000) == pytest.approx(expected, rel=0.05)

@@ -1,0 +1,317 @@
+"""Compares blocks with plain steps bit by bit: logits, last hidden state, and what is left in the cache.
+
+A stream is a context and the tokens after it, half of them the model's own choices. It is read once with a
+plain step per token and once for each width in blocks that end in rejected tokens, kept and rolled back as
+the decode loop does it, so that every block stands on a cache that blocks wrote. After the first difference
+the rest of a stream follows from it; rows are counted up to there.
+
+Generators yield after each forward. Engine's thread.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.decoding.probes.agreement import differences
+from core.decoding.probes.exactness import LEAST_ROWS, WIDTHS, Profile
+from core.events import ModelInfo
+from core.kv.cached_sequence import CachedSequence
+from core.kv.entries import columns_of, kind_of, leaves, parts
+from core.kv.verify_block import VerifyBlock
+
+# Context lengths of successive streams: short ones find what depends on the tokens, long ones what depends
+# on the length (kernels that split long sums).
+_CONTEXTS = (60, 7, 250, 21, 1030, 110, 60, 2060)
+_STREAM_TOKENS = 48
+_LEAST_STREAM_TOKENS = 8
+_CHUNK_TOKENS = 128
+# The first streams try all widths, later ones a third of those still without a difference.
+_FULL_STREAMS = 3
+_MOST_STREAMS = 400
+# Ids that every tokenizer has.
+_IDS = 200
+_WORDS = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
+
+
+class Rows(Struct):
+    """Rows of some forwards, in order: logits [vocabulary], and hidden states [size] where they are found."""
+
+    logits: list[mx.array]
+    hidden: list[mx.array]
+
+
+class Comparison(Struct, frozen=True):
+    """`rows` up to and with the first that differs; `noise` is the largest difference of a logit."""
+
+    rows: int
+    identical: bool
+    noise: float
+
+
+def compare_widths(
+    profile: Profile, model: Any, new_cache: Callable[[], list[Any]], info: ModelInfo
+) -> Generator[Profile, None, None]:
+    """Adds streams to `profile` until it is complete; yields it after each forward."""
+    window = min((int(e.max_size) for e in leaves(new_cache()) if kind_of(e) == "window"), default=0)
+    profile = replace(profile, window_tokens=window)
+    while profile.streams < _FULL_STREAMS or not profile.is_complete:
+        if profile.streams >= _MOST_STREAMS:
+            return
+        number = profile.streams
+        rng = random.Random(number)
+        past = bool(window) and (number % 4 == 3 or not profile.fits_window)
+        limit = window if window and not past else info.context_tokens
+        context, tokens = _lengths(_CONTEXTS[number % len(_CONTEXTS)], limit, longer_than=window * past)
+        profile = replace(profile, streams=number + 1)
+        if tokens < _LEAST_STREAM_TOKENS:
+            return
+        stream = _Stream(model, new_cache, rng, context, tokens)
+        for _ in stream.read():
+            yield profile
+        profile = replace(
+            profile,
+            unit=max(profile.unit, stream.unit),
+            longest_tokens=max(profile.longest_tokens, context + tokens)
+            if not past
+            else profile.longest_tokens,
+        )
+        for width in _widths(profile, number):
+            found = yield from _passed(stream.compare(width, rng), profile)
+            profile = replace(profile, noise=max(profile.noise, found.noise))
+            if not past:
+                profile = profile.compared(width, found.rows, identical=found.identical)
+            yield profile
+            if not found.identical and number >= _FULL_STREAMS and width > 2:
+                # A narrower block probably differs on these tokens, too.
+                for narrower in range(width - 1, 1, -1):
+                    again = yield from _passed(stream.compare(narrower, rng), profile)
+                    if not past:
+                        profile = profile.compared(narrower, again.rows, identical=again.identical)
+                break
+
+
+def _passed(
+    steps: Generator[None, None, Comparison], profile: Profile
+) -> Generator[Profile, None, Comparison]:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: Comparison = done.value
+            return found
+        yield profile
+
+
+def _lengths(context: int, limit: int, longer_than: int) -> tuple[int, int]:
+    """Tokens of a stream's context and of what follows, together fewer than `limit`."""
+    context = max(context, longer_than)
+    room = limit - WIDTHS[-1]
+    tokens = min(_STREAM_TOKENS, room // 2)
+    return min(context, room - tokens), tokens
+
+
+def _widths(profile: Profile, number: int) -> Sequence[int]:
+    if number < _FULL_STREAMS:
+        return WIDTHS
+    wanting = [
+        each.width
+        for each in profile.widths
+        if each.width <= profile.identical_width and each.rows < LEAST_ROWS
+    ]
+    return wanting if len(wanting) <= 5 else wanting[number % 3 :: 3]
+
+
+class _Stream:
+    """`tokens` tokens behind a random context of `context` tokens."""
+
+    def __init__(
+        self, model: Any, new_cache: Callable[[], list[Any]], rng: random.Random, context: int, tokens: int
+    ) -> None:
+        self._model = model
+        self._base = CachedSequence(new_cache)
+        self._context = [rng.randrange(_IDS) for _ in range(context)]
+        self._random = [rng.randrange(_IDS) for _ in range(tokens)]
+        self._tokens: list[int] = []
+        self._plain = Rows([], [])
+        self._cache: list[Any] = []
+        self.unit = 0.0
+
+    def read(self) -> Iterator[None]:
+        """Read the context and one token after the other."""
+        base = self._base
+        for start in range(0, len(self._context), _CHUNK_TOKENS):
+            chunk = self._context[start : start + _CHUNK_TOKENS]
+            forward(self._model, chunk, base.cache)
+            base.append(chunk)
+            yield
+        base.mark()
+        sequence = base.fork(len(self._context))
+        token = self._random[0]
+        for index, other in enumerate(self._random):
+            self._tokens.append(token)
+            got = forward(self._model, [token], sequence.cache)
+            sequence.append([token])
+            self._plain.logits += got.logits
+            self._plain.hidden += got.hidden
+            self.unit = max(self.unit, unit(got))
+            token = int(mx.argmax(got.logits[0])) if index % 2 else other
+            yield
+        self._cache = sequence.cache
+
+    def compare(self, width: int, rng: random.Random) -> Generator[None, None, Comparison]:
+        """The same tokens in blocks of `width`."""
+        sequence = self._base.fork(len(self._context))
+        rows, count = Rows([], []), len(self._tokens)
+        start, lead = 0, 1
+        while start < count:
+            room = min(width, count - start)
+            known = room if room < width or rng.random() < 0.5 else rng.randint(lead, room)
+            if known == 1 and room == 1:
+                got = forward(self._model, self._tokens[start:], sequence.cache)
+                kept = True
+            else:
+                tail = [rng.randrange(_IDS) for _ in range(width - known)] if room == width else []
+                block = VerifyBlock(sequence.cache)
+                got = forward(self._model, self._tokens[start : start + known] + tail, sequence.cache)
+                kept = block.keep(known + len(tail), list(range(known)))
+            done = len(rows.logits) - start
+            rows.logits += got.logits[done:known]
+            rows.hidden += got.hidden[done:known]
+            if kept:
+                sequence.append(self._tokens[start : start + known])
+                start, lead = start + known, 1
+            else:  # recurrent: the accepted tokens head the next block
+                lead = min(known + 1, width, count - start)
+            yield
+        return compare_rows(self._plain, rows, self._cache, sequence.cache)
+
+
+def compare_block(
+    model: Any, cache: list[Any], known: Sequence[int], tail: Sequence[int]
+) -> Generator[None, None, Comparison]:
+    """One block of `known` and rejected `tail` tokens against plain steps, both on copies of `cache`."""
+    alone, other = deepcopy(cache), deepcopy(cache)
+    plain = Rows([], [])
+    for token in known:
+        got = forward(model, [token], alone)
+        plain.logits += got.logits
+        plain.hidden += got.hidden
+        yield
+    block = VerifyBlock(other)
+    rows = forward(model, [*known, *tail], other)
+    rows = Rows(rows.logits[: len(known)], rows.hidden[: len(known)])
+    if not block.keep(len(known) + len(tail), list(range(len(known)))):
+        alone = other = []  # recurrent state is rolled back: nothing of the block is left to compare
+    return compare_rows(plain, rows, alone, other)
+
+
+def compare_rows(plain: Rows, block: Rows, alone: Sequence[Any], other: Sequence[Any]) -> Comparison:
+    """Compares rows in order, then the caches that hold them."""
+    noise = 0.0
+    first: int | None = None
+    for index, (one, two) in enumerate(zip(plain.logits, block.logits, strict=True)):
+        hidden = not plain.hidden or same_bits(plain.hidden[index], block.hidden[index])
+        if hidden and same_bits(one, two):
+            continue
+        first = index if first is None else first
+        noise = max(noise, float(differences(one, two)[0].max()))
+    identical = first is None and same_cache(alone, other)
+    return Comparison(len(plain.logits) if first is None else first + 1, identical, noise)
+
+
+def same_cache(cache: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two caches of the same tokens hold the same bits; a window's columns in order of time."""
+    for one, two in zip(leaves(cache), leaves(other), strict=True):
+        held, also = _columns(one), _columns(two)
+        if kind_of(one) == "window":
+            shared = min(held[0].shape[-2], also[0].shape[-2])
+            held, also = ([each[..., -shared:, :] for each in some] for some in (held, also))
+        if not all(same_bits(a, b) for a, b in zip(held, also, strict=True)):
+            return False
+    return True
+
+
+def _columns(entry: Any) -> list[mx.array]:
+    kind = kind_of(entry)
+    if kind == "appending":
+        return [
+            part[..., : columns_of(entry), :] for held in (entry.keys, entry.values) for part in parts(held)
+        ]
+    if kind == "window":
+        return [entry._temporal_order(held) for held in (entry.keys, entry.values)]
+    return [part for part in getattr(entry, "cache", ()) if isinstance(part, mx.array)]
+
+
+def same_bits(one: mx.array, other: mx.array) -> bool:
+    """Whether two arrays are equal bit by bit."""
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    word = _WORDS[one.dtype.size]
+    return bool(mx.array_equal(one.view(word), other.view(word)).item())
+
+
+def unit(rows: Rows) -> float:
+    """One unit in the last place of the largest logit, in the coarser dtype of logits and hidden states."""
+    largest = max(float(differences(row, row)[1]) for row in rows.logits)
+    steps = (mx.finfo(row.dtype).eps for row in (*rows.logits[:1], *rows.hidden[:1]))
+    step = max(steps)
+    power = 1.0
+    while power * 2.0 <= largest:
+        power *= 2.0
+    return float(power * step)
+
+
+def forward(model: Any, ids: Sequence[int], cache: list[Any]) -> Rows:
+    """One forward, evaluated; a row for each of `ids`."""
+    with _recorded(model) as hidden:
+        logits = model(mx.array(list(ids))[None], cache=cache)[0]
+    mx.eval(logits, hidden, [entry.state for entry in cache])
+    states = hidden[-1][0] if hidden and hidden[-1].shape[:2] == (1, len(ids)) else None
+    return Rows(
+        [logits[row] for row in range(len(ids))],
+        [] if states is None else [states[row] for row in range(len(ids))],
+    )
+
+
+class _Recorder:
+    """Stands in for the module that gives the last hidden state, during one forward."""
+
+    def __init__(self, inner: Any, outputs: list[mx.array]) -> None:
+        self._inner = inner
+        self._outputs = outputs
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        output = self._inner(*arguments, **keywords)
+        if isinstance(output, mx.array):
+            self._outputs.append(output)
+        return output
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+@contextmanager
+def _recorded(model: Any) -> Iterator[list[mx.array]]:
+    """Outputs of the body below the model's head; none where mlx-lm's layout (`model.model`) is missing."""
+    outputs: list[mx.array] = []
+    owner = model
+    if isinstance(owner, nn.Module) and "language_model" in owner:
+        owner = owner["language_model"]
+    if not isinstance(owner, nn.Module) or not isinstance(owner.get("model"), nn.Module):
+        yield outputs
+        return
+    inner = owner["model"]
+    dict.__setitem__(owner, "model", _Recorder(inner, outputs))
+    try:
+        yield outputs
+    finally:
+        dict.__setitem__(owner, "model", inner)
