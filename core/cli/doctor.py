@@ -65,6 +65,7 @@ def report(window: Look | None = None) -> int:
         ("Draftlight", _program),
         ("Packages", _packages),
         ("Compute", _compute),
+        ("Exactness", _exactness),
         ("Starter model", _starter),
         ("Folders", _folders),
         ("Tables", _tables),
@@ -153,6 +154,21 @@ def _threads() -> Iterator[Finding]:
     text = f"{most}, and fewer while other programs keep cores busy: now {others:.1f} of {usable_cores()}"
     fewer = others >= _BUSY_CORES
     yield Finding(subject, "note" if fewer else "ok", text, "Answers are slower meanwhile." if fewer else "")
+
+
+def _exactness() -> Iterator[Finding]:
+    """What “exact” promises for the models that were compared, and on how many rows that rests."""
+    from core.models.runtime.runtime import prepare
+
+    prepare()
+    from core.decoding.probes.exactness import saved_profiles
+
+    profiles = saved_profiles()
+    if not profiles:
+        hint = "“draftlight models profile” compares them; answers with “exact” draft nothing before."
+        yield Finding("Exactness", "ok", "no model's block widths were compared yet", hint)
+    for profile in profiles:
+        yield Finding("Exactness", "ok", f"{profile.model}: {profile.words}")
 
 
 def _matmul_gflops(size: int = 768, rounds: int = 5) -> float:

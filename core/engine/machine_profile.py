@@ -98,6 +98,7 @@ class MachineProfile:
 
     def try_out(self) -> Verdict:
         """Whether trees and drafts are exact, tried now if that was never done (some seconds)."""
+        self._trial_retry.succeeded()
         while self._try_some():
             pass
         return cast(Verdict, self._verdict)

@@ -59,6 +59,7 @@ def _effective(effective: Effective) -> tuple[tuple[str, str], ...]:
         (strings.DRAFTER, effective.drafter),
         (strings.GATE, effective.gate),
         (strings.READING, effective.reading_reason or effective.reading),
+        (strings.EXACTNESS, effective.exactness),
     )
     return (*(pair for pair in told if pair[1]), *_settings(effective.settings))
 

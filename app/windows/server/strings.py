@@ -54,6 +54,7 @@ PREDICTION = "Prediction"
 STOPS = "Stop texts"
 DRAFTER = "Drafter"
 READING = "Reading"
+EXACTNESS = "Exactness"
 GATE = "Drafting"
 YES, NO = "Yes", "No"
 FORMATS = {

@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
             f" than {info.name} takes.",
             f"Choose --lengths of at most {room:,}.",
         )
-    profile = engine.exactness_profile()
+    profile = engine.exactness_profile(complete="exact" in options.exactness)
     journal = Journal(options.out / "cells.jsonl", _conditions(options, environment, info, path), ParityCell)
     with tempfile.TemporaryDirectory() as scratch:
         drafted = with_draft_model(options, chosen, Path(info.path), Path(scratch))
@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
         options.runs,
         options.max_tokens,
         profile.noise,
-        profile.exact_width,
+        profile.identical_width,
         cells,
         progress,
     )
@@ -312,7 +312,7 @@ def write_report(results: ParityResults) -> str:
         results.environment.line,
         "",
         f"The exactness probe saw logits differ by at most {results.noise:.2g} between widths;"
-        f" bit-identical up to width {results.exact_width}.",
+        f" no difference was found up to width {results.exact_width}.",
         "",
         "| class | prompt tokens | padding | drafter | equal | verdict | accepted | mean a step | by place |",
         "|---|---|---|---|---|---|---|---|---|",

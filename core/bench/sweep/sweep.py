@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace, record: Record) -> int:
                 options.max_tokens,
                 time.time(),
                 reference=options.model,
-                noise=engine.exactness_profile().noise,
+                noise=engine.exactness_profile(complete=options.exactness == "exact").noise,
                 asked=_asked(options),
             ),
             sweep.answers,

@@ -64,6 +64,7 @@ class Profile(Struct, frozen=True):
     """
 
     key: str
+    model: str = ""
     widths: tuple[WidthRows, ...] = tuple(map(WidthRows, WIDTHS))
     noise: float = 0.0
     unit: float = 0.0
@@ -178,8 +179,19 @@ def load_profile(info: ModelInfo) -> Profile:
     try:
         held = msgspec.json.decode(_path(key).read_bytes(), type=Profile)
     except (OSError, msgspec.DecodeError):
-        return Profile(key)  # none yet, or unreadable: rows are compared again
-    return held if held.key == key else Profile(key)
+        return Profile(key, info.name)  # none yet, or unreadable: rows are compared again
+    return held if held.key == key else Profile(key, info.name)
+
+
+def saved_profiles() -> list[Profile]:
+    """The profiles of all models that were compared on this machine."""
+    found = []
+    for path in sorted((cache_dir() / "profiles").glob(f"exact-v{_VERSION}-*.json")):
+        try:
+            found.append(msgspec.json.decode(path.read_bytes(), type=Profile))
+        except (OSError, msgspec.DecodeError):
+            continue
+    return found
 
 
 def save_profile(profile: Profile) -> None:

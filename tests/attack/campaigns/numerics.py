@@ -23,6 +23,7 @@ import random
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -203,6 +204,7 @@ def grid(folder: Path, seeds: Sequence[int], part: tuple[int, int], prompts: int
     done = {(cell.seed, cell.model, cell.format) for cell in cells_of(folder)}
     wanted = [(seed, each) for seed in seeds for each in TINY_CASES if each.format in GRID_FORMATS]
     with own.open("ab") as file:
+        file.write(b"\n")  # ends a line that was cut off
         for number, (seed, each) in enumerate(wanted):
             if number % part[1] != part[0] or (seed, each.model, each.format) in done:
                 continue
@@ -215,9 +217,13 @@ def grid(folder: Path, seeds: Sequence[int], part: tuple[int, int], prompts: int
 
 def cells_of(folder: Path) -> list[Cell]:
     """All cells in `folder`, each once; half-written lines are left out."""
-    lines = [line for path in sorted(folder.glob("cells-*.jsonl")) for line in path.read_bytes().split(b"\n")]
-    cells = [msgspec.json.decode(line, type=Cell) for line in lines if line.endswith(b"}")]
-    return list({(cell.seed, cell.model, cell.format): cell for cell in cells}.values())
+    cells = {}
+    for path in sorted(folder.glob("cells-*.jsonl")):
+        for line in path.read_bytes().splitlines():
+            with suppress(msgspec.DecodeError):
+                cell = msgspec.json.decode(line, type=Cell)
+                cells[cell.seed, cell.model, cell.format] = cell
+    return list(cells.values())
 
 
 def grid_table(cells: Sequence[Cell]) -> str:

@@ -27,6 +27,7 @@ from core.decoding.probes.exactness import (
     load_profile,
     machine_key,
     save_profile,
+    saved_profiles,
 )
 from core.engine.engine import Engine
 from core.engine.exact_widths import ExactWidths
@@ -169,10 +170,10 @@ def test_a_model_without_a_difference_is_exact_and_says_on_how_many_rows(few_row
 
 
 def test_nothing_is_promised_before_enough_rows() -> None:
-    few = Profile("k", tuple(WidthRows(width, LEAST_ROWS - 1) for width in WIDTHS))
+    few = Profile("k", "m", tuple(WidthRows(width, LEAST_ROWS - 1) for width in WIDTHS))
     assert exactness("exact", few).width_limit == 1
     assert f"{few.rows:,} of {LEAST_ROWS * len(WIDTHS):,} rows" in few.words
-    enough = Profile("k", tuple(WidthRows(width, LEAST_ROWS) for width in WIDTHS))
+    enough = Profile("k", "m", tuple(WidthRows(width, LEAST_ROWS) for width in WIDTHS))
     assert exactness("exact", enough).width_limit == WIDTHS[-1]
     one = enough.compared(6, 3, identical=False)
     assert exactness("exact", one).width_limit == 5
@@ -208,14 +209,17 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def complete(info: ModelInfo, window_tokens: int = 0) -> Profile:
     rows = tuple(WidthRows(width, LEAST_ROWS) for width in WIDTHS)
-    return Profile(machine_key(info), rows, window_tokens=window_tokens, longest_tokens=300, streams=99)
+    return Profile(
+        machine_key(info), info.name, rows, window_tokens=window_tokens, longest_tokens=300, streams=99
+    )
 
 
 def test_a_profile_is_kept_and_older_ones_are_not_trusted(home: Path) -> None:
-    assert load_profile(INFO) == Profile(machine_key(INFO))
+    assert load_profile(INFO) == Profile(machine_key(INFO), INFO.name)
     save_profile(complete(INFO))
     assert load_profile(INFO) == complete(INFO)
     assert load_profile(replace(INFO, dtype="x")).exact_width == 1
+    assert [each.model for each in saved_profiles()] == [INFO.name]
     (path,) = (home / "cache" / "profiles").iterdir()
     path.rename(path.with_name(path.name.removeprefix("exact-v2-")))  # as earlier versions named it
     assert load_profile(INFO).exact_width == 1
