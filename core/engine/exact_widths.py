@@ -77,9 +77,9 @@ class ExactWidths:
         return self.profile
 
     def complete(self) -> Profile:
-        """The complete profile, compared now (minutes for a model of some size)."""
+        """The complete profile, compared now (minutes for a model of some size); kept blocks are checked."""
         self._wanted = True
-        while self._compare_some():
+        while self.some():
             pass
         return self.profile
 

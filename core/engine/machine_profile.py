@@ -47,27 +47,27 @@ class Retry:
 
     @property
     def may_try(self) -> bool:
-        """Whether it may be made now."""
+        """Whether a try is allowed now."""
         return self._tries == 0 or self.due_s == 0.0
 
     @property
     def due_s(self) -> float | None:
-        """Seconds until it may be made again; None if it did not fail, or too often."""
+        """Seconds until the next try; None after no failure or too many."""
         return None if self._next_s is None else max(0.0, self._next_s - self._clock())
 
     def failed(self) -> None:
-        """It failed."""
+        """Records a failure."""
         self._tries += 1
         wait_s = _FIRST_WAIT_S * 4 ** (self._tries - 1)
         self._next_s = self._clock() + wait_s if self._tries < MOST_TRIES else None
 
     def succeeded(self) -> None:
-        """It is done."""
+        """Records success."""
         self._tries, self._next_s = 0, None
 
 
 class MachineProfile:
-    """Of one loaded model."""
+    """Measurements of one loaded model. `clock` gives the seconds for `Retry`."""
 
     def __init__(self, loaded: LoadedModel, clock: Callable[[], float] = time.monotonic) -> None:
         self._loaded = loaded
@@ -85,9 +85,9 @@ class MachineProfile:
         self._costs_retry, self._pace_retry, self._trial_retry = Retry(clock), Retry(clock), Retry(clock)
 
     def costs_anew(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
-        """Measure T(w) now, again if it was measured before (some seconds).
+        """Measures T(w) now, also if there is a profile (some seconds).
 
-        One whose rounds never agreed says so in `doubt`, and is not kept.
+        If the rounds never agree, the profile says so in `doubt` and is not kept.
         """
         for _ in range(MOST_TRIES):
             found = _finished(self._measure(contexts))
@@ -97,14 +97,14 @@ class MachineProfile:
         return found
 
     def try_out(self) -> Verdict:
-        """Whether trees and drafts are exact, tried now if that was never done (some seconds)."""
+        """The verdict on trees and drafts, tried now if there is none (some seconds)."""
         self._trial_retry.succeeded()
         while self._try_some():
             pass
         return cast(Verdict, self._verdict)
 
     def some(self) -> bool:
-        """Some forwards more of what was not tried out or measured yet; whether there was any."""
+        """Runs the next piece of a measurement that is missing; returns whether there was one."""
         return self._try_some() or self._measure_some() or self._pace_some() or self.widths.some()
 
     def due_s(self) -> float | None:
@@ -179,23 +179,23 @@ class MachineProfile:
         return True
 
     def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
-        """How long reading all of `tokens` behind so many others takes; None before it was measured."""
+        """Predicted seconds for reading `tokens` after `context_tokens`; None before it was measured."""
         return self._held_pace().seconds(tokens, context_tokens)
 
     def timed(self, tokens: int, context_tokens: int, seconds: float) -> None:
-        """A chunk of a prompt was read, behind so many others, in so long."""
+        """Records the time of a prompt chunk of `tokens` after `context_tokens`."""
         before = self._held_pace()
         self._pace = before.read(tokens, context_tokens, seconds)
         self._timed |= self._pace is not before
 
     def keep_pace(self) -> None:
-        """Save what was timed since, if anything was."""
+        """Saves the pace if chunks were timed since it was last saved."""
         if self._timed:
             self._timed = False
             save_pace(self._held_pace())
 
     def cost(self, context_tokens: int) -> LiveCost:
-        """T(w) at that length: what was measured, or a guess until that is done."""
+        """T(w) at that context length; a guess until it was measured."""
         held = self._held_costs()
         return LiveCost(held.at(context_tokens)) if held and held.contexts else LiveCost()
 
@@ -238,13 +238,13 @@ class MachineProfile:
         return Verdict(verdict_key(loaded.info), refused, splits)
 
     def _held_verdict(self) -> Verdict | None:
-        """What was found for this model, now or in an earlier run, or what ships."""
+        """The verdict of this or an earlier run, or the one that ships; None if there is none."""
         if self._verdict is None and not self._asked_disk:
             self._asked_disk, self._verdict = True, load_verdict(self._loaded.info)
         return self._verdict
 
     def _held_costs(self) -> CostProfile | None:
-        """What was measured on this machine, now or in an earlier run."""
+        """The cost profile of this or an earlier run; None if there is none."""
         if self._costs is None and self._measuring is None:
             self._costs = load_profile(self._loaded.info)
         return self._costs

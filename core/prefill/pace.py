@@ -28,8 +28,6 @@ from core.system.paths import cache_dir
 # A machine changes: twenty chunks later a chunk counts for a third, and then for nothing.
 _FORGET = 0.95
 _MOST_CHUNKS = 24
-# Readings replace what `measure_pace` found.
-_ENOUGH_READ = 4
 _FIT_ROUNDS = 12
 # A shorter chunk says more about what a forward costs at all than about its tokens.
 _LEAST_TOKENS = 64
@@ -46,12 +44,11 @@ _FEW, _EARLY_TOKENS = 4, 4096
 
 
 class Chunk(Struct, frozen=True, array_like=True):
-    """`tokens` behind `context_tokens` others took `seconds`; `probed` by `measure_pace`."""
+    """`tokens` behind `context_tokens` others took `seconds`."""
 
     tokens: int
     context_tokens: int
     seconds: float
-    probed: bool = False
 
     @property
     def parts(self) -> tuple[float, float]:
@@ -65,14 +62,11 @@ class Pace(Struct, frozen=True):
     key: str
     chunks: tuple[Chunk, ...] = ()
 
-    def read(self, tokens: int, context_tokens: int, seconds: float, *, probed: bool = False) -> Pace:
+    def read(self, tokens: int, context_tokens: int, seconds: float) -> Pace:
         """With one more chunk, if it says anything."""
         if tokens < _LEAST_TOKENS or seconds <= 0:
             return self
-        chunks = (*self.chunks, Chunk(tokens, context_tokens, seconds, probed))
-        if sum(not chunk.probed for chunk in chunks) >= _ENOUGH_READ:
-            chunks = tuple(chunk for chunk in chunks if not chunk.probed)
-        return Pace(self.key, chunks[-_MOST_CHUNKS:])
+        return Pace(self.key, (*self.chunks, Chunk(tokens, context_tokens, seconds))[-_MOST_CHUNKS:])
 
     def seconds(self, tokens: int, context_tokens: int = 0) -> float | None:
         """How long reading all of `tokens` behind `context_tokens` takes; None before the first chunk."""
@@ -150,7 +144,7 @@ def measure_pace(
     if any(max(both) > _AGREES * min(both) for both in times):
         return pace
     for number, both in enumerate(times, 1):
-        pace = pace.read(PROBED_TOKENS, number * PROBED_TOKENS, min(both), probed=True)
+        pace = pace.read(PROBED_TOKENS, number * PROBED_TOKENS, min(both))
     return pace
 
 

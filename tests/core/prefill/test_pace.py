@@ -128,8 +128,8 @@ def test_a_busy_machine_is_not_kept_as_the_pace(toy_engine: Engine) -> None:
 def test_readings_replace_a_probe_that_was_wrong(factor: float) -> None:
     pace = Pace("k")
     for number in (1, 2):
-        pace = pace.read(256, 256 * number, 256 * 0.002 * factor, probed=True)
-    for number in range(4):
+        pace = pace.read(256, 256 * number, 256 * 0.002 * factor)
+    for number in range(2):
         pace = pace.read(512, 512 * number, 512 * 0.002)
     assert pace.seconds(4000) == pytest.approx(8.0, rel=0.05)
 

@@ -321,6 +321,9 @@ def test_exact_does_not_draft_past_a_sliding_window(toy_engine: Engine, home: Pa
     asked = {"decoding.exactness": "exact", "gate.mode": "always", "sampling.max_tokens": 80}
     tokens, finished = run(engine, PROMPT, settings(**asked))
     assert finished.stats.drafted > 0
+    past = [token.origin for token in tokens if len(PROMPT) + token.position > 64]
+    assert past
+    assert set(past) == {"normal"}
     assert "no drafts past the sliding window of 64 tokens" in finished.effective.exactness
     engine.forget(tables=True)
     expected, _ = run(engine, PROMPT, settings(**{**asked, "drafting.drafter": "off"}))
