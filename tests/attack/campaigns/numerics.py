@@ -316,12 +316,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     moved = commands.add_parser("flips", help="how far one flipped bit of the cache moves a logit")
     moved.add_argument("--seeds", type=int, default=120, help="models of each kind (default 120)")
     moved.add_argument("--models", nargs="+", default=list(_TINY), help="default: all tiny models")
+    moved.add_argument("--formats", nargs="+", default=list(GRID_FORMATS), help="default: all of the grid")
     options = parser.parse_args(arguments)
     if options.command == "flips":
         with tempfile.TemporaryDirectory(prefix="draftlight-numerics-") as home:
             os.environ["DRAFTLIGHT_HOME"] = home
             _prepare()
-            for line in flips(options.seeds, options.models, GRID_FORMATS):
+            for line in flips(options.seeds, options.models, options.formats):
                 print(line, flush=True)
         return 0
     os.environ["DRAFTLIGHT_HOME"] = str((options.out / f"home-{options.part[0]}").resolve())

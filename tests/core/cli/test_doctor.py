@@ -30,7 +30,7 @@ def test_a_whole_installation_is_well(home: Path, capsys: pytest.CaptureFixture[
     said = lines(capsys)
     subjects = {line[8:].split("  ")[0] for line in said if line.startswith(("ok", "note", "BROKEN"))}
     assert subjects == {
-        *("Draftlight", "Packages", "Device", "Matrix product", "Starter model"),
+        *("Draftlight", "Packages", "Device", "Matrix product", "Exactness", "Starter model"),
         *(("Threads",) if sys.platform == "linux" else ()),
         *("Data folder", "Cache folder", "Tables", "Window"),
     }
@@ -135,3 +135,15 @@ def test_how_many_threads_compute_is_said_and_why(home: Path) -> None:
     cores = len(os.sched_getaffinity(0))
     wanted = f"{cores}, and fewer while other programs keep cores busy: now " if cores > 1 else "always 1: "
     assert wanted in _threads_line()
+
+
+def test_exactness_says_on_how_many_rows_it_rests(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from core.decoding.probes.exactness import LEAST_ROWS, WIDTHS, Profile, WidthRows, save_profile
+
+    report(list)
+    assert any("no model's block widths were compared yet" in line for line in lines(capsys))
+    rows = tuple(WidthRows(width, LEAST_ROWS) for width in WIDTHS)
+    save_profile(Profile("k", "toy", rows, longest_tokens=2108))
+    report(list)
+    told = "toy: the same bits up to width 16 in 15,000 compared rows of contexts of up to 2,108 tokens"
+    assert any(told in line for line in lines(capsys))
