@@ -16,8 +16,8 @@ def test_no_idle_work_until_it_may_go_on(
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
 
     def profiles() -> list[Path]:
-        """What a model that was never used here is measured to."""
-        return list(tmp_path.rglob("cost-*.json"))
+        """The verdict on a model that was never used on this machine; times are not kept if it is busy."""
+        return list(tmp_path.rglob("verdict-*.json"))
 
     async def life() -> None:
         async with worker() as talk:
