@@ -153,7 +153,9 @@ class LiveCost:
     def __init__(self, prior: Callable[[int], float] = default_cost) -> None:
         self._prior_cost = prior
         self._plain: deque[float] = deque(maxlen=_RECENT_PLAIN)
+        self._plain_s = 0.0
         self._blocks: dict[int, deque[float]] = {}
+        self._seconds: dict[int, float] = {}
         self._costs: dict[int, float] = {}
         self._plain_in_a_row = 0
         self._blocks_in_a_row = 0
@@ -175,9 +177,12 @@ class LiveCost:
         """A step over `width` tokens took `seconds`."""
         if width == 1:
             self._plain.append(seconds)
+            self._plain_s = statistics.median(self._plain)
             self._plain_in_a_row, self._blocks_in_a_row = self._plain_in_a_row + 1, 0
         else:
-            self._blocks.setdefault(width, deque(maxlen=_RECENT)).append(seconds)
+            times = self._blocks.setdefault(width, deque(maxlen=_RECENT))
+            times.append(seconds)
+            self._seconds[width] = statistics.median(times)
             self._plain_in_a_row, self._blocks_in_a_row = 0, self._blocks_in_a_row + 1
         self._costs.clear()
 
@@ -199,7 +204,7 @@ class LiveCost:
 
     def _live(self, width: int) -> float:
         """Median recent cost of `width`, which was timed."""
-        return statistics.median(self._blocks[width]) / statistics.median(self._plain)
+        return self._seconds[width] / self._plain_s
 
     def _disproves(self, width: int) -> bool:
         """Whether the steps of `width` contradict its prior. Other programs only add time, so low times
