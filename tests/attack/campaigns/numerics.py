@@ -22,6 +22,7 @@ import os
 import random
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -225,24 +226,22 @@ def cells_of(folder: Path) -> list[Cell]:
 
 
 def grid_table(cells: Sequence[Cell]) -> str:
-    """Markdown: differing answers by model, format and mode, summed over the seeds."""
-    head = "| model | format | seeds | " + " | ".join(MODES) + " | drafted in exact | largest difference |\n"
-    rows = [head, "|---|---|---:|" + "---:|" * (len(MODES) + 2) + "\n"]
-    keys = [(model, each) for each in GRID_FORMATS for model in _TINY]
-    for model, each in [*keys, ("all", "")]:
-        chosen = [cell for cell in cells if model == "all" or (cell.model, cell.format) == (model, each)]
+    """Markdown: differing answers by model, by format and in all."""
+    modes = " | ".join(MODES)
+    rows = [f"| | cells | {modes} | drafted in exact | largest difference |", "|---|---:|" + "---:|" * 5]
+    for name in (*_TINY, *GRID_FORMATS, "all"):
+        chosen = [cell for cell in cells if name in (cell.model, cell.format, "all")]
         if not chosen:
             continue
-        counts: dict[str, float] = {}
+        counts: Counter[str] = Counter()
         for cell in chosen:
-            for name, value in cell.outcome.counts.items():
-                counts[name] = counts.get(name, 0) + value
-        shares = [f"{counts[f'{mode}_differed']:.0f} of {counts[f'{mode}_runs']:,.0f}" for mode in MODES]
+            counts.update({key: int(value) for key, value in cell.outcome.counts.items()})
+        shares = [f"{counts[f'{mode}_differed']:,} of {counts[f'{mode}_runs']:,}" for mode in MODES]
         noise = max(cell.outcome.peaks["noise"] for cell in chosen)
-        seeds = len({cell.seed for cell in chosen})
-        drafted = f"{counts['exact_drafted']:,.0f}"
-        rows.append(f"| {model} | {each} | {seeds} | {' | '.join(shares)} | {drafted} | {noise:.2g} |\n")
-    return "".join(rows)
+        rows.append(
+            f"| {name} | {len(chosen)} | {' | '.join(shares)} | {counts['exact_drafted']:,} | {noise:.2g} |"
+        )
+    return "\n".join(rows) + "\n"
 
 
 def flips(seeds: int, models: Sequence[str], formats: Sequence[str]) -> Iterator[str]:
