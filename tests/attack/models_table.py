@@ -20,6 +20,7 @@ from tests.attack.campaign import Outcome
 from tests.attack.support.tiny_configs import NOT_BUILT, variants
 from tests.attack.tally import read_outcomes
 from tests.core.architectures import ARCHITECTURES
+from tests.zoo.table import families_section
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "models.md"
 PARTS = ("chains", "trees", "prefix reuse", "sparse prefill")
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     outcomes = [outcome for path in given for outcome in read_outcomes(Path(path))]
     DOCUMENT.write_text(document(outcomes))
+    outcomes = [outcome for outcome in outcomes if "architecture" in outcome.notes]
     names = sorted(agreeing(outcomes) | set(ARCHITECTURES))
     (resources_dir() / "decoding" / "tried.json").write_bytes(msgspec.json.encode(names) + b"\n")
     return 0
@@ -55,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def document(outcomes: Iterable[Outcome]) -> str:
     """The text of `docs/models.md`."""
-    outcomes = list(outcomes)
+    every = list(outcomes)
+    outcomes = [each for each in every if "architecture" in each.notes]
     tried = sorted(
         (each for each in outcomes if "chains" in each.notes), key=lambda each: each.notes["architecture"]
     )
@@ -83,6 +86,8 @@ def document(outcomes: Iterable[Outcome]) -> str:
         lines += [f"- `{each.notes['architecture']}`: {each.fault}" for each in faulty]
     lines += ["", "## Not tried", ""]
     lines += [f"- `{name}`: {reason}" for name, reason in sorted({**NOT_BUILT, **others}.items())]
+    if section := families_section(every):
+        lines += ["", section.rstrip()]
     return "\n".join(lines) + "\n"
 
 

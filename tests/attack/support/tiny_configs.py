@@ -78,8 +78,10 @@ _SAME: tuple[tuple[tuple[str, ...], Any], ...] = (
     (("conv_window",), 2),
     (("mamba_d_ssm",), 32),
     (("mamba_chunk_size",), 16),
-    (("mamba_n_groups", "routed_scaling_factor", "residual_multiplier", "logits_scaling"), 1),
-    (("embedding_multiplier", "scale_depth", "ffn_dim_divisor", "attention_multiplier"), 1),
+    (("mamba_n_groups", "scale_depth", "ffn_dim_divisor"), 1),
+    # transformers' own config classes refuse a whole number for these.
+    (("routed_scaling_factor", "residual_multiplier", "logits_scaling"), 1.0),
+    (("embedding_multiplier", "attention_multiplier"), 1.0),
     (("a_low_rank_dim", "v_low_rank_dim", "gate_low_rank_dim", "decay_low_rank_dim"), 8),
     (("num_kv_shared_layers", "hidden_size_per_layer_input"), 0),
     (("partial_rotary_factor", "rotary_pct", "global_partial_rotary_factor"), 0.5),

@@ -7,6 +7,7 @@ differs by type; the first of some scales whose answer is varied is taken. Float
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -29,10 +30,15 @@ class NotBuiltError(Exception):
 
 def tiny_model(variant: str, seed: int) -> Any:
     """The model of one of `variants()`; the same (variant, seed) gives the same. Raises `NotBuiltError`."""
+    return tiny_model_of(lambda: variant_config(variant), seed)
+
+
+def tiny_model_of(make_config: Callable[[], dict[str, Any]], seed: int) -> Any:
+    """A model of the config that `make_config` returns. Raises `NotBuiltError`."""
     most, liveliest = 0, None
     for scale in _SCALES:
         try:
-            model = _random_model(variant, scale, seed)
+            model = _random_model(make_config(), scale, seed)
             distinct = _distinct_tokens(model)
         except (NotBuiltError, TimeoutError):
             raise
@@ -47,8 +53,7 @@ def tiny_model(variant: str, seed: int) -> Any:
     return liveliest
 
 
-def _random_model(variant: str, scale: float, seed: int) -> Any:
-    config = variant_config(variant)
+def _random_model(config: dict[str, Any], scale: float, seed: int) -> Any:
     module = importlib.import_module(f"mlx_lm.models.{config['model_type']}")
     mx.random.seed(seed)
     model = module.Model(module.ModelArgs.from_dict(config))
@@ -58,7 +63,7 @@ def _random_model(variant: str, scale: float, seed: int) -> Any:
     if parameters > _MOST_PARAMETERS:
         raise NotBuiltError(f"its smallest config here has {parameters:,} parameters")
     weights = {key: _lively(value, scale) for key, value in flat}
-    embedding = next((value for value in weights.values() if value.shape == (VOCABULARY, 32)), None)
+    embedding = next((value for value in weights.values() if value.shape == (_rows(config), 32)), None)
     # A head of its own would make answers that never repeat themselves.
     for key, value in weights.items():
         if embedding is not None and key.endswith("lm_head.weight") and value.shape == embedding.shape:
@@ -66,6 +71,10 @@ def _random_model(variant: str, scale: float, seed: int) -> Any:
     model.update(tree_unflatten(list(weights.items())))
     mx.eval(model.parameters())
     return model
+
+
+def _rows(config: dict[str, Any]) -> int:
+    return int({**config, **config.get("text_config", {})}.get("vocab_size", VOCABULARY))
 
 
 def _lively(weight: mx.array, scale: float) -> mx.array:
