@@ -185,10 +185,11 @@ def _choices(conversation: list[Turn], written: str) -> list[list[Any]]:
         choices.append([_dropped, _same])
     if "system" in roles or "developer" in roles:
         choices.append([_systems, _same])
+        choices.append([_same, _late_in_question])
         choices.append([_same, _merged, _folded, _as_user])
     choices.append([_same, _joined, lambda turns: _joined(turns, "\n")])
     if roles and roles[0] == "assistant":
-        choices.append([_same, lambda turns: _begun(turns, ""), lambda turns: turns[1:]])
+        choices.append([_same, lambda turns: _begun(turns, "…"), lambda turns: turns[1:]])
     choices.append([_same, _parts])
     return choices
 
@@ -272,6 +273,22 @@ def _split(turns: list[Turn]) -> tuple[str, list[Turn]]:
 def _merged(turns: list[Turn]) -> list[Turn]:
     lead, others = _split(turns)
     return [{"role": "system", "content": lead}, *others]
+
+
+def _late_in_question(turns: list[Turn]) -> list[Turn]:
+    """Moves system messages that come after an answer into the next question."""
+    moved: list[Turn] = []
+    late = ""
+    for turn in turns:
+        begun = any(each["role"] not in ("system", "developer") for each in moved)
+        if begun and turn["role"] in ("system", "developer"):
+            late = turn["content"]
+        elif late and turn["role"] == "user":
+            moved.append({**turn, "content": f"{late}\n\n{turn['content']}"})
+            late = ""
+        else:
+            moved.append(turn)
+    return turns if late else moved
 
 
 def _folded(turns: list[Turn]) -> list[Turn]:

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[3] / "shared" / "data" / "chat-templates"
 _MARKERS = re.compile(
     r"<\|[^\s<>|'\"{}]{1,40}\|>|<\|[a-z_]+>|<[a-z_]+\|>|<｜[^｜\s]{1,40}｜>|</?s>|</?think>|</?tool_call>"
     r"|</?tool_response>|</?seed:[a-z_]+>|<(?:start|end)_of_(?:turn|image)>|\[/?(?:INST|TOOL_CALLS|AVAILABLE_TOOLS"
-    r"|TOOL_RESULTS|SYSTEM_PROMPT|THINK|ARGS|TOOL_CONTENT)\]|\[gMASK\]|<sop>|\]~!?b\]?\[?|\[e~\[|<SPECIAL_\d+>"
+    r"|TOOL_RESULTS|SYSTEM_PROMPT|THINK|ARGS|TOOL_CONTENT|CALL_ID)\]|\[gMASK\]|<sop>|\]~!?b\]?\[?|\[e~\[|<SPECIAL_\d+>"
     r"|</?arg_(?:key|value)>|</?minimax:tool_call>"
 )
 # Ordinary text to a decoder that skips special tokens.
@@ -40,7 +40,16 @@ _STOPS = (
         "[e~[",
         "<SPECIAL_12>",
     ),
-    *("<|end_message|>", "<|message_sep|>", "</assistant>", "<|end|>", "<|end_of_turn|>", "<|user|>"),
+    *(
+        "<seed:eos>",
+        "<end_of_sentence>",
+        "<|end_message|>",
+        "<|message_sep|>",
+        "</assistant>",
+        "<|end|>",
+        "<|end_of_turn|>",
+        "<|user|>",
+    ),
 )
 # The type that a template belongs to, by a part of its file's name; an ordinary cache otherwise.
 _TYPES = {
@@ -82,6 +91,8 @@ def _family(path: Path) -> Family:
     if "'<|' +" in source:
         needed += ["<|system|>", "<|user|>", "<|assistant|>"]
     special += [each for each in dict.fromkeys(needed) if each not in markers]
+    # A call ends the answer, too.
+    stops = f"{stop} <|tool_response>" if "<|tool_response>" in markers else stop
     model_type = next((kind for part, kind in _TYPES.items() if part in path.name), "llama")
     full = {"layer_types": ["full_attention"] * 4, "sliding_window": None} if model_type == "llama" else {}
     shaped = {
@@ -97,7 +108,7 @@ def _family(path: Path) -> Family:
         " ".join(each for each in markers if _PLAIN.fullmatch(each)),
         bos="<|bos|>",
         eos=stop,
-        config_stops=stop,
+        config_stops=stops,
         config=shaped.get(model_type, full),
         source=source,
     )

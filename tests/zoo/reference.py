@@ -6,6 +6,7 @@ Nothing of Draftlight is imported here.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,9 @@ VARIABLES: tuple[dict[str, Any], ...] = (
     {"enable_thinking": True, **_KEEPS},
     {**_THINKS, **_KEEPS},
 )
+
+# A template that takes no list writes it as one.
+_LIST = re.compile(r"""['"]type['"]: ['"]thinking['"]""")
 
 
 class Reference:
@@ -90,6 +94,13 @@ class Reference:
                 if all(is_in(said, text) for said in needed):
                     yield text, turns, variables
 
+    def variables_of(
+        self, turns: list[Turn], tools: list[dict[str, Any]] | None, text: str
+    ) -> dict[str, Any]:
+        """The variables with which the template gives `text`; the usual ones if none do."""
+        found = (each for each in VARIABLES if self.render(turns, tools, each) == text)
+        return next(found, VARIABLES[0])
+
     def stop_ids(self) -> frozenset[int]:
         """mlx-lm's, with those that generation_config.json and a `text_config` name."""
         found = set(self.wrapper.eos_token_ids)
@@ -102,14 +113,18 @@ class Reference:
         return frozenset(found)
 
     def written(
-        self, conversation: list[Turn], answer: Turn, tools: list[dict[str, Any]] | None
+        self,
+        conversation: list[Turn],
+        answer: Turn,
+        tools: list[dict[str, Any]] | None,
+        variables: dict[str, Any] | None = None,
     ) -> str | None:
         """What the model would have written to be rendered as `answer`; None if the template hides it.
 
         A thought that the prompt opened and the template dropped is put in front.
         """
-        prompt = self.render(conversation, tools)
-        whole = self.render([*conversation, answer], tools, answers=False)
+        prompt = self.render(conversation, tools, variables)
+        whole = self.render([*conversation, answer], tools, variables, answers=False)
         if prompt is None or whole is None:
             return None
         opener = opened(prompt)
@@ -123,7 +138,7 @@ class Reference:
             closer = THOUGHT_TAGS[opener]
             if text.lstrip().startswith(opener.rstrip()):
                 text = text.lstrip()[len(opener.rstrip()) :]
-            else:
+            elif closer not in text or text.lstrip().startswith(closer):
                 text = f"{THOUGHT}\n{closer}\n\n" + text.lstrip().removeprefix(closer).lstrip()
         return self.cut(text)
 
@@ -133,13 +148,20 @@ class Reference:
         at = min((place for stop in stops if stop and (place := text.find(stop)) >= 0), default=len(text))
         return text[:at]
 
-    def thought_text(self, conversation: list[Turn], answer: str, thought: str, form: str) -> str | None:
+    def thought_text(
+        self,
+        conversation: list[Turn],
+        answer: str,
+        thought: str,
+        form: str,
+        variables: dict[str, Any] | None = None,
+    ) -> str | None:
         """What the model writes when it thinks `thought` and says `answer`; None: it does not think.
 
         `form` is the family's own way, with {thought} and {answer}; else what the template makes of a
         thought, else mlx-lm's tags.
         """
-        prompt = self.render(conversation)
+        prompt = self.render(conversation, None, variables)
         if prompt is None:
             return None
         opener = opened(prompt)
@@ -149,12 +171,12 @@ class Reference:
                 {"reasoning_content": thought, "reasoning": thought, "thinking": thought},
                 {"content": [{"type": "thinking", "thinking": thought}, {"type": "text", "text": answer}]},
             ):
-                shown = self.written(conversation, {**turn, **named}, None)
+                shown = self.written(conversation, {**turn, **named}, None, variables)
                 if (
                     shown is not None
                     and is_in(thought, shown)
                     and is_in(answer, shown)
-                    and "'type'" not in shown
+                    and not _LIST.search(shown)
                 ):
                     return shown
             tags = self._tags(opener)

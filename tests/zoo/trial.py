@@ -7,6 +7,7 @@ is a difference that nobody explained; `limits` are differences that the templat
 from __future__ import annotations
 
 import json
+import re
 import string
 from pathlib import Path
 from typing import Any
@@ -115,14 +116,23 @@ def _shape(
     if lost:
         outcome.counts["lost"] = outcome.counts.get("lost", 0) + 1
         return [f"{name}: left out {lost[0][:40]!r}"]
-    for text, form, variables in (first, *renderings):
-        if text == prompt.text:
-            ids = reference.render(form, tools, variables, tokenize=True)
-            if ids != prompt.ids:
-                return [f"{name}: other tokens for the same text"]
-            return []
+    if any("tool_calls" in turn for turn in turns) and not _shows_calls(reference):
+        return []  # calls are put in words
+    shown = _without_ids(prompt.text)
+    if any(_without_ids(text) == shown for text, _, _ in (first, *renderings)):
+        same = reference.tokenizer.encode(prompt.text, add_special_tokens=False) == prompt.ids
+        return [] if same else [f"{name}: other tokens for the same text"]
     outcome.counts["other text"] = outcome.counts.get("other text", 0) + 1
     return [f"{name}: no form of the conversation renders so"]
+
+
+def _without_ids(text: str) -> str:
+    """`text` without the ids of calls, which Draftlight may choose."""
+    return re.sub(r'("(?:id|call_id|tool_call_id)": ?)"[^"]*"', r"\1", text)
+
+
+def _shows_calls(reference: Reference) -> bool:
+    return _written_call(reference, TOOL_SHAPES["functions"], calls(call(ARGUMENTS))) is not None
 
 
 def _controls(family: Family, reference: Reference, product: Product, outcome: Outcome) -> None:
@@ -136,31 +146,45 @@ def _controls(family: Family, reference: Reference, product: Product, outcome: O
         "a system prompt": ([{"role": "system", "content": "Be {} kind."}, user(QUESTION)], ""),
     }
     for name, (turns, document) in shapes.items():
-        try:
-            plain, marked = (
-                product.prompt(
-                    [{**turn, "content": turn["content"].replace("{}", words)} for turn in turns],
-                    None,
-                    document.replace("{}", words),
-                )
-                for words in ("quite plain", hostile)
-            )
-        except Exception:  # a refusal, which `_renders` counts
-            continue
-        count = [sum(token in control for token in prompt.ids) for prompt in (plain, marked)]
-        if count[0] != count[1]:
-            found.append(f"{name}: {count[1] - count[0]} control tokens arise from contents")
-        if not is_in(hostile.strip(), marked.text):
-            found.append(f"{name}: contents were changed")
+        found += [
+            f"{name}: {said}" for said in _hostile(turns, document, hostile, control, reference, product)
+        ]
     if found:
         outcome.counts["control tokens"] = 1
     _note(outcome, "renders", found)
 
 
+def _hostile(
+    turns: list[Turn], document: str, hostile: str, control: set[int], reference: Reference, product: Product
+) -> list[str]:
+    """What the text `hostile` brings about where `turns` and `document` have {}."""
+
+    def filled(text: str) -> list[Turn]:
+        return [{**turn, "content": turn["content"].replace("{}", text)} for turn in turns]
+
+    try:
+        plain = product.prompt(filled("quite plain"), None, document.replace("{}", "quite plain"))
+        marked = product.prompt(filled(hostile), None, document.replace("{}", hostile))
+    except Exception:  # a refusal, which `_renders` counts
+        return []
+    found: list[str] = []
+    count = [sum(token in control for token in prompt.ids) for prompt in (plain, marked)]
+    if count[0] != count[1]:
+        found.append(f"{count[1] - count[0]} control tokens arise from contents")
+    rendered = reference.render(filled(hostile)) or hostile
+    if not is_in(hostile, marked.text) and (document or is_in(hostile, rendered)):
+        found.append("contents were changed")
+    return found
+
+
 def _thinks(family: Family, reference: Reference, product: Product, outcome: Outcome) -> None:
     """A thought that the model writes is told apart, whoever opened it."""
     conversation = SHAPES["single"]
-    written = reference.thought_text(conversation, ANSWER, THOUGHT, family.answer)
+    if reference.render(conversation) is None:
+        outcome.cells["thinks"] = NONE
+        return
+    variables = reference.variables_of(conversation, None, product.prompt(conversation).text)
+    written = reference.thought_text(conversation, ANSWER, THOUGHT, family.answer, variables)
     if written is None:
         outcome.cells["thinks"] = NONE
         return
@@ -180,6 +204,9 @@ def _calls(family: Family, reference: Reference, product: Product, outcome: Outc
         outcome.cells["calls"] = NONE
         return
     conversation = TOOL_SHAPES["functions"]
+    variables = reference.variables_of(
+        conversation, weather_tools(), product.prompt(conversation, weather_tools()).text
+    )
     found: list[str] = []
     shown = 0
     answers = {
@@ -188,7 +215,7 @@ def _calls(family: Family, reference: Reference, product: Product, outcome: Outc
         "two calls": calls(call(ARGUMENTS), call({"start": "Vienna", "end": "Graz"}, "find_route", 2)),
     }
     for name, answer in answers.items():
-        written = _written_call(reference, conversation, answer)
+        written = _written_call(reference, conversation, answer, variables)
         if written is None:
             continue
         shown += 1
@@ -209,7 +236,9 @@ def _calls(family: Family, reference: Reference, product: Product, outcome: Outc
     _note(outcome, "calls", found)
 
 
-def _written_call(reference: Reference, conversation: list[Turn], answer: Turn) -> str | None:
+def _written_call(
+    reference: Reference, conversation: list[Turn], answer: Turn, variables: dict[str, Any] | None = None
+) -> str | None:
     """The text of the calls; templates take arguments as objects, as text, or ids of their own length."""
     names = [each["function"]["name"] for each in answer["tool_calls"]]
     for text in (False, True):
@@ -224,7 +253,9 @@ def _written_call(reference: Reference, conversation: list[Turn], answer: Turn) 
                 if short != "kimi" and "tool_call_argument_begin" in str(reference.tokenizer.chat_template):
                     id = f"functions.{names[at]}:{at}"
                 changed.append({**each, "id": id, "function": function})
-            written = reference.written(conversation, {**answer, "tool_calls": changed}, weather_tools())
+            written = reference.written(
+                conversation, {**answer, "tool_calls": changed}, weather_tools(), variables
+            )
             if written and all(name in written for name in names):
                 return written
     return None
