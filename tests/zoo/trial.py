@@ -305,6 +305,9 @@ def _reuses(reference: Reference, product: Product, outcome: Outcome) -> None:
     prompt = product.prompt(first)
     begun = product.answer(first, 12, bias)
     second = [*first, assistant(begun.text.strip() or ANSWER), user(FOLLOW)]
+    if next(reference.renderings(second, None, ""), None) is None:
+        outcome.cells["reuses"] = NONE  # the template accepts no second turn
+        return
     follow = product.prompt(second)
     answer = product.answer(second, 12, bias)
     product.forget()
