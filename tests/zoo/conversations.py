@@ -180,6 +180,7 @@ def _choices(conversation: list[Turn], written: str) -> list[list[Any]]:
             ]
         )
         choices.append([_same, _unnamed])
+        choices.append([_same, _one_call_each])
         choices.append([_same, _no_content])
     if any(not turn["content"].strip() and not turn.get("tool_calls") for turn in conversation):
         choices.append([_dropped, _same])
@@ -244,6 +245,21 @@ def _ids(turns: list[Turn], made_of: Any) -> list[Turn]:
 
 def _calls(turns: list[Turn]) -> list[dict[str, Any]]:
     return [made for turn in turns for made in turn.get("tool_calls") or ()]
+
+
+def _one_call_each(turns: list[Turn]) -> list[Turn]:
+    """Gives each call a turn of its own, with its result behind it."""
+    results = {turn["tool_call_id"]: turn for turn in turns if turn["role"] == "tool"}
+    split: list[Turn] = []
+    for turn in turns:
+        made = turn.get("tool_calls") or []
+        if turn["role"] == "tool" and turn in split:
+            continue
+        if len(made) < 2:
+            split.append(turn)
+        for each in made if len(made) > 1 else []:
+            split += [{**turn, "tool_calls": [each]}, results[each["id"]]]
+    return split
 
 
 def _unnamed(turns: list[Turn]) -> list[Turn]:

@@ -128,6 +128,7 @@ def _shape(
 
 def _without_ids(text: str) -> str:
     """`text` without the ids of calls, which Draftlight may choose."""
+    text = re.sub(r"\b[0-9a-f]{9}\b", "", text)
     return re.sub(r'("(?:id|call_id|tool_call_id)": ?)"[^"]*"', r"\1", text)
 
 
@@ -171,8 +172,9 @@ def _hostile(
     count = [sum(token in control for token in prompt.ids) for prompt in (plain, marked)]
     if count[0] != count[1]:
         found.append(f"{count[1] - count[0]} control tokens arise from contents")
-    rendered = reference.render(filled(hostile)) or hostile
-    if not is_in(hostile, marked.text) and (document or is_in(hostile, rendered)):
+    attached = f"notes.txt:\n\n{document.replace('{}', hostile)}\n\n{QUESTION}"
+    rendered = reference.render([user(attached)] if document else filled(hostile)) or hostile
+    if not is_in(hostile, marked.text) and is_in(hostile, rendered):
         found.append("contents were changed")
     return found
 
