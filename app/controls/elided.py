@@ -72,7 +72,8 @@ class PaintedRow(QWidget):
 @contextmanager
 def _collected() -> Iterator[list[tuple[QRectF, str]]]:
     global _reports
-    _reports = reports = []
+    reports: list[tuple[QRectF, str]] = []
+    _reports = reports
     try:
         yield reports
     finally:

@@ -389,7 +389,7 @@ class Generation:
             reading.reason,
             reading.scorer,
             self._threads.words,
-            plan.exactness.words,
+            exactness=plan.exactness.words,
         )
 
     def _drop_unshown(self) -> None:

@@ -104,8 +104,8 @@ class Effective(Struct, frozen=True):
     `reading` says how the prompt was read, `reading_reason` why, and `scorer` who chose the
     passages (empty where all was read). `threads` says how many threads of OpenBLAS computed at
     the end, of how many, and why; empty where MLX does not use it. `format` is how the answer is written.
-    `exactness` says what `guarded` or `exact` promised, and on how many compared rows that rests; empty in `fast`
-    and without drafts.
+    `exactness` says what `guarded` or `exact` promised, and on how many compared rows that rests; empty in
+    `fast` and without drafts.
     """
 
     model: str

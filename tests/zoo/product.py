@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from core.serve.tools.pieces import CallArguments, CallBegun, Said
 from msgspec import Struct
 
 from core.decoding.detokenise import TokenTexts
@@ -14,7 +15,6 @@ from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message, Token, Tool, ToolCall
 from core.models.prompt import Prompt, render
 from core.serve.tools.choice import choose
-from core.serve.tools.pieces import CallArguments, CallBegun, Said
 from core.serve.written import Thought, Written
 from core.settings import Settings, assign_all
 from tests.zoo.conversations import Turn

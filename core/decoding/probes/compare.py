@@ -153,7 +153,7 @@ class _Stream:
             forward(self._model, chunk, base.cache)
             base.append(chunk)
             yield
-        base.mark()
+        base.snapshot()
         sequence = base.fork(len(self._context))
         token = self._random[0]
         for index, other in enumerate(self._random):
