@@ -181,7 +181,8 @@ class AnswerText:
             self._thinks = True
             self.thoughts.append(Thought(start, opens=self._marked))
         elif part.kind != "thought":
-            self._said.append((start, end))
+            joins = self._said and self._said[-1][1] == start
+            self._said.append((self._said.pop()[0] if joins else start, end))
         self._fed = self._marked = end
         return self._pieces(self._splitter.feed(part.text))
 
