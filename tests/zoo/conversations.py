@@ -190,7 +190,7 @@ def _choices(conversation: list[Turn], written: str) -> list[list[Any]]:
         choices.append([_same, _merged, _folded, _as_user])
     choices.append([_same, _joined, lambda turns: _joined(turns, "\n")])
     if roles and roles[0] == "assistant":
-        choices.append([_same, lambda turns: _begun(turns, "…"), lambda turns: turns[1:]])
+        choices.append([_same, lambda turns: _begun(turns, "…")])
     choices.append([_same, _parts])
     return choices
 
