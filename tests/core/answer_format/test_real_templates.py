@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from jinja2 import TemplateError
@@ -17,7 +17,6 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from core.answer_format import answer_format, parse_answer, parse_past_answer
 from core.events import Tool
-from core.models import template_child
 from core.models.thinking import thinking_variables
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "chat-templates"
@@ -64,19 +63,25 @@ NO_CALLS = {
 }
 
 
+def _to_json(value: Any, **given: Any) -> str:
+    plain = list(value) if hasattr(value, "__next__") else value
+    return json.dumps(plain, **{"ensure_ascii": False, **given})
+
+
+def _refuse(message: str) -> NoReturn:
+    raise TemplateError(message)
+
+
 def rendered(source: str, messages: list[dict[str, Any]], **named: Any) -> str:
+    """Lists may be changed here: some templates need that, and renderers of other engines allow it."""
     environment = SandboxedEnvironment(
-        trim_blocks=True,
-        lstrip_blocks=True,
-        extensions=["jinja2.ext.loopcontrols", template_child._Generation],
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
-    environment.filters["tojson"] = lambda value, **given: template_child._to_json(
-        list(value) if hasattr(value, "__next__") else value, **given
-    )
-    environment.globals |= {
-        "raise_exception": template_child._raise_exception,
-        "strftime_now": template_child._now,
-    }
+    environment.filters["tojson"] = _to_json
+    environment.globals |= {"raise_exception": _refuse, "strftime_now": lambda form: "today"}
+    # Marks what a model wrote, for training.
+    source = re.sub(r"\bendgeneration\b(?=\s*-?%\})", "endif", source)
+    source = re.sub(r"(?<=%)(-?)\s*generation\b(?=\s*-?%\})", r"\1 if true", source)
     return environment.from_string(source).render(NAMED | named | {"messages": messages})
 
 
