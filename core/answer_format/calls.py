@@ -25,8 +25,6 @@ MAX_CHARACTERS = 256 * 1024
 _NAME_KEYS = ("name", "tool_name", "function", "tool")
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
 _ELEMENT_DEPTH = 32
-# Between calls with their names before their arguments.
-_FILLER = re.compile(r"(?:\s|```|[<\[][^<>\[\]]*[>\]])*")
 _FENCE = re.compile(r"```(?:json|python|tool_code|tool_call)?\s*")
 _PYTHON_NAME = re.compile(r"[A-Za-z_][\w.-]*(?=\s*\()")
 _PYTHON_BEGUN = re.compile(r"[\w.-]*\s*")
@@ -181,7 +179,7 @@ def _read_named(text: str, at: int, form: Form, _tools: Sequence[Tool]) -> tuple
     at = 0
     head = _compiled(form.head)
     while match := head.search(text, at):
-        if found and not _FILLER.fullmatch(text, at, match.start()):
+        if found and not _compiled(form.between).fullmatch(text, at, match.start()):
             break
         try:
             arguments, at = read_object(text, skip_space(text, match.end()))

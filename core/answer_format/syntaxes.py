@@ -21,9 +21,13 @@ class Json(Struct, frozen=True):
 
 
 class Named(Struct, frozen=True):
-    """A function's name in the regular expression `head`, followed by its arguments as a JSON object."""
+    """A function's name in the regular expression `head`, followed by its arguments as a JSON object.
+
+    `between` matches what may separate two calls.
+    """
 
     head: str
+    between: str = r"(?:\s|```|<[^<>]*>)*"
 
 
 class Tagged(Struct, frozen=True):
@@ -263,7 +267,10 @@ SYNTAXES = (
         "mistral",
         (("[TOOL_CALLS]", ""),),
         (
-            Named(r"(?:\[TOOL_CALLS\])?\s*(?P<name>[\w.-]+)\s*(?:\[CALL_ID\][^\[]*)?(?:\[ARGS\]\s*|(?=\{))"),
+            Named(
+                r"(?:\[TOOL_CALLS\])?\s*(?P<name>[\w.-]+)\s*(?:\[CALL_ID\][^\[]*)?(?:\[ARGS\]\s*|(?=\{))",
+                r"\s*",
+            ),
             Json(),
         ),
         (("[TOOL_CALLS]",),),
