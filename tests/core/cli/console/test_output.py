@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ def draftlight(arguments: list[str], redirected: str) -> subprocess.CompletedPro
         text=True,
         timeout=120,
         check=False,
+        env=os.environ | {"LC_ALL": "C.UTF-8"},  # under LC_ALL=C Qt writes to stderr that it uses this one
     )
 
 
