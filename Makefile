@@ -22,10 +22,10 @@ help: ## List the targets
 
 setup: ## Create the environment and install the locked dependencies
 	@$(BIN)/python $(ENVIRONMENT) --check $(VENV) 2>/dev/null || { \
-	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null || { \
+	  "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null || { \
 	    echo "Draftlight needs Python 3.11, 3.12 or 3.13; '$(PYTHON)' is not that."; \
 	    echo "Install one and run: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }; \
-	  $(PYTHON) $(ENVIRONMENT) $(VENV); }
+	  "$(PYTHON)" $(ENVIRONMENT) $(VENV); }
 
 # Qt aborts without a message where a library is missing; pytest-qt imports it before any test.
 libraries: setup
