@@ -43,6 +43,7 @@ _STOPS = (
     *(
         "<seed:eos>",
         "<end_of_sentence>",
+        "<|content_model_end_sampling|>",
         "<|end_message|>",
         "<|message_sep|>",
         "</assistant>",

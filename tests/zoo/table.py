@@ -89,7 +89,7 @@ def _cell(outcome: Outcome, column: str, notes: dict[str, int]) -> str:
         return share or said
     why = reason(outcome.notes["family"], f"{column}: {said}")
     number = notes.setdefault(_plain(why or said), len(notes) + 1)
-    return f"{share or ('yes' if why else 'no')} ({number})"
+    return f"{share or 'no'} ({number})"
 
 
 def _plain(text: str) -> str:

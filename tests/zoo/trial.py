@@ -206,6 +206,8 @@ def _calls(family: Family, reference: Reference, product: Product, outcome: Outc
         outcome.cells["calls"] = NONE
         return
     conversation = TOOL_SHAPES["functions"]
+    if not _shows_calls(reference):
+        conversation = conversation[1:]  # a template may move the system prompt to the last question
     variables = reference.variables_of(
         conversation, weather_tools(), product.prompt(conversation, weather_tools()).text
     )
