@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from core.serve.tools.pieces import CallArguments, CallBegun, Said
 from msgspec import Struct
 
+from core.answer_format import AnswerFormat, CallArguments, CallBegun, Text, Thought
 from core.decoding.detokenise import TokenTexts
 from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message, Token, Tool, ToolCall
-from core.models.prompt import Prompt, render
-from core.serve.tools.choice import choose
-from core.serve.written import Thought, Written
+from core.models.prompt import Prompt
+from core.serve.written import CallRules, Written
 from core.settings import Settings, assign_all
 from tests.zoo.conversations import Turn
 
@@ -65,21 +64,27 @@ class Product:
         if document:
             last = messages[-1]
             messages[-1] = Message(last.role, last.content, (Attachment("notes.txt", document),))
-        return render(self._engine.loaded.tokenizer, messages, tools=_tools(tools))
+        return self._prompt(messages, tools)[0]
+
+    def _prompt(
+        self, messages: list[Message], tools: list[dict[str, Any]] | None
+    ) -> tuple[Prompt, AnswerFormat | None]:
+        return self._engine._prompt(Generate("1", tuple(messages), tools=_tools(tools)))
 
     def read(self, turns: list[Turn], tools: list[dict[str, Any]] | None, written: str, encode: Any) -> Read:
         """What the server makes of an answer whose text is `written`."""
         loaded = self._engine.loaded
         ids = encode(written)
         ids = ids[: next((at for at, token in enumerate(ids) if token in loaded.eos), len(ids))]
-        given = Written(choose(_tools(tools), "auto").pieces(loaded.info))
+        format = self._prompt(_messages(turns, ""), tools)[1]
+        given = Written(CallRules(_tools(tools)))
         texts = TokenTexts(loaded.tokenizer)
         segments = [text for token in ids for text in texts.add(token)] + list(texts.finish())
         thought, said, calls = "", "", []
-        for piece in [*(p for text in segments for p in given.add([_token(text)])), *given.end()]:
+        for piece in [*(p for text in segments for p in given.add([_token(text, format)])), *given.end()]:
             if isinstance(piece, Thought):
                 thought += piece.text
-            elif isinstance(piece, Said):
+            elif isinstance(piece, Text):
                 said += piece.text
             elif isinstance(piece, CallBegun):
                 calls.append([piece.name, ""])
@@ -134,5 +139,5 @@ def _tools(tools: Sequence[dict[str, Any]] | None) -> tuple[Tool, ...]:
     )
 
 
-def _token(text: str) -> Token:
-    return Token("1", 0, text, "normal", 0, 0, 0, 0, 0.0, None, ())
+def _token(text: str, format: AnswerFormat | None) -> Token:
+    return Token("1", 0, text, "normal", 0, 0, 0, 0, 0.0, None, (), format)
