@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+_UNQUOTED = (
+    "the template shows strings without quotes; an unquoted number is read as a number, although the schema"
+    " says string"
+)
 # (family, or * for all of them; part of the difference): the reason.
 EXPLAINED: Mapping[tuple[str, str], str] = {
     ("glm4", "calls: "): "GLM-4 writes a call as a name and a line of JSON, without any marks; it stays text",
@@ -26,6 +30,8 @@ EXPLAINED: Mapping[tuple[str, str], str] = {
     ("kimi-linear", "no form of the conversation"): (
         "the template shows a call by its id alone; Draftlight writes earlier calls and results in words"
     ),
+    ("vllm-llama3.2_pythonic", "calls: "): _UNQUOTED,
+    ("vllm-toolace", "calls: "): _UNQUOTED,
 }
 
 
