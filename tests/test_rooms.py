@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 ENTRY = {"app": "main.py", "core": "python.py"}
 # Documents by name, and what only those know who planned this.
 _NAMED = re.compile(r"(?<![\w./*{<-])((?:[\w-]+/)*[\w-]+\.(?:md|py|toml))\b")
-_ELSEWHERE = re.compile(r"\b(?:UI\.md|DESIGN\.md|FACTS\.md|STYLE\.md|seeds? \d{3}|(?<!mlx )issue \d+)")
+_ELSEWHERE = re.compile(r"\b(?:UI\.md|DESIGN\.md|FACTS\.md|STYLE\.md|seeds? \d{3}\b|(?<!mlx )issue \d+)")
 # Names in texts that are made up, or of files that people have and the repository has not.
 _NOT_OURS = {"config.toml", "helper.py", "tokenizer.py"}
 

@@ -37,9 +37,11 @@ from tests.app.stage import click, gone, last, play, ready, shown, until
 
 _LOAD_S = 60.0
 # Programs that run after this can write files of at most so many bytes: the disk is full for them.
+# The worker as `start_child.py` runs it, limited once OpenBLAS is loaded: that writes to a file in memory.
 _FULL_DISK = (
-    "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64));"
-    "os.execv(sys.argv[1], sys.argv[1:])"
+    "import resource, runpy, sys; from core.models.runtime.blas import load_openblas; load_openblas();"
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)); del sys.argv[0];"
+    "runpy.run_path(sys.argv[0], run_name='__main__')"
 )
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 
@@ -117,7 +119,7 @@ def test_a_worker_that_hangs(qapp: QApplication, toy_folder: Path) -> None:
 
 
 def test_a_full_disk_keeps_the_table_that_was_saved(
-    qapp: QApplication, toy_folder: Path, tables: Path
+    qapp: QApplication, toy_folder: Path, tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def teach(window: MainWindow) -> None:
         await ready(window, _LOAD_S)
@@ -136,7 +138,10 @@ def test_a_full_disk_keeps_the_table_that_was_saved(
     play(qapp, teach, command=worker_command(), model=str(toy_folder))
     saved = {path.name: path.read_bytes() for path in tables.iterdir() if path.suffix == ".safetensors"}
     assert saved
-    narrow = [sys.executable, "-c", _FULL_DISK, *worker_command()]
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    python, isolated, *command = worker_command()
+    assert isolated == "-P"
+    narrow = [python, "-c", _FULL_DISK, *command]
     play(qapp, full, command=narrow, model=str(toy_folder))
     assert {name: (tables / name).read_bytes() for name in saved} == saved
 

@@ -78,7 +78,7 @@ def test_generate_from_a_messages_file(toy_folder: Path, tmp_path: Path) -> None
         (["--prompt", "x", "--set", "nothing.here=1"], 2, "Did you mean"),
         (["--prompt", "x", "--temperature", "hot"], 2, "from 0 to 2"),
         ([], 2, "required"),
-        (["--prompt", "  "], 1, "nothing to answer"),
+        (["--prompt", "  "], 1, "The last message is empty"),
         (["--prompt", "x" * 600], 1, "more than the 511"),
         (["--prompt-file", "/no/such/file"], 2, "cannot be read"),
         (["--messages", "/no/such/file"], 2, "cannot be read"),

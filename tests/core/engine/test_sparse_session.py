@@ -405,6 +405,7 @@ def test_a_question_for_everything_is_read_whole_in_auto_and_says_why(engine: En
     (change,) = finished.effective.changes
     assert "whole document" in change.reason
     engine.forget()
+    read_slowly(engine)  # the answer was timed, too
     # What an earlier, sparse turn left is not reused for it.
     other = list(engine.generate(Generate("r", ask("What is a zebra crossing?", LINES).messages, auto)))[-1]
     assert isinstance(other, Finished)

@@ -34,6 +34,9 @@ class Loaded:
     def __init__(self, model: Any) -> None:
         self.model = model
 
+    def check_ids(self, ids: list[int]) -> None:
+        """Every id of these models has an embedding row."""
+
 
 def by_stock(model: Any, ids: list[int], asking: list[int], lookahead: int) -> np.ndarray[Any, Any]:
     """From one whole forward for each of the rows that count, nothing cached before it."""
