@@ -61,6 +61,21 @@ class ChatTemplate:
         """How the model writes its answers."""
         return format_of(self._tokenizer, self.support.tail, tools=self._has_tools)
 
+    def kept_thought_tags(self) -> tuple[str, str] | None:
+        """The text that opens a thought and the tag that closes it, if contents keep thoughts in them.
+
+        None for templates that read thoughts in a field of their own, or that have no variable for keeping
+        the thoughts of earlier answers.
+        """
+        if not history_variables(self.source) or self.support.thought_field is not None:
+            return None
+        form = self.answer_format()
+        tags = next((each for each in form.thoughts if form.thought_end in ("", each.end)), None)
+        if tags is None or not self.support.keeps_thought_in_content(tags.begin, tags.end):
+            return None
+        opened = self.support.tail.rfind(tags.begin) if form.begins == "thought" else -1
+        return (self.support.tail[opened:] if opened >= 0 else f"{tags.begin}\n"), tags.end
+
 
 def _render_of(name: str, source: str, variables: Variables) -> Render:
     def render(turns: Sequence[Any], tools: Sequence[Any], begins: bool) -> Rendering:

@@ -38,7 +38,10 @@ class Region(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """A message as the template is given it; `regions` are relative to `content`."""
+    """A message as the template is given it; `regions` are relative to `content`.
+
+    `tags` are spans of `content` with the tags around a thought, which may become control tokens.
+    """
 
     role: Role
     content: str
@@ -46,6 +49,7 @@ class Turn(Struct, frozen=True):
     thought: str = ""
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
+    tags: tuple[tuple[int, int], ...] = ()
 
     @property
     def says_something(self) -> bool:
@@ -176,6 +180,7 @@ def _join(first: Turn, second: Turn, role: Role | None = None, between: str = "\
         "\n\n".join(thought for thought in (first.thought, second.thought) if thought),
         (*first.calls, *second.calls),
         first.call_id,
+        (*first.tags, *((start + shift, end + shift) for start, end in second.tags)),
     )
 
 

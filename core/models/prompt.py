@@ -12,7 +12,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.answer_format import AnswerFormat, answer_format, parse_past_answer
+from core.answer_format import answer_format, parse_past_answer
 from core.errors import ChatTemplateError, EmptyPromptError, RequestError
 from core.events import Change, Message, ModelInfo, Tool, ToolCall
 from core.events.text import well_formed, well_formed_record
@@ -103,7 +103,7 @@ def render(
     else:
         template = ChatTemplate(tokenizer, given_tools, thinking)
         conversation, rendering = _rendered(template, given)
-    contents = _merged(rendering.runs)
+    contents = _merged(_without_tags(conversation.turns, rendering))
     tokens = encode(inner, rendering.text, contents, rows, add_special=not tokenizer.has_chat_template)
     return Prompt(
         tokens.ids,
@@ -142,7 +142,7 @@ def _rendered(template: ChatTemplate, given: Conversation) -> tuple[Conversation
     """The conversation as it was adapted, and rendered with all that it says."""
     last = given.turns[-1]
     if any(turn.role == "assistant" for turn in given.turns):
-        given = replace(given, turns=_parsed(given.turns, template.answer_format()))
+        given = replace(given, turns=_parsed(given.turns, template))
     begun = last if last.role == "assistant" and not given.turns[-1].says_something else None
     given = replace(given, turns=tuple(turn for turn in given.turns if turn.says_something))
     first_error: ChatTemplateError | None = None
@@ -206,14 +206,22 @@ def _appended_text(rendering: Rendering, text: str, source: int) -> Rendering:
     return Rendering(rendering.text + text, (*rendering.runs, Run(start, start + len(text), source, 0)))
 
 
-def _parsed(turns: Sequence[Turn], form: AnswerFormat) -> tuple[Turn, ...]:
-    """With earlier answers as thought, text and calls."""
+def _parsed(turns: Sequence[Turn], template: ChatTemplate) -> tuple[Turn, ...]:
+    """Splits earlier answers into thought, text and calls.
+
+    The thought stays in the content if that is where the template reads and keeps it.
+    """
+    form = template.answer_format()
+    tags = template.kept_thought_tags()
     found: list[Turn] = []
     for at, turn in enumerate(turns):
         if turn.role != "assistant" or not turn.content.strip():
             found.append(turn)
             continue
         parsed = parse_past_answer(turn.content, form.without_calls())
+        if tags is not None and (parsed.text.strip() or turn.calls):
+            found.append(_with_thought_in_content(turn, parsed.thought, tags))
+            continue
         if not (parsed.thought or parsed.calls) and parsed.text.strip() == turn.content.strip():
             found.append(turn)
             continue
@@ -231,6 +239,24 @@ def _parsed(turns: Sequence[Turn], form: AnswerFormat) -> tuple[Turn, ...]:
             replace(turn, content=text, regions=regions, thought=turn.thought or parsed.thought, calls=calls)
         )
     return tuple(found)
+
+
+def _with_thought_in_content(turn: Turn, parsed_thought: str, tags: tuple[str, str]) -> Turn:
+    """An earlier answer whose content begins with its thought, written as the model wrote it if known."""
+    opening, closing = tags
+    begin = opening.rstrip()
+    if parsed_thought:
+        # The prompt may have ended with the opening tag.
+        added = "" if turn.content.lstrip().startswith(begin) else opening
+    elif turn.thought:
+        added = f"{opening}{turn.thought}\n{closing}\n\n"
+    else:
+        return turn
+    content = added + turn.content
+    regions = (Region(len(added), len(content), "assistant"),)
+    spans = ((content.find(tag), len(tag)) for tag in (begin, closing))
+    located = tuple((start, start + length) for start, length in spans if start >= 0)
+    return replace(turn, content=content, regions=regions, thought="", tags=located)
 
 
 def _missing(turns: Sequence[Turn], rendering: Rendering) -> Turn | None:
@@ -269,6 +295,25 @@ def _regions(turns: Sequence[Turn], rendering: Rendering) -> tuple[Region, ...]:
             else:
                 found.append(Region(at, stop, region.kind, region.source, first_char))
     return tuple(found)
+
+
+def _without_tags(turns: Sequence[Turn], rendering: Rendering) -> list[Run]:
+    """The runs of contents without the tags around thoughts, which are control tokens of some models."""
+    found: list[Run] = []
+    for run in rendering.runs:
+        turn = turns[run.source // 2] if run.source >= 0 and run.source % 2 == 0 else None
+        written = rendering.text[run.start : run.end]
+        if turn is None or not turn.tags or not turn.content.startswith(written, run.offset):
+            found.append(run)
+            continue
+        at = run.start
+        for start, end in turn.tags:
+            first, last = run.start + start - run.offset, run.start + end - run.offset
+            if run.start <= first and last <= run.end:
+                found.append(Run(at, first, run.source, run.offset + at - run.start))
+                at = last
+        found.append(Run(at, run.end, run.source, run.offset + at - run.start))
+    return [run for run in found if run.start < run.end]
 
 
 def _merged(runs: Sequence[Run]) -> tuple[Span, ...]:

@@ -174,6 +174,11 @@ class TemplateSupport:
                     return field
         return None
 
+    def keeps_thought_in_content(self, begin: str, end: str) -> bool:
+        """Whether the thought of an earlier answer may stay in its content, between these tags."""
+        written = f"{begin}\n{_THOUGHT}\n{end}\n\ntwo"
+        return self._accepts([self._user("one"), self._answer(written), self._user("three")])
+
     @property
     def _turn(self) -> list[Turn]:
         return [self._user("one"), self._answer("two")]

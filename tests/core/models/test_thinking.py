@@ -146,3 +146,31 @@ def test_an_effort_is_passed_where_the_template_has_it() -> None:
     template = "{% if reasoning_effort == 'low' or reasoning_effort == 'high' %}x{% endif %}"
     assert thinking_variables(template, True, "high") == {"reasoning_effort": "high"}
     assert thinking_variables(template, True, "medium") == {}
+
+
+@pytest.mark.parametrize("opening", ["", "<think>"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_thought_that_stays_in_the_content_has_the_tokens_of_the_answer(
+    opening: str, apart: bool, tmp_path: Path
+) -> None:
+    template = (
+        "{% for m in messages %}<|{{ m.role }}|>"
+        "{% if preserve_thinking %}{{ m.content }}{% else %}{{ m.content.split('</think>')[-1] }}{% endif %}"
+        "<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>OPENING{% endif %}"
+    ).replace("OPENING", opening)
+    tokenizer = toy(tmp_path, template).tokenizer
+    written = "<think>\nwe see\n</think>\n\nso"[len(opening) :]
+    if apart:
+        written = "<think>we see\n</think>\n\nso"[len(opening) :] if opening else written
+    past = Message("assistant", "so", thought="we see") if apart else Message("assistant", written)
+    first = render(tokenizer, ASKED)
+    second = render(tokenizer, (*ASKED, past, *ASKED))
+    assert second.text.startswith(first.text + written + "<|end|>")
+    begun = [*first.ids, *tokenizer.encode(written, add_special_tokens=False)]
+    assert second.ids[: len(begun)] == begun
+    # Tags in the text of an answer or a question are not control tokens.
+    quoted = (Message("user", "<think>"), Message("assistant", f"{written} </think>"), *ASKED)
+    ids = render(tokenizer, quoted).ids
+    assert [ids.count(tokenizer.convert_tokens_to_ids(tag)) for tag in ("<think>", "</think>")] == (
+        [2, 1] if opening else [1, 1]
+    )
