@@ -13,7 +13,8 @@ import gc
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,25 +57,43 @@ def open_window(
     with that folder is open already, that one comes to the front and gets `files`, and this returns
     at once. Closing waits for the worker, so no process and no thread is left when this returns.
     """
-    application = _application()
-    instance = Instance(folder) if folder else None
-    if instance and not instance.claim():
-        return _hand_over(instance, files)
-    for file in files:
-        application.opened.add(file.resolve())
-    loop = QEventLoop(application)
-    asyncio.set_event_loop(loop)
+    with _early_signals() as early:
+        application = _application()
+        instance = Instance(folder) if folder else None
+        if instance and not instance.claim():
+            return _hand_over(instance, files)
+        for file in files:
+            application.opened.add(file.resolve())
+        loop = QEventLoop(application)
+        asyncio.set_event_loop(loop)
+        try:
+            with loop:
+                # Relative to this process's folder; the worker runs in another one.
+                model = absolute_reference(model)
+                live = _live(application, loop, scheme, model, scenario, command, folder, instance, early)
+                return int(loop.run_until_complete(live))
+        finally:
+            asyncio.set_event_loop(None)
+            _join_watchers()
+            if instance:
+                instance.release()
+
+
+@contextmanager
+def _early_signals() -> Iterator[list[int]]:
+    """Collects SIGTERM, so that one during the start closes the window as soon as there is one.
+
+    The event loop's handlers replace this one while it runs. Only the main thread may set handlers.
+    """
+    early: list[int] = []
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield early
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: early.append(number))
     try:
-        with loop:
-            # The worker runs in a folder of its own: what is meant here is said so that it means it there.
-            model = absolute_reference(model)
-            live = _live(application, loop, scheme, model, scenario, command, folder, instance)
-            return int(loop.run_until_complete(live))
+        yield early
     finally:
-        asyncio.set_event_loop(None)
-        _join_watchers()
-        if instance:
-            instance.release()
+        signal.signal(signal.SIGTERM, before)
 
 
 def _join_watchers() -> None:
@@ -103,6 +122,7 @@ async def _live(
     command: Sequence[str] | None,
     folder: Path | None,
     instance: Instance | None,
+    early: Sequence[int],
 ) -> int:
     started = await _started(command)
     try:
@@ -125,6 +145,8 @@ async def _live(
             loop.add_signal_handler(number, window.close)
     window.show()
     window.start()
+    if early:
+        QTimer.singleShot(0, window, window.close)
     QTimer.singleShot(_FIRST_PAINTED_MS, window.views.inspector, window.views.inspector.fill_rest)
     try:
         return await scenario(window)

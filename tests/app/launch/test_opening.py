@@ -144,6 +144,19 @@ def test_a_signal_closes_the_window_in_order(number: signal.Signals) -> None:
     _until_gone(worker)
 
 
+def test_a_signal_during_the_start_closes_the_window_in_order() -> None:
+    """Sent by the process itself while it makes the application: nothing of the window exists then."""
+    during = "import os, signal; from app.launch import opening; made = opening._application\n"
+    during += "opening._application = lambda: (os.kill(os.getpid(), signal.SIGTERM), made())[1]\n"
+    wait = WAIT.replace(
+        "    await ready(window)\n    print(window.worker.pid, file=sys.stderr, flush=True)\n", ""
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", during + wait], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_scenario_that_fails_still_ends_the_worker() -> None:
     done = subprocess.run([sys.executable, "-c", FAIL], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1

@@ -14,7 +14,7 @@ import pytest
 from core.errors import ChatTemplateError
 from core.events import Message, Tool, ToolCall
 from core.models.prompt import render
-from core.models.thinking import thinking_variables
+from core.models.thinking import history_variables, thinking_variables
 from tests.core.models.test_control_tokens import control_ids
 from tests.core.models.tokenizer_kinds import tokenizer_of
 from tests.thinned import thinned
@@ -80,6 +80,7 @@ def expected(tokenizer: Any, messages: tuple[Message, ...], tools: tuple[Tool, .
             continue_final_message=begun,
             tokenize=False,
             **thinking_variables(tokenizer._tokenizer.chat_template, True),
+            **history_variables(tokenizer._tokenizer.chat_template),
         )
     except Exception:  # templates raise every kind
         return None
