@@ -24,7 +24,8 @@ class ThoughtTags(Struct, frozen=True):
 
     `anywhere`: the tags are control tokens and count anywhere in an answer; others count at its beginning
     only, because an answer may write about them. `hidden` are further marks of such an answer, never shown;
-    `answer` is the one before the answer's text.
+    `answer` is the one before the answer's text. `around` are tags that the answer's text may be between;
+    in the middle of the text they are text.
     """
 
     begin: str
@@ -32,6 +33,7 @@ class ThoughtTags(Struct, frozen=True):
     anywhere: bool = False
     hidden: tuple[str, ...] = ()
     answer: str = ""
+    around: tuple[str, str] | None = None
 
 
 class HeaderRule(Struct, frozen=True):
@@ -99,9 +101,11 @@ _KIMI_K3 = (
     "<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>", "<|end_of_msg|>",
 )  # fmt: skip
 
-# Tags, and other texts in a template that tell of them where neither tag is in it.
+# Tags, and other texts in a template that tell of them where neither tag is in it. Those with `around` need
+# a template with all of their tags.
 _TAGS: tuple[tuple[ThoughtTags, tuple[str, ...]], ...] = (
-    (ThoughtTags("<think>", "</think>", hidden=("<response>", "</response>")), ("<response></response>",)),
+    (ThoughtTags("<think>", "</think>", around=("<response>", "</response>")), ()),
+    (ThoughtTags("<think>", "</think>", around=("<answer>", "</answer>")), ()),
     (ThoughtTags("<think>", "</think>"), ()),
     (ThoughtTags("<thinking>", "</thinking>"), ()),
     (ThoughtTags("<thought>", "</thought>"), ()),
@@ -126,7 +130,7 @@ _TAGS: tuple[tuple[ThoughtTags, tuple[str, ...]], ...] = (
     (ThoughtTags("Here is my thought process:", "Here is my response:"), ()),
 )
 # Tags that the answer of any model may begin with. Those of plain words need a template that names them.
-GENERAL_TAGS = tuple(tags for tags, _ in _TAGS if tags.begin[0] in "<[◁" and not tags.hidden)
+GENERAL_TAGS = tuple(tags for tags, _ in _TAGS if tags.begin[0] in "<[◁" and not (tags.hidden or tags.around))
 
 CHANNELS = (
     Channels(
@@ -252,6 +256,8 @@ def answer_format(
     for tags, clues in _TAGS:
         begins_so = tail.endswith(tags.begin) or think_tags == (tags.begin, tags.end)
         named = any(clue in template for clue in clues or (tags.begin, tags.end))
+        if tags.around:
+            begins_so, named = False, all(text in template for text in (tags.end, *tags.around))
         if (begins_so or named) and tags.begin not in {each.begin for each in known}:
             known.append(tags)
     if think_tags is not None and think_tags[0] not in {tags.begin for tags in known}:

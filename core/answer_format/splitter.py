@@ -60,6 +60,8 @@ class AnswerSplitter:
         self._syntax: Syntax | None = None  # of the section that is open
         self._tags_at_start = {tags.begin: tags.end for tags in (*GENERAL_TAGS, *format.thoughts)}
         self._tags_anywhere = {tags.begin: tags.end for tags in format.thoughts if tags.anywhere}
+        self._tags_around = dict(tags.around for tags in format.thoughts if tags.around)
+        self._around_end = ""  # of the tags that the text is between
         # Control tokens that are not shown, wherever they come.
         self._hidden = {mark for tags in format.thoughts for mark in tags.hidden}
         self._hidden |= set(self._tags_anywhere.values())
@@ -126,7 +128,7 @@ class AnswerSplitter:
             marks += self._channels.begins
         at, mark = _first(held, marks)
         if self._at_start:
-            opening = _longest(held, blank_start, self._tags_at_start)
+            opening = _longest(held, blank_start, [*self._tags_at_start, *self._tags_around])
             if opening and (at < 0 or blank_start <= at):
                 at, mark = blank_start, opening
         bare = self._bare(held)
@@ -136,19 +138,27 @@ class AnswerSplitter:
             self._mark(at, mark)
             return True
         if final:
-            self._say(len(held))
+            self._say(len(self._without_closing_tag(held)))
+            self._take("mark", len(self._held))
             return False
-        begun = [*marks, *self._tags_at_start] if self._at_start else marks
-        cut = _certain(held, begun)
+        begun = [*marks, *self._tags_at_start, *self._tags_around] if self._at_start else marks
+        cut = len(self._without_closing_tag(held[: _certain(held, [*begun, self._around_end])]))
         if self._bare_syntax and (late := _BARE_BEGUN[self._bare_syntax.bare].search(held)):
             cut = min(cut, late.start())
-        if self._calls or self._tags_anywhere:
-            # White space before a call belongs to its mark.
+        if self._calls or self._tags_anywhere or self._around_end:
+            # White space before a call or a closing tag belongs to its mark.
             cut = len(held[:cut].rstrip())
         elif cut <= blank_start:
             cut = 0
         self._say(cut)
         return False
+
+    def _without_closing_tag(self, said: str) -> str:
+        """The text before the closing tag at its end, and before the white space around the tag."""
+        stripped = said.rstrip()
+        if not self._around_end or not stripped.endswith(self._around_end):
+            return said
+        return stripped.removesuffix(self._around_end).rstrip()
 
     def _say(self, length: int) -> None:
         said = self._held[:length]
@@ -171,7 +181,7 @@ class AnswerSplitter:
         opens = mark in self._tags_anywhere or mark in self._tags_at_start
         said = self._held[:at]
         if begins_call or opens:
-            said = said.rstrip()
+            said = self._without_closing_tag(said).rstrip()
         self._say(len(said))
         if begins_call:
             self._state, self._blank = "section", at - len(said)
@@ -179,7 +189,9 @@ class AnswerSplitter:
             self._section_ends, self._syntax = self._sections.get(mark, ("", self._bare_syntax))
             return
         self._take("mark", at - len(said) + len(mark))
-        if opens:
+        if mark in self._tags_around and self._at_start:
+            self._around_end, self._swallows_space = self._tags_around[mark], True
+        elif opens:
             ends = self._tags_anywhere.get(mark) or self._tags_at_start[mark]
             self._state, self._ends, self._swallows_space = "thought", (ends,), True
         elif self._channels and mark in self._channels.begins:

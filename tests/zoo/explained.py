@@ -15,7 +15,6 @@ EXPLAINED: Mapping[tuple[str, str], str] = {
         "olmo3",
         "calls: ",
     ): "Olmo 3 writes calls as lines of Python between <function_calls> tags; they stay text",
-    ("hunyuan", "thinks: "): "the thought is recognised; the tags <answer> and </answer> stay in the text",
     ("llama4", "no form of the conversation"): (
         "the template declares functions only after a system message; Draftlight describes them in words, and"
         " says so in the effective settings"

@@ -46,6 +46,24 @@ THINKING = (
         "Hi.",
     ),
     Family(
+        "answer tags",
+        "{{ c.split('</think>')[-1].replace('<answer>', '').replace('</answer>', '') }}",
+        "<a>",
+        "<think>\nOh.\n</think>\n<answer>\nHi: `<answer>`, `</answer>`.\n</answer>",
+        "Oh.",
+        "Hi: `<answer>`, `</answer>`.",
+    ),
+    Family(
+        "answer tags, cut off",
+        "</think><answer></answer>",
+        "<a><think>\n\n</think>\n",
+        "<answer>\nHi.\n</answ",
+        "",
+        "Hi.\n</answ",
+    ),
+    Family("no answer tags", "</think>", "<a>", "<answer>Hi.</answer>", "", "<answer>Hi.</answer>"),
+    Family("quoted response tags", "", "<think>", "O</think><response> <b>", "O", "<response> <b>"),
+    Family(
         "actions",
         "<|START_THINKING|>",
         "<|CHATBOT_TOKEN|>",
@@ -123,6 +141,14 @@ _INVOKE = (
 _MM = "]<]minimax[>["
 
 CALLING = (
+    Family(
+        "hermes between answer tags",
+        _tools("<tool_call></think><answer></answer>"),
+        "<a>",
+        '<answer>\nSee.\n</answer>\n<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>',
+        text="See.",
+        calls=(CLOCK,),
+    ),
     Family(
         "hermes",
         _tools("<tool_call>"),

@@ -73,6 +73,7 @@ _MARKS = sorted(
         *(tags.end for family in FAMILIES for tags in format_of(family).thoughts),
         "<|channel|>final<|message|>", "<|start|>", "<|end|>", "[TOOL_CALLS]", "<tool_call>", "</tool_call>",
         '{"name": "clock", "arguments": {}}', "[clock()]", ">>>", "<|python_tag|>", "\n", " ", "a", "<", "{",
+        "<answer>", "</answer>",
     }
 )  # fmt: skip
 
