@@ -284,11 +284,11 @@ def _python_value(text: str, keyword: re.Match[str], schema: Mapping[str, Any]) 
     try:
         value, end = read_value(text, keyword.end())
         if text.startswith((",", ")"), skip_space(text, end)):
-            # Some models quote every value.
-            key = keyword["key"]
-            return typed(value, key, schema) if isinstance(value, str) and not allows_text(
-                key, schema
-            ) else value, end
+            # Some models quote every value, and others none.
+            key, quoted, written = keyword["key"], isinstance(value, str), text[keyword.end() : end]
+            if value is None or quoted == allows_text(key, schema):
+                return value, end
+            return typed(value if quoted else written, key, schema), end
     except BrokenValueError:
         pass
     following = _NEXT_KEYWORD.search(text, keyword.end())

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from core.answer_format.calls import Call, Section, Tool, read_call_body, read_calls
 from core.answer_format.formats import GENERAL_TAGS, AnswerFormat, Kind, channels_of
-from core.answer_format.syntaxes import Named, Syntax, syntaxes_of
+from core.answer_format.syntaxes import PYTHON_LIST, Named, Syntax, syntaxes_of
 from core.answer_format.values import BrokenValueError, UnfinishedValueError
 
 # A header of a channel is a few words. What is longer is text.
@@ -45,9 +45,10 @@ class Part(Struct, frozen=True):
 
 
 class AnswerSplitter:
-    """One answer's splitter. Without a syntax for calls in `format`, calls are text.
+    """One answer's splitter. Without a syntax for calls in `format` and without `tools`, calls are text.
 
-    With `tools`, only calls of these functions are calls.
+    With `tools`, only calls of these functions are calls, and a list of Python calls at the beginning of the
+    answer is one in every format.
     """
 
     def __init__(self, format: AnswerFormat, tools: Sequence[Tool] = ()) -> None:
@@ -56,7 +57,11 @@ class AnswerSplitter:
         self._channels = channels_of(format.channels)
         self._calls = bool(format.calls)
         self._sections = {begin: (end, each) for each in syntaxes for begin, end in each.marks}
-        self._bare_syntax = next((each for each in syntaxes if each.bare), None)
+        self._bare_syntax = next((each for each in syntaxes if each.bare in _BARE), None)
+        # What an answer begins with that is a call of a declared function.
+        self._openings = [(("[", tool.name, "("), PYTHON_LIST) for tool in tools]
+        for named in (each for each in syntaxes if each.bare == "named"):
+            self._openings += [((f"{tool.name}\n", "{"), named) for tool in tools]
         self._syntax: Syntax | None = None  # of the section that is open
         self._tags_at_start = {tags.begin: tags.end for tags in (*GENERAL_TAGS, *format.thoughts)}
         self._tags_anywhere = {tags.begin: tags.end for tags in format.thoughts if tags.anywhere}
@@ -131,11 +136,11 @@ class AnswerSplitter:
             opening = _longest(held, blank_start, [*self._tags_at_start, *self._tags_around])
             if opening and (at < 0 or blank_start <= at):
                 at, mark = blank_start, opening
-        bare = self._bare(held)
+        bare, syntax, may_begin = self._bare(held, blank_start)
         if bare >= 0 and (at < 0 or bare < at):
             at, mark = bare, ""
         if at >= 0:
-            self._mark(at, mark)
+            self._mark(at, mark, syntax)
             return True
         if final:
             self._say(len(self._without_closing_tag(held)))
@@ -145,6 +150,8 @@ class AnswerSplitter:
         cut = len(self._without_closing_tag(held[: _certain(held, [*begun, self._around_end])]))
         if self._bare_syntax and (late := _BARE_BEGUN[self._bare_syntax.bare].search(held)):
             cut = min(cut, late.start())
+        if may_begin:
+            cut = blank_start
         if self._calls or self._tags_anywhere or self._around_end:
             # White space before a call or a closing tag belongs to its mark.
             cut = len(held[:cut].rstrip())
@@ -169,14 +176,19 @@ class AnswerSplitter:
             # White space behind a call is not an answer.
             self._take("mark" if self._called else "text", length)
 
-    def _bare(self, held: str) -> int:
-        if self._bare_syntax is None:
-            return -1
-        found = _BARE[self._bare_syntax.bare].search(held)
-        return found.start() if found else -1
+    def _bare(self, held: str, start: int) -> tuple[int, Syntax | None, bool]:
+        """Where a bare call begins (−1: nowhere), its syntax, and whether one may begin at `start`."""
+        may_begin = False
+        for texts, syntax in self._openings if self._at_start and len(held) > start else ():
+            begins = _begins_with(held[start:], texts)
+            if begins:
+                return start, syntax, True
+            may_begin = may_begin or begins is None
+        found = _BARE[self._bare_syntax.bare].search(held) if self._bare_syntax else None
+        return found.start() if found else -1, self._bare_syntax, may_begin
 
-    def _mark(self, at: int, mark: str) -> None:
-        """A mark begins at `at`; an empty one is a bare call."""
+    def _mark(self, at: int, mark: str, bare_syntax: Syntax | None) -> None:
+        """A mark begins at `at`; an empty one is a bare call of `bare_syntax`."""
         begins_call = not mark or mark in self._sections
         opens = mark in self._tags_anywhere or mark in self._tags_at_start
         said = self._held[:at]
@@ -186,7 +198,7 @@ class AnswerSplitter:
         if begins_call:
             self._state, self._blank = "section", at - len(said)
             self._tried = self._blank + len(mark)
-            self._section_ends, self._syntax = self._sections.get(mark, ("", self._bare_syntax))
+            self._section_ends, self._syntax = self._sections.get(mark, ("", bare_syntax))
             return
         self._take("mark", at - len(said) + len(mark))
         if mark in self._tags_around and self._at_start:
@@ -328,7 +340,8 @@ class AnswerSplitter:
             if not final and (not after or _GOES_ON.match(after) or self._may_go_on(after)):
                 return False
             is_bare = not any(held.startswith(begin, blank) for begin in self._sections)
-            if not after or self._at_start or not is_bare:
+            at_start = self._at_start and self._syntax is not None and self._syntax.bare != "named"
+            if not after or at_start or not is_bare:
                 self._take_call(blank + section.end, section)
                 return True
         self._state = "text"
@@ -367,6 +380,18 @@ def _first(text: str, marks: Iterable[str], start: int = 0) -> tuple[int, str]:
         if at >= 0 and (best < 0 or at < best or (at == best and len(mark) > len(found))):
             best, found = at, mark
     return best, found
+
+
+def _begins_with(text: str, tokens: Iterable[str]) -> bool | None:
+    """Whether `text` begins with `tokens`, perhaps with white space before each; None if it may go on so."""
+    for token in tokens:
+        text = text.lstrip()
+        if len(text) < len(token) and token.startswith(text):
+            return None
+        if not text.startswith(token):
+            return False
+        text = text[len(token) :]
+    return True
 
 
 def _longest(text: str, at: int, marks: Iterable[str]) -> str:

@@ -64,7 +64,8 @@ class Syntax(Struct, frozen=True):
     """How calls are written.
 
     `marks` are the pairs of texts that begin and end a section; an empty end is the answer's. `bare`:
-    sections without marks, JSON objects or a list of Python calls. `clues`: the syntax is a template's if all
+    sections without marks: JSON objects, a list of Python calls, or, at the beginning of an answer only, a
+    declared function's name on a line before its arguments. `clues`: the syntax is a template's if all
     texts of one group are in its source. `parsers`: the names of the syntax in mlx-lm.
     """
 
@@ -73,7 +74,7 @@ class Syntax(Struct, frozen=True):
     forms: tuple[Form, ...]
     clues: tuple[tuple[str, ...], ...] = ()
     parsers: tuple[str, ...] = ()
-    bare: Literal["", "json", "python"] = ""
+    bare: Literal["", "json", "python", "named"] = ""
 
 
 _FUNCTION_TAGS = Tagged(
@@ -314,6 +315,14 @@ SYNTAXES = (
         ("qwen3_coder",),
     ),
     Syntax(
+        "glm4",
+        (("<|assistant|>", ""),),
+        (Named(rf"(?:^|<\|assistant\|>)\s*{_NAME}\n\s*(?=\{{)", r"\s*"),),
+        (("[gMASK]", "<|observation|>"), ("[gMASK]", "'observation'")),
+        (),
+        "named",
+    ),
+    Syntax(
         "hermes",
         (("<tool_call>", "</tool_call>"),),
         (Json(), _FUNCTION_TAGS),
@@ -325,6 +334,12 @@ SYNTAXES = (
         (("<function=", "</function>"),),
         (Named(rf"<function={_NAME}>\s*"),),
         (("<function=",),),
+    ),
+    Syntax(
+        "olmo3",
+        (("<function_calls>", "</function_calls>"),),
+        (Python(), Json()),
+        (("<function_calls>",),),
     ),
     Syntax(
         "python_list",
@@ -339,6 +354,9 @@ SYNTAXES = (
     ),
 )
 
+
+# Answers that begin with a list of Python calls of declared functions are calls, whatever the template says.
+PYTHON_LIST = next(each for each in SYNTAXES if each.name == "python_list")
 
 # What a model is told to write whose template does not declare tools (`core.models.tools`).
 TOLD = "hermes"

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-_UNQUOTED = (
-    "the template shows strings without quotes; an unquoted number is read as a number, although the schema"
-    " says string"
-)
 # (family, or * for all of them; part of the difference): the reason.
 EXPLAINED: Mapping[tuple[str, str], str] = {
-    ("glm4", "calls: "): "GLM-4 writes a call as a name and a line of JSON, without any marks; it stays text",
-    (
-        "olmo3",
-        "calls: ",
-    ): "Olmo 3 writes calls as lines of Python between <function_calls> tags; they stay text",
     ("llama4", "no form of the conversation"): (
         "the template declares functions only after a system message; Draftlight describes them in words, and"
         " says so in the effective settings"
@@ -29,8 +20,6 @@ EXPLAINED: Mapping[tuple[str, str], str] = {
     ("kimi-linear", "no form of the conversation"): (
         "the template shows a call by its id alone; Draftlight writes earlier calls and results in words"
     ),
-    ("vllm-llama3.2_pythonic", "calls: "): _UNQUOTED,
-    ("vllm-toolace", "calls: "): _UNQUOTED,
 }
 
 

@@ -27,7 +27,7 @@ SCHEMA = {
 }
 TOOL = Tool("f", "", json.dumps(SCHEMA))
 HERMES, TAGS = AnswerFormat(calls=("hermes",)), AnswerFormat(calls=("function_tags",))
-GLM, LLAMA, PYTHON = (AnswerFormat(calls=(name,)) for name in ("glm", "llama3", "lfm2"))
+GLM, LLAMA, PYTHON, OLMO = (AnswerFormat(calls=(name,)) for name in ("glm", "llama3", "lfm2", "olmo3"))
 
 
 def arguments(text: str, format: AnswerFormat) -> dict[str, object]:
@@ -142,6 +142,31 @@ def test_a_prefix_of_a_name_is_dropped_unless_it_is_declared() -> None:
     text = '<tool_call>{"name": "functions.f", "arguments": {}}</tool_call>'
     assert [call.name for call in parse_answer(text, HERMES, (TOOL,)).calls] == ["f"]
     assert [call.name for call in parse_answer(text, HERMES, (Tool("functions.f"),)).calls] == ["functions.f"]
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "value"),
+    [
+        ("text", "123", "123"),
+        ("text", "True", "True"),
+        ("text", "1.50", "1.50"),
+        ("text", "[1]", "[1]"),
+        ("text", "None", None),
+        ("maybe", "null", None),
+        ("either", "5", 5),
+        ("count", "5", 5),
+        ("flag", "true", True),
+        ("list", "['a', null]", ["a", None]),
+        ("choice", "1", "1"),
+        ("unknown", "7", 7),
+    ],
+)
+def test_python_values_without_quotes_have_the_types_of_the_schema(
+    key: str, written: str, value: object
+) -> None:
+    for format in (PYTHON, AnswerFormat()):
+        assert arguments(f"[f({key}={written})]", format) == {key: value}
+    assert arguments(f"<function_calls>f({key}={written})</function_calls>", OLMO) == {key: value}
 
 
 def test_python_values_in_quotes_have_the_types_of_the_schema() -> None:
