@@ -103,10 +103,11 @@ def adapted(conversation: Conversation, support: TemplateSupport) -> Conversatio
 
 def messages_for(conversation: Conversation, support: TemplateSupport) -> list[dict[str, Any]]:
     """The turns as the template's variable `messages`. Raises `RequestError` for malformed calls."""
-    names = {call.id: call.name for turn in conversation.turns for call in turn.calls}
     has_calls = any(turn.calls or turn.role == "tool" for turn in conversation.turns)
     form = (support.calls if has_calls else None) or CallForm()
-    return [_message(turn, form, names, support) for turn in conversation.turns]
+    turns = _with_ids(conversation.turns, form)
+    names = {call.id: call.name for turn in turns for call in turn.calls}
+    return [_message(turn, form, names, support) for turn in turns]
 
 
 def tools_for(conversation: Conversation) -> list[dict[str, Any]]:
@@ -129,16 +130,36 @@ def _message(turn: Turn, form: CallForm, names: dict[str, str], support: Templat
         "content": parts(turn.content) if typed else turn.content,
     }
     if turn.calls:
-        message["tool_calls"] = called(
-            [replace(call, id=call_id(form, call.id)) for call in turn.calls], as_text=form.text_arguments
-        )
+        message["tool_calls"] = called(turn.calls, as_text=form.text_arguments)
     if turn.call_id:
-        message["tool_call_id"] = call_id(form, turn.call_id)
+        message["tool_call_id"] = turn.call_id
         if form.named_results and turn.call_id in names:
             message["name"] = names[turn.call_id]
     if turn.thought and (field := support.thought_field):
         message = with_thought(message, turn.thought, field)
     return message
+
+
+def _with_ids(turns: Sequence[Turn], form: CallForm) -> list[Turn]:
+    """With ids of calls and results as the template accepts them."""
+    found: list[Turn] = []
+    ids: dict[str, str] = {}
+    index = 0
+    for turn in turns:
+        if form.numbered_ids == "message":
+            index = 0
+        calls: list[ToolCall] = []
+        for call in turn.calls:
+            ids[call.id] = call_id(form, call.id, call.name, index)
+            calls.append(replace(call, id=ids[call.id]))
+            index += 1
+        result_id = turn.call_id
+        if result_id in ids:
+            result_id = ids[result_id]
+        elif result_id and not form.numbered_ids:
+            result_id = call_id(form, result_id, "", 0)
+        found.append(replace(turn, calls=tuple(calls), call_id=result_id))
+    return found
 
 
 def _turn(message: Message, first_source: int) -> Turn:

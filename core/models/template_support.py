@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.models.template import RefusedError, Rendering
 from core.models.traced import Run
@@ -42,12 +43,15 @@ class CallForm(Struct, frozen=True):
 
     `short_ids`: ids have 9 letters and digits; `text_arguments`: arguments are JSON text, not an object;
     `typed_results`: a result's content is a list of parts; `named_results`: it has its function's name.
+    `numbered_ids`: ids are `functions.NAME:INDEX`, and the index counts the calls of the conversation or of
+    one message.
     """
 
     short_ids: bool = False
     text_arguments: bool = False
     typed_results: bool = False
     named_results: bool = False
+    numbered_ids: Literal["", "conversation", "message"] = ""
 
 
 class TemplateSupport:
@@ -136,17 +140,25 @@ class TemplateSupport:
     def calls(self) -> CallForm | None:
         """The form in which calls and results are accepted; None if in no form."""
         forms = [CallForm(*choice) for choice in product((False, True), repeat=4)]
-        return next(
-            (
-                form
-                for calls in (("lookup_probe", "first_key"), ("lookup_probe",))
-                for form in forms
-                if self._accepts(
-                    [self._user("one"), self._calling(form, 1), _result(form, "two", 1)], [_TOOL], calls
-                )
-            ),
-            None,
-        )
+        # Some templates write a call's name as part of its id only.
+        numbered = [replace(form, numbered_ids="conversation") for form in forms if not form.short_ids]
+        tried = product([("lookup_probe", "first_key")], [*forms, *numbered])
+        for called, form in (*tried, *product([("lookup_probe",)], forms)):
+            turns = [self._user("one"), self._calling(form, 1), _result(form, "two", 1)]
+            if self._accepts(turns, [_TOOL], called):
+                return form if form.numbered_ids else self._with_written_ids(form)
+        return None
+
+    def _with_written_ids(self, form: CallForm) -> CallForm:
+        """`form` with numbered ids if the template writes them for calls, so that results have the same."""
+        turns = [self._user("one")]
+        for number in (1, 2):
+            turns += [self._calling(form, 1, number), _result(form, "two", number)]
+        rendering = self._rendered(turns, [_TOOL])
+        if rendering is None or _numbered("lookup_probe", 0) not in rendering.text:
+            return form
+        counted = _numbered("lookup_probe", 1) in rendering.text
+        return replace(form, short_ids=False, numbered_ids="conversation" if counted else "message")
 
     @cached_property
     def parallel_calls(self) -> bool:
@@ -192,18 +204,18 @@ class TemplateSupport:
     def _answer(self, content: str) -> Turn:
         return _message("assistant", content, self.typed_answer)
 
-    def _calling(self, form: CallForm, calls: int) -> Turn:
+    def _calling(self, form: CallForm, calls: int, first: int = 1) -> Turn:
         keys = ("first_key", "second_key")[:calls]
         called = [
             {
-                "id": call_id(form, f"call_{at}"),
+                "id": call_id(form, f"call_{at}", "lookup_probe", at - 1),
                 "type": "function",
                 "function": {
                     "name": "lookup_probe",
                     "arguments": f'{{"key": "{key}"}}' if form.text_arguments else {"key": key},
                 },
             }
-            for at, key in enumerate(keys, start=1)
+            for at, key in enumerate(keys, start=first)
         ]
         return {"role": "assistant", "content": "", "tool_calls": called}
 
@@ -273,11 +285,17 @@ def with_thought(turn: Turn, thought: str, field: ThoughtField) -> dict[str, Any
     return {**turn, "content": [{"type": "thinking", "thinking": thought}, *text]}
 
 
-def call_id(form: CallForm, given: str) -> str:
-    """The id of a call as the template accepts it."""
+def call_id(form: CallForm, given: str, name: str, index: int) -> str:
+    """The id of a call of the function `name` as the template accepts it; `index` counts the calls from 0."""
+    if form.numbered_ids:
+        return _numbered(name, index)
     if not form.short_ids or (len(given) == 9 and given.isalnum() and given.isascii()):
         return given
     return blake2b(given.encode(), digest_size=8).hexdigest()[:9]
+
+
+def _numbered(name: str, index: int) -> str:
+    return f"functions.{name}:{index}"
 
 
 def _message(role: str, content: str, typed: bool = False) -> Turn:
@@ -285,5 +303,6 @@ def _message(role: str, content: str, typed: bool = False) -> Turn:
 
 
 def _result(form: CallForm, content: str, number: int) -> Turn:
-    turn = {**_message("tool", content, form.typed_results), "tool_call_id": call_id(form, f"call_{number}")}
+    id = call_id(form, f"call_{number}", "lookup_probe", number - 1)
+    turn = {**_message("tool", content, form.typed_results), "tool_call_id": id}
     return {**turn, "name": "lookup_probe"} if form.named_results else turn

@@ -14,12 +14,6 @@ EXPLAINED: Mapping[tuple[str, str], str] = {
         "the template declares functions only after a system message; Draftlight describes them in words, and"
         " says so in the effective settings"
     ),
-    ("kimi-k2", "no form of the conversation"): (
-        "the template shows a call by its id alone; Draftlight writes earlier calls and results in words"
-    ),
-    ("kimi-linear", "no form of the conversation"): (
-        "the template shows a call by its id alone; Draftlight writes earlier calls and results in words"
-    ),
 }
 
 

@@ -193,6 +193,45 @@ def test_calls_have_the_form_that_the_template_accepts() -> None:
     assert prompt.changes == ()
 
 
+NUMBERED = (
+    "{{ '<S>' ~ tools | tojson if tools }}{% set all = namespace(calls=0) %}{% for m in messages %}"
+    "<{{ m.role[0] | upper }}>{{ '(' ~ m.tool_call_id ~ ')' if m.role == 'tool' }}{{ m.content }}"
+    "{% for call in m.tool_calls or [] %}[ID {{ call.function.arguments | tojson }}]"
+    "{% set all.calls = all.calls + 1 %}{% endfor %}{% endfor %}" + END
+)
+IDS = {
+    "given": ("{{ call.id }}", "f:0", "f:1", "g:2"),
+    "written, by conversation": (
+        "{{ 'functions.' ~ call.function.name ~ ':' ~ all.calls }}", "f:0", "f:1", "g:2"
+    ),
+    "written, by message": (
+        "{{ 'functions.' ~ call.function.name ~ ':' ~ loop.index0 }}", "f:0", "f:0", "g:1"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_ids_name_the_function_where_the_template_expects_that(kind: str) -> None:
+    written, *ids = IDS[kind]
+    one, two, three = (f"functions.{id}" for id in ids)
+    # Clients may give the same id again.
+    first, again, other = ToolCall("a", "f", "{}"), ToolCall("a", "f", "{}"), ToolCall("b", "g", "{}")
+    prompt = rendered(
+        NUMBERED.replace("ID", written),
+        user("q1"),
+        answer("", first),
+        Message("tool", "r1", tool_call_id="a"),
+        answer("a1", again, other),
+        Message("tool", "r2", tool_call_id="b"),
+        Message("tool", "r3", tool_call_id="a"),
+        tools=(Tool("f"), Tool("g")),
+    )
+    assert prompt.text.partition("<U>")[2] == (
+        f"q1<A>[{one} {{}}]<T>({one})r1<A>a1[{two} {{}}][{three} {{}}]<T>({three})r2<T>({two})r3<A>"
+    )
+    assert prompt.changes == ()
+
+
 THINKING = TURN + (
     "{{ '<S>' ~ tools | tojson if tools }}"
     "{% set last = namespace(user=0) %}{% for m in messages %}{% if m.role == 'user' %}"
