@@ -84,7 +84,9 @@ def adapted(conversation: Conversation, support: TemplateSupport) -> Conversatio
     changes = list(conversation.changes)
     turns, tools = conversation.turns, conversation.tools
     calls = support.calls is not None
-    if tools and not support.tools:
+    if tools and not support.tools and not _front(turns) and support.tools_after_empty_system:
+        turns = (Turn("system", ""), *turns)
+    elif tools and not (support.tools or (_front(turns) and support.tools_after_system)):
         turns = _with_system(turns, told(tools))
         changes.append(_tools_in_words(tools))
         tools, calls = (), False

@@ -133,8 +133,18 @@ class TemplateSupport:
     @cached_property
     def tools(self) -> bool:
         """Whether the template writes the tools that are declared."""
-        rendering = self._rendered([self._user("one")], [_TOOL])
-        return rendering is not None and "lookup_probe" in rendering.text
+        return self._declares([self._user("one")])
+
+    @cached_property
+    def tools_after_system(self) -> bool:
+        """Whether the template writes the tools that are declared if a system message is first."""
+        return self.system and self._declares([self._system("one"), self._user("two")])
+
+    @cached_property
+    def tools_after_empty_system(self) -> bool:
+        """Whether the template writes the tools that are declared if an empty system message is first."""
+        turns = [self._system(""), self._user("two")]
+        return self.tools_after_system and self._accepts(turns) and self._declares(turns)
 
     @cached_property
     def calls(self) -> CallForm | None:
@@ -218,6 +228,10 @@ class TemplateSupport:
             for at, key in enumerate(keys, start=first)
         ]
         return {"role": "assistant", "content": "", "tool_calls": called}
+
+    def _declares(self, turns: Sequence[Turn]) -> bool:
+        rendering = self._rendered(turns, [_TOOL])
+        return rendering is not None and "lookup_probe" in rendering.text
 
     def _accepts(self, turns: Sequence[Turn], tools: Sequence[Turn] = (), called: Sequence[str] = ()) -> bool:
         """Whether the contents of `turns` are in the rendered text, in order, and of the second one the

@@ -188,6 +188,9 @@ def _choices(conversation: list[Turn], written: str) -> list[list[Any]]:
         choices.append([_systems, _same])
         choices.append([_same, _late_in_question])
         choices.append([_same, _merged, _folded, _as_user])
+    elif any(turn.get("tool_calls") for turn in conversation):
+        # Some templates declare functions in a system message only.
+        choices.append([_same, lambda turns: [{"role": "system", "content": ""}, *turns]])
     choices.append([_same, _joined, lambda turns: _joined(turns, "\n")])
     if roles and roles[0] == "assistant":
         choices.append([_same, lambda turns: _begun(turns, "…")])

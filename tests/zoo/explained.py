@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 # (family, or * for all of them; part of the difference): the reason.
-EXPLAINED: Mapping[tuple[str, str], str] = {
-    ("llama4", "no form of the conversation"): (
-        "the template declares functions only after a system message; Draftlight describes them in words, and"
-        " says so in the effective settings"
-    ),
-    ("phi4-mini", "no form of the conversation"): (
-        "the template declares functions only after a system message; Draftlight describes them in words, and"
-        " says so in the effective settings"
-    ),
-}
+EXPLAINED: Mapping[tuple[str, str], str] = {}
 
 
 def unexplained(family: str, faults: Iterable[str]) -> list[str]:

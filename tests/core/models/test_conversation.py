@@ -193,6 +193,27 @@ def test_calls_have_the_form_that_the_template_accepts() -> None:
     assert prompt.changes == ()
 
 
+TOOLS_OF_SYSTEM = TURN + (
+    "{% for m in messages %}{{ turn(m) }}{{ tools | tojson if tools and m.role == 'system' }}{% endfor %}"
+    + END
+)
+SYSTEM_NOT_EMPTY = "{% if messages[0].content == '' %}{{ raise_exception('Empty') }}{% endif %}"
+
+
+def test_tools_are_native_where_the_template_declares_them_in_a_system_message() -> None:
+    for template in (TOOLS_OF_SYSTEM, SYSTEM_NOT_EMPTY + TOOLS_OF_SYSTEM):
+        given = rendered(template, user("q1"), system_prompt="Be kind.", tools=(Tool("f"),))
+        assert given.text.startswith('<S>Be kind.[{"type": "function"')
+        assert given.text.endswith("<U>q1<A>")
+        assert given.changes == ()
+    added = rendered(TOOLS_OF_SYSTEM, user("q1"), tools=(Tool("f"),))
+    assert added.text == given.text.replace("Be kind.", "")
+    assert added.changes == ()
+    told = rendered(SYSTEM_NOT_EMPTY + TOOLS_OF_SYSTEM, user("q1"), tools=(Tool("f"),))
+    assert told.text.startswith("<S>You can call functions.")
+    assert [change.setting for change in told.changes] == ["tools"]
+
+
 NUMBERED = (
     "{{ '<S>' ~ tools | tojson if tools }}{% set all = namespace(calls=0) %}{% for m in messages %}"
     "<{{ m.role[0] | upper }}>{{ '(' ~ m.tool_call_id ~ ')' if m.role == 'tool' }}{{ m.content }}"
