@@ -78,7 +78,7 @@ class ResultItem(Struct, tag_field="type", tag="function_call_output", forbid_un
 
 
 class ReasoningItem(Struct, tag_field="type", tag="reasoning", forbid_unknown_fields=True):
-    """What was thought before an earlier answer; it is left aside."""
+    """The thought before an earlier answer or call: its text, else its summary. Encrypted text is ignored."""
 
     id: str | None = None
     summary: Any = None
@@ -104,24 +104,48 @@ def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[
     items = [MessageItem("user", given)] if isinstance(given, str) else given
     messages = [Message("system", instructions)] if instructions else []
     asked = len(messages)
+    thoughts: list[str] = []  # of the assistant's next item
     for item in items:
         match item:
             case MessageItem(role, content):
-                messages.append(Message(_ROLES[role], _text(content)))
+                thought = _taken(thoughts) if role == "assistant" else ""
+                messages.append(Message(_ROLES[role], _text(content), thought=thought))
             case CallItem(call, name, arguments):
                 made = ToolCall(call, name, arguments)
                 if len(messages) > asked and messages[-1].role == "assistant":
                     turn = messages.pop()
-                    messages.append(replace(turn, tool_calls=(*turn.tool_calls, made)))
+                    thought = "\n\n".join(each for each in (turn.thought, _taken(thoughts)) if each)
+                    messages.append(replace(turn, tool_calls=(*turn.tool_calls, made), thought=thought))
                 else:
-                    messages.append(Message("assistant", "", tool_calls=(made,)))
+                    messages.append(Message("assistant", "", tool_calls=(made,), thought=_taken(thoughts)))
             case ResultItem(call, output):
                 messages.append(Message("tool", _text(output), tool_call_id=call))
             case ReasoningItem():
-                pass
+                thoughts += [text for text in [_thought(item)] if text]
+                continue
+        thoughts.clear()
     if len(messages) == asked:
         raise field_error("input", "“input” is empty; it takes a text or at least one message.")
     return tuple(messages)
+
+
+def _taken(thoughts: list[str]) -> str:
+    """The thoughts as one text; the list is empty after this."""
+    text = "\n\n".join(thoughts)
+    thoughts.clear()
+    return text
+
+
+def _thought(item: ReasoningItem) -> str:
+    return _part_texts(item.content) or _part_texts(item.summary)
+
+
+def _part_texts(parts: object) -> str:
+    """The texts of `parts`, a list of objects that clients may fill with anything."""
+    if not isinstance(parts, list):
+        return ""
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return "\n\n".join(text for text in texts if isinstance(text, str) and text)
 
 
 def _text(content: str | Sequence[Part]) -> str:

@@ -190,6 +190,35 @@ def test_items_become_turns(served: Served) -> None:
     )
 
 
+def test_the_thoughts_of_earlier_answers_are_handed_over(served: Served) -> None:
+    def thought(text: str, **more: Any) -> dict[str, Any]:
+        return {"type": "reasoning", "content": [{"type": "reasoning_text", "text": text}], **more}
+
+    call = {"type": "function_call", "call_id": "c1", "name": "n", "arguments": "{}"}
+    given = [
+        {"role": "user", "content": "q1"},
+        thought("Oh.", summary=[{"type": "summary_text", "text": "short"}]),
+        call,
+        {"type": "function_call_output", "call_id": "c1", "output": "4"},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "So."}]},
+        {"role": "assistant", "content": "Four."},
+        thought("Lost."),
+        {"role": "user", "content": "q2"},
+        {"type": "reasoning", "summary": [], "content": "odd", "encrypted_content": "x"},
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": "q3"},
+    ]
+    assert asked_of(served, input=given).messages == (
+        Message("user", "q1"),
+        Message("assistant", "", tool_calls=(ToolCall("c1", "n", "{}"),), thought="Oh."),
+        Message("tool", "4", tool_call_id="c1"),
+        Message("assistant", "Four.", thought="So."),
+        Message("user", "q2"),
+        Message("assistant", "Yes."),
+        Message("user", "q3"),
+    )
+
+
 def test_sampling_is_what_was_asked(served: Served) -> None:
     asked = asked_of(
         served, temperature=0.5, top_p=0.9, seed=7, max_output_tokens=3, drafter="off",
