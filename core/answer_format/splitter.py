@@ -59,7 +59,9 @@ class AnswerSplitter:
         self._sections = {begin: (end, each) for each in syntaxes for begin, end in each.marks}
         self._bare_syntax = next((each for each in syntaxes if each.bare in _BARE), None)
         # What an answer begins with that is a call of a declared function.
-        self._openings = [(("[", tool.name, "("), PYTHON_LIST) for tool in tools]
+        self._openings: list[tuple[tuple[str, ...], Syntax]] = [
+            (("[", tool.name, "("), PYTHON_LIST) for tool in tools
+        ]
         for named in (each for each in syntaxes if each.bare == "named"):
             self._openings += [((f"{tool.name}\n", "{"), named) for tool in tools]
         self._syntax: Syntax | None = None  # of the section that is open

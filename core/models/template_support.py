@@ -149,7 +149,7 @@ class TemplateSupport:
     @cached_property
     def calls(self) -> CallForm | None:
         """The form in which calls and results are accepted; None if in no form."""
-        forms = [CallForm(*choice) for choice in product((False, True), repeat=4)]
+        forms = [CallForm(a, b, c, d) for a, b, c, d in product((False, True), repeat=4)]
         # Some templates write a call's name as part of its id only.
         numbered = [replace(form, numbered_ids="conversation") for form in forms if not form.short_ids]
         tried = product([("lookup_probe", "first_key")], [*forms, *numbered])
