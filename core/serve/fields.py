@@ -1,7 +1,7 @@
 """What every API's requests share: Draftlight's own fields, and settings by what a field says.
 
-A field that nobody here knows, or that asks for what cannot be done, is refused by name before the model
-is touched: an answer that silently differs from what was asked is worse than none.
+A known field with a value that is not supported is refused by name if it would change the answer. Everything
+else that the answer does not honour is a `Change`, which the client reads in `draftlight.changes`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from core.errors import SettingError
-from core.events import Generate
+from core.events import Change, Generate, ModelInfo
 from core.serve.errors import ApiError, field_error
 from core.settings import Settings, assign
 from core.settings.declaration import find
@@ -23,6 +24,8 @@ from core.settings.declaration import find
 # A model by its name; a path would tell whoever asks what lies on this machine.
 _MODEL_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _MOST_SEED = 2**31
+_MOST_VALUE = 200
+_NO_THOUGHT = ("none", "minimal")
 
 
 class OwnObject(Struct, forbid_unknown_fields=True):
@@ -34,7 +37,7 @@ class OwnObject(Struct, forbid_unknown_fields=True):
     forced: bool = True
 
 
-class OwnFields(Struct, kw_only=True, forbid_unknown_fields=True):
+class OwnFields(Struct, kw_only=True, dict=True):
     """Fields that no other server has, or that servers like this one share."""
 
     drafter: str | None = None
@@ -42,6 +45,12 @@ class OwnFields(Struct, kw_only=True, forbid_unknown_fields=True):
     specprefill_keep_pct: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     draftlight: OwnObject = field(default_factory=OwnObject)
+
+    @property
+    def changes(self) -> list[Change]:
+        """What of the request the answer does not honour."""
+        changes: list[Change] = self.__dict__.setdefault("changes", [])
+        return changes
 
     def own_settings(self) -> Iterable[tuple[str, str, Any]]:
         """(the field, the setting's key, its value) of all that was said."""
@@ -72,6 +81,26 @@ def settings_with(base: Settings, values: Iterable[tuple[str, str, Any]]) -> Set
 def seed_of(seed: int | None) -> int:
     """One that the sampler takes; without one, every answer is drawn anew."""
     return random.randrange(_MOST_SEED) if seed is None else seed % _MOST_SEED
+
+
+def change(name: str, requested: Any, used: str, reason: str) -> Change:
+    """A field of the request that the answer does not honour."""
+    text = requested if isinstance(requested, str) else msgspec.json.encode(requested).decode()
+    return Change(name, text if len(text) <= _MOST_VALUE else f"{text[:_MOST_VALUE]}…", used, reason)
+
+
+def effort_changes(name: str, effort: str | None, model: ModelInfo) -> list[Change]:
+    """The change that a level of effort is, if the model does not think or has only an on-off switch."""
+    if effort is None or not thinks_at(effort):
+        return []
+    if model.thinks or model.format.thinks:
+        return [change(name, effort, "thinking on", "this model thinks or does not; it has no levels")]
+    return [change(name, effort, "thinking off", "this model does not think before it answers")]
+
+
+def thinks_at(effort: str) -> bool:
+    """Whether a level of effort switches thinking on."""
+    return effort not in _NO_THOUGHT
 
 
 def refused(name: str, why: str) -> ApiError:

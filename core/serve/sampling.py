@@ -12,10 +12,10 @@ from core.serve.fields import OwnFields, seed_of, settings_with
 from core.settings import Settings
 from core.settings.declaration import find
 
-_MOST_STOPS = 16
+_MOST_STOPS = 1000
 
 
-class Sampling(OwnFields, kw_only=True, forbid_unknown_fields=True):
+class Sampling(OwnFields, kw_only=True):
     """How long an answer may be is each API's own field: `most_tokens`."""
 
     temperature: float | None = None
@@ -64,6 +64,11 @@ class Sampling(OwnFields, kw_only=True, forbid_unknown_fields=True):
             yield "top_k", "sampling.top_k", 0 if self.top_k == -1 else self.top_k
         # Draftlight's own come last: they are the most exact.
         yield from self.own_settings()
+
+
+def limit(name: str, tokens: int | None) -> tuple[str, int] | None:
+    """The field `name` and its limit; None without a limit, which clients write as null or -1."""
+    return None if tokens is None or tokens == -1 else (name, tokens)
 
 
 def stops_of(name: str, stops: tuple[str, ...]) -> tuple[str, ...]:

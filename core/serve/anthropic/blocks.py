@@ -18,81 +18,75 @@ from core.serve.errors import field_error
 from core.serve.fields import refused
 
 
-class TextBlock(Struct, tag_field="type", tag="text", forbid_unknown_fields=True):
-    """Text. Where a cache may begin is Draftlight's affair, and citations are an earlier answer's."""
+class TextBlock(Struct, tag_field="type", tag="text"):
+    """Text; the citations of earlier answers are ignored."""
 
     text: str
-    cache_control: Any = None
     citations: Any = None
 
 
-class PlainText(Struct, tag_field="type", tag="text", forbid_unknown_fields=True):
+class PlainText(Struct, tag_field="type", tag="text"):
     """A document's text as it stands."""
 
     data: str
     media_type: Literal["text/plain"] = "text/plain"
 
 
-class InBlocks(Struct, tag_field="type", tag="content", forbid_unknown_fields=True):
+class InBlocks(Struct, tag_field="type", tag="content"):
     """A document's text in blocks."""
 
     content: str | list[TextBlock]
 
 
-class Citations(Struct, forbid_unknown_fields=True):
+class Citations(Struct):
     """Whether an answer is to say where in the document it found something."""
 
     enabled: bool = False
 
 
-class DocumentBlock(Struct, tag_field="type", tag="document", forbid_unknown_fields=True):
+class DocumentBlock(Struct, tag_field="type", tag="document"):
     """A document beside a message."""
 
     source: PlainText | InBlocks
     title: str | None = None
     context: str | None = None
     citations: Citations | None = None
-    cache_control: Any = None
 
 
-class CallBlock(Struct, tag_field="type", tag="tool_use", forbid_unknown_fields=True):
+class CallBlock(Struct, tag_field="type", tag="tool_use"):
     """A call of an earlier answer."""
 
     id: str
     name: str
     input: dict[str, Any]
-    cache_control: Any = None
-    caller: Any = None
 
 
-class ResultBlock(Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=True):
+class ResultBlock(Struct, tag_field="type", tag="tool_result"):
     """What a call gave."""
 
     tool_use_id: str
     content: str | list[TextBlock] | None = None
     is_error: bool | None = None
-    cache_control: Any = None
 
 
-class ThoughtBlock(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True):
+class ThoughtBlock(Struct, tag_field="type", tag="thinking"):
     """What was thought before an earlier answer."""
 
     thinking: str
     signature: str = ""
 
 
-class HiddenThoughtBlock(Struct, tag_field="type", tag="redacted_thinking", forbid_unknown_fields=True):
+class HiddenThoughtBlock(Struct, tag_field="type", tag="redacted_thinking"):
     """The same, unreadable."""
 
     data: str
 
 
-Block = (
-    TextBlock | DocumentBlock | CallBlock | ResultBlock | ThoughtBlock | HiddenThoughtBlock
-)  # by its `type`
+Block = TextBlock | DocumentBlock | CallBlock | ResultBlock | ThoughtBlock | HiddenThoughtBlock
+BLOCKS = (TextBlock, DocumentBlock, CallBlock, ResultBlock, ThoughtBlock, HiddenThoughtBlock)
 
 
-class GivenMessage(Struct, forbid_unknown_fields=True):
+class GivenMessage(Struct):
     """One message."""
 
     role: Literal["user", "assistant", "system"]
@@ -116,7 +110,7 @@ def messages_of(system: str | list[TextBlock] | None, given: Sequence[GivenMessa
 
 def _turns(place: str, given: GivenMessage) -> Iterator[Message]:
     blocks: list[Block] = [TextBlock(given.content)] if isinstance(given.content, str) else given.content
-    if not blocks:
+    if not blocks and given.role != "assistant":
         raise field_error(f"{place}.content", f"“{place}.content” is empty.")
     allowed = {
         "system": (TextBlock,),

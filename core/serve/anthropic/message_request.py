@@ -1,31 +1,33 @@
 """What a message may be asked with, and the command that comes of it.
 
-As with OpenAI's: every field is done, taken because it cannot change the answer, or refused by name.
-Fields that say how an answer is drawn may be OpenAI's, too.
+The rules for unsupported fields are those of chat completions. OpenAI's sampling fields are accepted, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
-from core.events import Generate, Grammar, ModelInfo, Tool
+from core.events import Change, Generate, Grammar, ModelInfo, Tool
 from core.events.text import well_formed_record
-from core.serve.anthropic.blocks import GivenMessage, TextBlock, messages_of
+from core.serve.anthropic.blocks import BLOCKS, GivenMessage, TextBlock, messages_of
+from core.serve.converting import convert_fields
 from core.serve.errors import FieldNames
-from core.serve.fields import refused
-from core.serve.http.bodies import convert_fields
+from core.serve.fields import change, effort_changes, refused
+from core.serve.left_out import Kind, LeftOut, question_at
 from core.serve.sampling import Sampling, stops_of
 from core.serve.tools.choice import ToolChoice, choose
 from core.settings import Settings
 
-# Who asks, where, how it is charged, what is kept elsewhere, and how fast: nothing of it changes the answer.
+# The user, location, billing, caching and how calls are streamed: these do not change the answer.
 IGNORED = frozenset(
     {
         "cache_control",
+        "caller",
+        "eager_input_streaming",
         "inference_geo",
         "metadata",
         "service_tier",
@@ -34,90 +36,95 @@ IGNORED = frozenset(
         "workspace_id",
     }
 )
+UNSUPPORTED = {
+    "container": "no tool of the server runs",
+    "mcp_servers": "the server connects to no other server; declare the tools in “tools”",
+}
+_TYPES = tuple(str(kind.__struct_config__.tag) for kind in BLOCKS)
+_CLEARS_THOUGHTS = "clear_thinking_"
 
 
 Display = Literal["summarized", "omitted"]
 
 
-class GivenTool(Struct, forbid_unknown_fields=True):
-    """A tool that the client runs. How its call is streamed changes nothing of it."""
+class GivenTool(Struct):
+    """A tool that the client runs."""
 
     name: str
     input_schema: dict[str, Any]
     type: Literal["custom"] | None = None
     description: str | None = None
     strict: bool | None = None
-    cache_control: Any = None
-    eager_input_streaming: Any = None
 
 
-class Auto(Struct, tag_field="type", tag="auto", forbid_unknown_fields=True):
+class Auto(Struct, tag_field="type", tag="auto"):
     """Call as it sees fit."""
 
     disable_parallel_tool_use: bool = False
 
 
-class Any_(Struct, tag_field="type", tag="any", forbid_unknown_fields=True):
+class Any_(Struct, tag_field="type", tag="any"):
     """Call something."""
 
     disable_parallel_tool_use: bool = False
 
 
-class Named(Struct, tag_field="type", tag="tool", forbid_unknown_fields=True):
+class Named(Struct, tag_field="type", tag="tool"):
     """Call this one."""
 
     name: str
     disable_parallel_tool_use: bool = False
 
 
-class Nothing(Struct, tag_field="type", tag="none", forbid_unknown_fields=True):
+class Nothing(Struct, tag_field="type", tag="none"):
     """Call nothing."""
 
 
-class Disabled(Struct, tag_field="type", tag="disabled", forbid_unknown_fields=True):
+class Disabled(Struct, tag_field="type", tag="disabled"):
     """Do not think first."""
 
 
-class Adaptive(Struct, tag_field="type", tag="adaptive", forbid_unknown_fields=True):
+class Adaptive(Struct, tag_field="type", tag="adaptive"):
     """Think first where the model sees fit. Thoughts are told whole, or left out."""
 
     display: Display | None = None
 
 
-class Enabled(Struct, tag_field="type", tag="enabled", forbid_unknown_fields=True):
+class Enabled(Struct, tag_field="type", tag="enabled"):
     """Think first, within so many tokens."""
 
     budget_tokens: int
     display: Display | None = None
 
 
-class Format(Struct, forbid_unknown_fields=True):
+class Format(Struct):
     """What an answer must be."""
 
     type: Literal["json_schema"]
     schema: dict[str, Any]
 
 
-class OutputConfig(Struct, forbid_unknown_fields=True):
-    """`high` is what is done without it."""
+class OutputConfig(Struct):
+    """The form of the answer, and how thorough it is."""
 
     format: Format | None = None
     effort: str | None = None
 
 
-class ClearedThoughts(Struct, tag_field="type", tag="clear_thinking_20251015", forbid_unknown_fields=True):
-    """Thoughts of earlier answers are left aside anyway."""
+class Edit(Struct):
+    """A way to shorten the conversation. The chat template decides which thoughts the model reads."""
 
+    type: str
     keep: Any = None
 
 
-class ContextManagement(Struct, forbid_unknown_fields=True):
-    """What of the conversation is not told to the model."""
+class ContextManagement(Struct):
+    """Parts of the conversation that the model does not read."""
 
-    edits: list[ClearedThoughts] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
 
 
-class Asked(Sampling, kw_only=True, forbid_unknown_fields=True):
+class Asked(Sampling, kw_only=True):
     """What a message and a count of its tokens share."""
 
     model: str = ""
@@ -139,8 +146,7 @@ class Asked(Sampling, kw_only=True, forbid_unknown_fields=True):
 
     def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""
-        if isinstance(self.thinking, Enabled) and not (model.thinks or model.format.thinks):
-            raise refused("thinking", "the loaded model has no switch for it; it takes “adaptive”, too")
+        self.changes.extend(self._changes(model))
         use, grammar = self.tool_use, self._grammar()
         if use.must and grammar is not None:
             raise refused("output_config.format", "an answer that must be a call has the call's form")
@@ -186,14 +192,26 @@ class Asked(Sampling, kw_only=True, forbid_unknown_fields=True):
             yield "thinking", "chat.thinking", not isinstance(self.thinking, Disabled)
         yield from super()._values(context_tokens)
 
-    def _grammar(self) -> Grammar | None:
+    def _changes(self, model: ModelInfo) -> Iterable[Change]:
+        if isinstance(self.thinking, Enabled):
+            yield from effort_changes("thinking", "enabled", model)
         if self.output_config.effort not in (None, "high"):
-            raise refused("output_config.effort", "it takes “high”, which is what is done without it")
+            reason = "the loaded model has no levels of effort"
+            yield change("output_config.effort", self.output_config.effort, "high", reason)
+        for number, edit in enumerate(self.context_management.edits if self.context_management else ()):
+            if not edit.type.startswith(_CLEARS_THOUGHTS):
+                reason = "the model reads the whole conversation"
+                yield change(f"context_management.edits[{number}]", edit.type, "none", reason)
+
+    def _grammar(self) -> Grammar | None:
         asked = self.output_config.format or self.output_format
         return Grammar("json_schema", msgspec.json.encode(asked.schema).decode()) if asked else None
 
 
-class MessageRequest(Asked, kw_only=True, forbid_unknown_fields=True):
+_T = TypeVar("_T", bound=Asked)
+
+
+class MessageRequest(Asked, kw_only=True):
     """All of it."""
 
     max_tokens: int
@@ -212,9 +230,51 @@ class MessageRequest(Asked, kw_only=True, forbid_unknown_fields=True):
 
 def message_request(fields: dict[str, Any]) -> MessageRequest:
     """Of a decoded body. Raises `ApiError` 400."""
-    return convert_fields(fields, MessageRequest, IGNORED)
+    return _converted(fields, MessageRequest)
 
 
 def count_request(fields: dict[str, Any]) -> Asked:
     """Of a decoded body. Raises `ApiError` 400."""
-    return convert_fields(fields, Asked, IGNORED)
+    return _converted(fields, Asked)
+
+
+def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
+    left = LeftOut()
+    fields = left.tools(fields, ("custom",))
+    if isinstance(messages := fields.get("messages"), list):
+        question = question_at(messages, _kind)
+        fields |= {
+            "messages": [
+                _with_text(left, f"messages[{number}].content", message, number == question)
+                for number, message in enumerate(messages)
+            ]
+        }
+    return convert_fields(fields, kind, IGNORED, UNSUPPORTED, left.changes)
+
+
+def _kind(message: dict[str, Any]) -> Kind:
+    content, role = message.get("content"), message.get("role")
+    if role == "user" and isinstance(content, list):
+        return "result" if any(map(_is_result, content)) else "user"
+    return role if role in ("system", "user") else "other"
+
+
+def _is_result(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
+
+
+def _with_text(left: LeftOut, place: str, message: Any, is_question: bool) -> Any:
+    """The message with texts in place of the blocks that the model cannot read, in results of calls, too."""
+    if not isinstance(message, dict) or not isinstance(message.get("content"), list):
+        return message
+    blocks = []
+    for number, block in enumerate(message["content"]):
+        if _is_result(block):
+            where = f"{place}[{number}].content"
+            block = {
+                **block,
+                "content": left.content(where, block.get("content"), ("text",), text_type="text"),
+            }
+        blocks.append(block)
+    content = left.content(place, blocks, _TYPES, text_type="text", is_question=is_question)
+    return {**message, "content": content}

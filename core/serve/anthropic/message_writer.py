@@ -123,7 +123,9 @@ class MessageWriter:
         }
 
     def _figures(self, finished: Finished) -> dict[str, Any]:
-        own = effective(finished, unlimited=False, loose_tools=self._written.loose)
+        own = effective(
+            finished, unlimited=False, loose_tools=self._written.loose, changes=self._asked.changes
+        )
         if isinstance(self._asked.thinking, Enabled):
             asked = str(self._asked.thinking.budget_tokens)
             why = "thoughts are not counted apart; “max_tokens” bounds both"

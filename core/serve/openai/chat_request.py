@@ -1,7 +1,7 @@
 """What a chat completion may be asked with, and the command that comes of it.
 
-Every field of OpenAI's is in one of four lists: done, taken because it cannot change the answer, taken in
-the one value that is what is done anyway, or refused by name.
+Every field of OpenAI's is honoured, ignored because it cannot change the answer, named in the answer's
+`changes`, or refused by name because the answer would be a different one.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from msgspec.structs import replace
 
 from core.events import Generate, Grammar, ModelInfo, Tool
 from core.events.text import well_formed_record
+from core.serve.converting import convert_fields
 from core.serve.errors import FieldNames, field_error
-from core.serve.fields import refused
-from core.serve.http.bodies import convert_fields
+from core.serve.fields import effort_changes, refused, thinks_at
+from core.serve.left_out import Kind, LeftOut, question_at
 from core.serve.openai.messages import ChatMessage, Content, messages_of, text_of
-from core.serve.sampling import Sampling, stops_of
+from core.serve.sampling import Sampling, limit, stops_of
 from core.serve.tools.choice import ToolChoice, choose
 from core.settings import Settings
 
-# Who asks, what is kept elsewhere and how it is charged: nothing of it changes the answer.
+# The user, storage, billing and caching: these do not change the answer.
 IGNORED = frozenset(
     {
+        "cache_control",
         "metadata",
         "prompt_cache_key",
         "prompt_cache_retention",
@@ -35,17 +37,24 @@ IGNORED = frozenset(
         "user",
     }
 )
+UNSUPPORTED = {
+    "audio": "answers are text",
+    "function_call": "use “tool_choice”",
+    "functions": "use “tools”",
+}
 _MOST_TOP = 20
+_CONTENT_TYPES = ("text",)
+_KINDS: dict[str, Kind] = {"system": "system", "developer": "system", "user": "user", "tool": "result"}
 
 
-class StreamOptions(Struct, forbid_unknown_fields=True):
+class StreamOptions(Struct):
     """`include_obfuscation` is about who listens on a line that nobody listens on."""
 
     include_usage: bool = False
     include_obfuscation: bool = False
 
 
-class FunctionTool(Struct, forbid_unknown_fields=True):
+class FunctionTool(Struct):
     """A function that the model may call."""
 
     name: str
@@ -54,28 +63,27 @@ class FunctionTool(Struct, forbid_unknown_fields=True):
     strict: bool | None = None
 
 
-class ChatTool(Struct, forbid_unknown_fields=True):
+class ChatTool(Struct):
     """As it stands in `tools`."""
 
     type: Literal["function"]
     function: FunctionTool
-    cache_control: Any = None
 
 
-class NamedFunction(Struct, forbid_unknown_fields=True):
+class NamedFunction(Struct):
     """By its name."""
 
     name: str
 
 
-class NamedChoice(Struct, forbid_unknown_fields=True):
+class NamedChoice(Struct):
     """The function that must be called."""
 
     function: NamedFunction
     type: Literal["function"] = "function"
 
 
-class Schema(Struct, forbid_unknown_fields=True):
+class Schema(Struct):
     """As it stands in `response_format`."""
 
     name: str = ""
@@ -84,27 +92,27 @@ class Schema(Struct, forbid_unknown_fields=True):
     strict: bool | None = None
 
 
-class ResponseFormat(Struct, forbid_unknown_fields=True):
+class ResponseFormat(Struct):
     """What an answer must be."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: Schema | None = None
 
 
-class Prediction(Struct, forbid_unknown_fields=True):
+class Prediction(Struct):
     """What an answer will probably be."""
 
     type: Literal["content"]
     content: Content
 
 
-class TemplateWords(Struct, forbid_unknown_fields=True):
+class TemplateWords(Struct):
     """What other local servers pass on to the chat template; Draftlight has a setting for this one."""
 
     enable_thinking: bool | None = None
 
 
-class Sampled(Sampling, kw_only=True, forbid_unknown_fields=True):
+class Sampled(Sampling, kw_only=True):
     """What chat completions and completions share."""
 
     model: str = ""
@@ -123,7 +131,7 @@ class Sampled(Sampling, kw_only=True, forbid_unknown_fields=True):
     @property
     def most_tokens(self) -> tuple[str, int] | None:
         """The field that says how long the answer may be, and what it says."""
-        return None if self.max_tokens is None else ("max_tokens", self.max_tokens)
+        return limit("max_tokens", self.max_tokens)
 
     @property
     def predicted(self) -> str:
@@ -142,7 +150,7 @@ class Sampled(Sampling, kw_only=True, forbid_unknown_fields=True):
             raise field_error("stream_options", "“stream_options” is for “stream”: true alone.")
 
 
-class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
+class ChatRequest(Sampled, kw_only=True):
     """All of it."""
 
     messages: list[ChatMessage]
@@ -154,15 +162,13 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
     parallel_tool_calls: bool = True
     response_format: ResponseFormat | None = None
     modalities: list[Literal["text"]] = field(default_factory=list)
-    reasoning_effort: Literal["none"] | None = None
+    reasoning_effort: str | None = None
     chat_template_kwargs: TemplateWords = field(default_factory=TemplateWords)
 
     @property
     def most_tokens(self) -> tuple[str, int] | None:
-        """The newer name goes first."""
-        if self.max_completion_tokens is not None:
-            return "max_completion_tokens", self.max_completion_tokens
-        return super().most_tokens
+        """The newer name takes precedence."""
+        return limit("max_completion_tokens", self.max_completion_tokens) or super().most_tokens
 
     @property
     def names(self) -> FieldNames:
@@ -174,6 +180,7 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
     def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""
         self.check_shared()
+        self.changes.extend(effort_changes("reasoning_effort", self.reasoning_effort, model))
         use, grammar = self.tool_use, self._grammar()
         if use.must and grammar is not None:
             raise refused("response_format", "an answer that must be a call has the call's form")
@@ -200,7 +207,7 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
             wanted = self.chat_template_kwargs.enable_thinking
             yield "chat_template_kwargs.enable_thinking", "chat.thinking", wanted
         if self.reasoning_effort is not None:
-            yield "reasoning_effort", "chat.thinking", False
+            yield "reasoning_effort", "chat.thinking", thinks_at(self.reasoning_effort)
         yield from super().own_settings()
 
     def _top(self) -> int | None:
@@ -249,4 +256,25 @@ class ChatRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
 
 def chat_request(fields: dict[str, Any]) -> ChatRequest:
     """Of a decoded body. Raises `ApiError` 400."""
-    return convert_fields(fields, ChatRequest, IGNORED)
+    left = LeftOut()
+    fields = left.tools(fields, ("function",))
+    if isinstance(messages := fields.get("messages"), list):
+        question = question_at(messages, lambda message: _KINDS.get(str(message.get("role")), "other"))
+        fields |= {
+            "messages": [
+                {
+                    **message,
+                    "content": left.content(
+                        f"messages[{number}].content",
+                        message.get("content"),
+                        _CONTENT_TYPES,
+                        text_type="text",
+                        is_question=number == question,
+                    ),
+                }
+                if isinstance(message, dict)
+                else message
+                for number, message in enumerate(messages)
+            ]
+        }
+    return convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, left.changes)

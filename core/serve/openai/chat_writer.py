@@ -103,6 +103,7 @@ class ChatWriter:
             finished,
             unlimited=self._asked.most_tokens is None,
             loose_tools=self._written.loose,
+            changes=self._asked.changes,
         )
 
     def _reason(self, finished: Finished) -> str:

@@ -12,9 +12,10 @@ from core.events import Finished, Generate, Message, ModelInfo, Token
 from core.events.text import well_formed_record
 from core.serve.answering import answer_with, loaded_model, new_id
 from core.serve.answers.answer import Answers
+from core.serve.converting import convert_fields
 from core.serve.errors import ApiError, FieldNames, field_error
 from core.serve.fields import refused
-from core.serve.http.bodies import convert_fields, decode_fields, read_body
+from core.serve.http.bodies import decode_fields, read_body
 from core.serve.http.responses import event
 from core.serve.openai.chat_request import IGNORED, Sampled
 from core.serve.openai.chat_writer import DONE, REASONS
@@ -26,14 +27,19 @@ if TYPE_CHECKING:
     from core.serve.server import Serving
 
 _MOST_LOGPROBS = 20
+_UNSUPPORTED = {
+    "messages": "use /v1/chat/completions",
+    "suffix": "the model continues the prompt only",
+}
 
 
-class CompletionRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
-    """All of it. `suffix` and `best_of` are OpenAI's own."""
+class CompletionRequest(Sampled, kw_only=True):
+    """A request for a completion."""
 
     prompt: str | list[str]
     logprobs: int | None = None
     echo: bool = False
+    best_of: int = 1
 
     @property
     def names(self) -> FieldNames:
@@ -45,6 +51,8 @@ class CompletionRequest(Sampled, kw_only=True, forbid_unknown_fields=True):
         self.check_shared()
         if self.echo:
             raise refused("echo", "the prompt is not told again; it takes false")
+        if self.best_of != 1:
+            raise refused("best_of", "one answer a request; it takes 1")
         if self.logprobs is not None and not 0 <= self.logprobs <= _MOST_LOGPROBS:
             raise field_error("logprobs", f"“logprobs” takes 0 to {_MOST_LOGPROBS}.")
         prompts = [self.prompt] if isinstance(self.prompt, str) else self.prompt
@@ -121,7 +129,8 @@ class CompletionWriter:
         }
 
     def _effective(self, finished: Finished) -> dict[str, Any]:
-        return effective(finished, unlimited=self._asked.most_tokens is None)
+        unlimited = self._asked.most_tokens is None
+        return effective(finished, unlimited=unlimited, changes=self._asked.changes)
 
     def _chunk(
         self, text: str, logprobs: dict[str, Any] | None, reason: str | None, more: dict[str, Any]
@@ -155,7 +164,7 @@ class CompletionsEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         fields = decode_fields(await read_body(receive, self._serving.doors.most_bytes))
-        asked = convert_fields(fields, CompletionRequest, IGNORED)
+        asked = convert_fields(fields, CompletionRequest, IGNORED, _UNSUPPORTED)
         model = await loaded_model(self._answers, receive)
         name = check_model(self._answers, asked.model)
         request = new_id("cmpl")

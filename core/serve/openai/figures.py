@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from core.events import Finished, Stats, Token
+from core.events import Change, Finished, Stats, Token
 from core.serve.errors import without_paths
 
 
@@ -58,26 +58,28 @@ def origins(tokens: Sequence[Token]) -> list[dict[str, Any]]:
     ]
 
 
-def effective(finished: Finished, *, unlimited: bool, loose_tools: bool = False) -> dict[str, Any]:
-    """What really ran, and why anything that was asked for did not.
+def effective(
+    finished: Finished, *, unlimited: bool, loose_tools: bool = False, changes: Iterable[Change] = ()
+) -> dict[str, Any]:
+    """The effective settings, and the reason for each difference from the request.
 
-    `unlimited`: nobody asked for a length, so that the context's is no change of it. `loose_tools`: a
-    tool's schema was to be kept by calls that need not be made.
+    `unlimited`: the request has no limit, so the context's limit is not a change. `loose_tools`: the schema
+    of a strict tool is not enforced. `changes` are those of the request's fields.
     """
     ran, stats = finished.effective, finished.stats
-    changes = [
+    told = [
         {
             "setting": change.setting,
             "asked": without_paths(change.asked),
             "used": without_paths(change.used),
             "reason": without_paths(change.reason),
         }
-        for change in ran.changes
+        for change in (*changes, *ran.changes)
         if not (unlimited and change.setting == "sampling.max_tokens")
     ]
     if loose_tools:
         why = "this model's calls that need not be made are free; “tool_choice” “required” keeps their schema"
-        changes.append({"setting": "tools.strict", "asked": "true", "used": "false", "reason": why})
+        told.append({"setting": "tools.strict", "asked": "true", "used": "false", "reason": why})
     return {
         "drafter": ran.drafter,
         "reading": ran.reading,
@@ -89,5 +91,5 @@ def effective(finished: Finished, *, unlimited: bool, loose_tools: bool = False)
         "ttft_ms": round(stats.ttft_s * 1000, 3),
         "stopped_by": finished.stopped_by,
         "cancelled": finished.reason == "cancelled",
-        "changes": changes,
+        "changes": told,
     }

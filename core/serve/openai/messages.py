@@ -19,25 +19,24 @@ _ROLES: dict[str, Role] = {
 }
 
 
-class TextPart(Struct, forbid_unknown_fields=True):
-    """A part of a content; others than text are refused. Where a cache may begin is Draftlight's affair."""
+class TextPart(Struct):
+    """A text part. Other types are handled before decoding."""
 
     type: Literal["text"]
     text: str
-    cache_control: Any = None
 
 
 Content = str | list[TextPart] | None
 
 
-class CalledFunction(Struct, forbid_unknown_fields=True):
+class CalledFunction(Struct):
     """What a call called."""
 
     name: str
     arguments: str = "{}"
 
 
-class GivenCall(Struct, forbid_unknown_fields=True):
+class GivenCall(Struct):
     """A call of an earlier answer."""
 
     id: str
@@ -46,8 +45,8 @@ class GivenCall(Struct, forbid_unknown_fields=True):
     index: int = 0
 
 
-class ChatMessage(Struct, forbid_unknown_fields=True):
-    """One message. What an answer of ours or of another server had besides is taken and left aside."""
+class ChatMessage(Struct):
+    """A message. Fields that servers add to their answers are accepted and ignored."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Content = None
@@ -83,7 +82,7 @@ def _message(place: str, given: ChatMessage) -> Message:
     )
     if given.role == "tool" and not given.tool_call_id:
         raise field_error(f"{place}.tool_call_id", "A message of the role “tool” says which call it answers.")
-    if given.content is None and not (given.role == "assistant" and calls):
+    if given.content is None and given.role != "assistant":
         raise field_error(f"{place}.content", f"“{place}.content” is missing.", "missing_required_parameter")
     return Message(
         _ROLES[given.role],

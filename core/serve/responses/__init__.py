@@ -1,1 +1,1 @@
-"""OpenAI's responses: items in, items out. Nothing is stored, so nothing can be gone on from."""
+"""OpenAI's responses: items in, items out. Recent items are kept in memory only."""

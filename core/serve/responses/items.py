@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from core.events import Message, Role, ToolCall
 from core.serve.errors import field_error
+from core.serve.left_out import Kind, LeftOut, question_at
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -22,22 +23,22 @@ _ROLES: dict[str, Role] = {
 }
 
 
-class InputText(Struct, tag_field="type", tag="input_text", forbid_unknown_fields=True):
+class InputText(Struct, tag_field="type", tag="input_text"):
     """Text of a person or a program."""
 
     text: str
     prompt_cache_breakpoint: Any = None
 
 
-class OutputText(Struct, tag_field="type", tag="output_text", forbid_unknown_fields=True):
-    """Text of an earlier answer; what stood beside it is left aside."""
+class OutputText(Struct, tag_field="type", tag="output_text"):
+    """Text of an earlier answer; its annotations are ignored."""
 
     text: str
     annotations: Any = None
     logprobs: Any = None
 
 
-class Refusal(Struct, tag_field="type", tag="refusal", forbid_unknown_fields=True):
+class Refusal(Struct, tag_field="type", tag="refusal"):
     """An earlier answer that refused."""
 
     refusal: str
@@ -46,7 +47,7 @@ class Refusal(Struct, tag_field="type", tag="refusal", forbid_unknown_fields=Tru
 Part = InputText | OutputText | Refusal
 
 
-class MessageItem(Struct, tag_field="type", tag="message", forbid_unknown_fields=True):
+class MessageItem(Struct, tag_field="type", tag="message"):
     """A message. Clients leave its `type` out."""
 
     role: Literal["system", "developer", "user", "assistant"]
@@ -56,7 +57,7 @@ class MessageItem(Struct, tag_field="type", tag="message", forbid_unknown_fields
     phase: str | None = None
 
 
-class CallItem(Struct, tag_field="type", tag="function_call", forbid_unknown_fields=True):
+class CallItem(Struct, tag_field="type", tag="function_call"):
     """A call of an earlier answer."""
 
     call_id: str
@@ -67,7 +68,7 @@ class CallItem(Struct, tag_field="type", tag="function_call", forbid_unknown_fie
     caller: Any = None
 
 
-class ResultItem(Struct, tag_field="type", tag="function_call_output", forbid_unknown_fields=True):
+class ResultItem(Struct, tag_field="type", tag="function_call_output"):
     """What a call gave."""
 
     call_id: str
@@ -77,7 +78,7 @@ class ResultItem(Struct, tag_field="type", tag="function_call_output", forbid_un
     caller: Any = None
 
 
-class ReasoningItem(Struct, tag_field="type", tag="reasoning", forbid_unknown_fields=True):
+class ReasoningItem(Struct, tag_field="type", tag="reasoning"):
     """The thought before an earlier answer or call: its text, else its summary. Encrypted text is ignored."""
 
     id: str | None = None
@@ -88,6 +89,8 @@ class ReasoningItem(Struct, tag_field="type", tag="reasoning", forbid_unknown_fi
 
 
 Item = MessageItem | CallItem | ResultItem | ReasoningItem
+_ITEMS = tuple(str(kind.__struct_config__.tag) for kind in (MessageItem, CallItem, ResultItem, ReasoningItem))
+_PARTS = tuple(str(kind.__struct_config__.tag) for kind in (InputText, OutputText, Refusal))
 
 
 def with_types(given: Any) -> Any:
@@ -97,6 +100,34 @@ def with_types(given: Any) -> Any:
     return [
         {"type": "message", **item} if isinstance(item, dict) and "role" in item else item for item in given
     ]
+
+
+def with_text(left: LeftOut, items: list[Any]) -> list[Any]:
+    """The items without those of other types, and with texts in place of parts that the model cannot read."""
+    question = question_at(items, _kind)
+    read = []
+    for number, item in enumerate(items):
+        if isinstance(item, dict):
+            name = "output" if item.get("type") == "function_call_output" else "content"
+            types = ("input_text",) if name == "output" else _PARTS
+            if item.get("type") in ("message", "function_call_output") and name in item:
+                content = left.content(
+                    f"input[{number}].{name}",
+                    item[name],
+                    types,
+                    text_type="input_text",
+                    is_question=number == question,
+                )
+                item = {**item, name: content}
+        read.append(item)
+    return left.items("input", read, _ITEMS)
+
+
+def _kind(item: dict[str, Any]) -> Kind:
+    if item.get("type") == "message":
+        role = str(item.get("role"))
+        return "user" if role == "user" else "system" if role in ("system", "developer") else "other"
+    return "result" if item.get("type") == "function_call_output" else "other"
 
 
 def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[Message, ...]:

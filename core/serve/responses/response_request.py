@@ -1,7 +1,6 @@
 """What a response may be asked with, and the command that comes of it.
 
-As with chat completions: every field is done, taken because it cannot change the answer, or refused by
-name. Nothing is stored here: `store` says what is kept elsewhere, but what went before has to be sent again.
+The rules for unsupported fields are those of chat completions.
 """
 
 from __future__ import annotations
@@ -12,20 +11,23 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field
 
-from core.events import Generate, Grammar, ModelInfo, Tool
+from core.events import Change, Generate, Grammar, ModelInfo, Tool
 from core.events.text import well_formed_record
+from core.serve.converting import convert_fields
 from core.serve.errors import FieldNames, field_error
-from core.serve.fields import refused
-from core.serve.http.bodies import convert_fields
-from core.serve.responses.items import Item, messages_of, with_types
-from core.serve.sampling import Sampling
+from core.serve.fields import change, effort_changes, refused, thinks_at
+from core.serve.left_out import LeftOut
+from core.serve.responses.items import Item, messages_of, with_text, with_types
+from core.serve.sampling import Sampling, limit
 from core.serve.tools.choice import ToolChoice, choose
 from core.settings import Settings
 
-# Who asks, what is kept elsewhere and how it is charged; and what would become of a prompt that is too
-# long, which is refused here, and of calls of tools that a server runs, of which there are none.
+# The client, storage, billing, caching, and limits of what is not done here: these do not change the answer.
 IGNORED = frozenset(
     {
+        "cache_control",
+        "caller",
+        "client_metadata",
         "max_tool_calls",
         "metadata",
         "prompt_cache_key",
@@ -33,18 +35,21 @@ IGNORED = frozenset(
         "prompt_cache_retention",
         "safety_identifier",
         "service_tier",
-        "store",
         "truncation",
         "user",
     }
 )
+UNSUPPORTED = {
+    "conversation": "the server stores no conversations; send the items themselves",
+    "prompt": "the server stores no prompts; send “instructions” and “input”",
+}
 _LOGPROBS = "message.output_text.logprobs"
-# Of what there is nothing of here.
-_NOTHING = frozenset({"reasoning.encrypted_content"})
+# Thoughts are never encrypted, so this adds nothing to the answer.
+_ENCRYPTED = "reasoning.encrypted_content"
 _MOST_TOP = 20
 
 
-class FunctionTool(Struct, forbid_unknown_fields=True):
+class FunctionTool(Struct):
     """A function that the model may call."""
 
     type: Literal["function"]
@@ -54,22 +59,22 @@ class FunctionTool(Struct, forbid_unknown_fields=True):
     strict: bool | None = None
 
 
-class NamedChoice(Struct, forbid_unknown_fields=True):
+class NamedChoice(Struct):
     """The function that must be called."""
 
     type: Literal["function"]
     name: str
 
 
-class Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True):
+class Text(Struct, tag_field="type", tag="text"):
     """The answer is text."""
 
 
-class JsonObject(Struct, tag_field="type", tag="json_object", forbid_unknown_fields=True):
+class JsonObject(Struct, tag_field="type", tag="json_object"):
     """The answer is a JSON object."""
 
 
-class JsonSchema(Struct, tag_field="type", tag="json_schema", forbid_unknown_fields=True):
+class JsonSchema(Struct, tag_field="type", tag="json_schema"):
     """The answer is JSON by a schema, which is always kept."""
 
     schema: dict[str, Any]
@@ -78,28 +83,28 @@ class JsonSchema(Struct, tag_field="type", tag="json_schema", forbid_unknown_fie
     strict: bool | None = None
 
 
-class TextConfig(Struct, forbid_unknown_fields=True):
-    """`medium` is what is done without a `verbosity`."""
+class TextConfig(Struct):
+    """The form of the answer, and how long it is."""
 
     format: Text | JsonObject | JsonSchema | None = None
     verbosity: str | None = None
 
 
-class Reasoning(Struct, forbid_unknown_fields=True):
-    """A summary would stand beside the answer."""
+class Reasoning(Struct):
+    """How long the model thinks. There are no summaries: thoughts are in the answer as they are."""
 
     effort: str | None = None
     summary: Any = None
     generate_summary: Any = None
 
 
-class StreamOptions(Struct, forbid_unknown_fields=True):
+class StreamOptions(Struct):
     """About who listens on a line that nobody listens on."""
 
     include_obfuscation: bool = False
 
 
-class ResponseRequest(Sampling, kw_only=True, forbid_unknown_fields=True):
+class ResponseRequest(Sampling, kw_only=True):
     """All of it."""
 
     model: str = ""
@@ -112,6 +117,8 @@ class ResponseRequest(Sampling, kw_only=True, forbid_unknown_fields=True):
     reasoning: Reasoning = field(default_factory=Reasoning)
     include: list[str] = field(default_factory=list)
     max_output_tokens: int | None = None
+    previous_response_id: str | None = None
+    store: bool = True
     top_logprobs: int | None = None
     background: bool = False
     stream: bool = False
@@ -120,7 +127,7 @@ class ResponseRequest(Sampling, kw_only=True, forbid_unknown_fields=True):
     @property
     def most_tokens(self) -> tuple[str, int] | None:
         """The field that says how long the answer may be, and what it says."""
-        return None if self.max_output_tokens is None else ("max_output_tokens", self.max_output_tokens)
+        return limit("max_output_tokens", self.max_output_tokens)
 
     @property
     def wants_logprobs(self) -> bool:
@@ -137,6 +144,7 @@ class ResponseRequest(Sampling, kw_only=True, forbid_unknown_fields=True):
     def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
         """The command. Raises `ApiError` 400."""
         self._check()
+        self.changes.extend(self._changes(model))
         use, grammar = self.tool_use, self._grammar()
         if use.must and grammar is not None:
             raise refused("text.format", "an answer that must be a call has the call's form")
@@ -170,19 +178,21 @@ class ResponseRequest(Sampling, kw_only=True, forbid_unknown_fields=True):
         )
 
     def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
-        if self.reasoning.effort == "none":
-            yield "reasoning.effort", "chat.thinking", False
+        if self.reasoning.effort is not None:
+            yield "reasoning.effort", "chat.thinking", thinks_at(self.reasoning.effort)
         yield from super()._values(context_tokens)
 
     def _check(self) -> None:
         if self.background:
             raise refused("background", "nothing is kept to be asked for later; it takes false")
+
+    def _changes(self, model: ModelInfo) -> Iterable[Change]:
+        yield from effort_changes("reasoning.effort", self.reasoning.effort, model)
         if self.text.verbosity not in (None, "medium"):
-            raise refused("text.verbosity", "it takes “medium”, which is what is done without it")
-        if self.reasoning.effort not in (None, "none"):
-            raise refused("reasoning.effort", "how long a model thinks is its own; it takes “none”")
-        if unknown := set(self.include) - _NOTHING - {_LOGPROBS}:
-            raise refused("include", f"there is no “{sorted(unknown)[0][:80]}” here")
+            reason = "the loaded model has no levels of verbosity"
+            yield change("text.verbosity", self.text.verbosity, "medium", reason)
+        for name in sorted(set(self.include) - {_ENCRYPTED, _LOGPROBS}):
+            yield change("include", name, "", "answers do not have this")
 
     def _top(self) -> int | None:
         if not self.wants_logprobs:
@@ -206,4 +216,9 @@ class ResponseRequest(Sampling, kw_only=True, forbid_unknown_fields=True):
 
 def response_request(fields: dict[str, Any]) -> ResponseRequest:
     """Of a decoded body. Raises `ApiError` 400."""
-    return convert_fields(fields | {"input": with_types(fields.get("input"))}, ResponseRequest, IGNORED)
+    left = LeftOut()
+    given = with_types(fields.get("input"))
+    if isinstance(given, list):
+        given = with_text(left, given)
+    fields = left.tools(fields, ("function",)) | {"input": given}
+    return convert_fields(fields, ResponseRequest, IGNORED, UNSUPPORTED, left.changes)

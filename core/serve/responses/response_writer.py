@@ -6,7 +6,7 @@ Every event has a number, the next one. A stream begins as soon as the prompt is
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -26,11 +26,19 @@ from core.serve.written import CallRules, Written
 class ResponseWriter:
     """Writes one answer to `asked`, which became `generate`, by the model called `model`.
 
-    `rules` say how its calls are read.
+    `rules` say how its calls are read. `keep` gets the output items before the end is sent.
     """
 
-    def __init__(self, asked: ResponseRequest, generate: Generate, model: str, rules: CallRules) -> None:
+    def __init__(
+        self,
+        asked: ResponseRequest,
+        generate: Generate,
+        model: str,
+        rules: CallRules,
+        keep: Callable[[Sequence[dict[str, Any]]], None] | None = None,
+    ) -> None:
         self._asked = asked
+        self._keep = keep
         self._written = Written(rules)
         self._output = Output()
         self._logprobs = Logprobs()
@@ -51,7 +59,7 @@ class ResponseWriter:
             "model": model,
             "output": [],
             "parallel_tool_calls": asked.parallel_tool_calls,
-            "previous_response_id": None,
+            "previous_response_id": asked.previous_response_id,
             "reasoning": {"effort": asked.reasoning.effort, "summary": None},
             "store": False,
             "temperature": sampling.temperature,
@@ -129,10 +137,13 @@ class ResponseWriter:
 
     def _done(self, finished: Finished) -> dict[str, Any]:
         status = _status(finished)
+        if self._keep is not None:
+            self._keep(self._output.items)
         own = effective(
             finished,
             unlimited=self._asked.most_tokens is None,
             loose_tools=self._written.loose,
+            changes=self._asked.changes,
         )
         return self._head | {
             "status": status,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import Receive, Scope, Send
 
@@ -10,6 +11,7 @@ from core.serve.answering import answer_with, loaded_model, new_id
 from core.serve.answers.answer import Answers
 from core.serve.http.bodies import decode_fields, read_body
 from core.serve.openai.models import check_model
+from core.serve.responses.memory import ResponseMemory
 from core.serve.responses.response_request import response_request
 from core.serve.responses.response_writer import ResponseWriter
 
@@ -23,13 +25,20 @@ class ResponsesEndpoint:
     def __init__(self, answers: Answers, serving: Serving) -> None:
         self._answers = answers
         self._serving = serving
+        self._memory = ResponseMemory()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         body = await read_body(receive, self._serving.doors.most_bytes)
-        asked = response_request(decode_fields(body))
+        fields = self._memory.resolved(decode_fields(body))
+        asked = response_request(fields)
         model = await loaded_model(self._answers, receive)
         name = check_model(self._answers, asked.model)
         generate = asked.generate(new_id("resp", "_"), self._serving.base(), model)
-        writer = ResponseWriter(asked, generate, name, asked.tool_use.rules(model))
+
+        def keep(output: Sequence[dict[str, Any]]) -> None:
+            if asked.store:
+                self._memory.keep(generate.request, fields["input"], output)
+
+        writer = ResponseWriter(asked, generate, name, asked.tool_use.rules(model), keep)
         await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send, writer.alive)

@@ -1,0 +1,114 @@
+"""Parts and tools of a request that no loaded model supports: images, files, tools that a server runs.
+
+In earlier turns and in results of tools a short text replaces such a part, so that one image does not end a
+conversation. In the question itself it is refused: without it the answer would be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from core.events import Change
+from core.serve.errors import field_error
+from core.serve.fields import change
+
+Kind = Literal["system", "user", "result", "other"]
+_NOUNS = {
+    "image": "image",
+    "image_url": "image",
+    "input_image": "image",
+    "input_audio": "audio",
+    "input_file": "file",
+    "file": "file",
+    "video_url": "video",
+}
+_DOES_NOT = {"image": "this model does not see images"}
+_TEXT_ONLY = "this model reads text only"
+
+
+class LeftOut:
+    """What one request loses; `changes` names all of it."""
+
+    def __init__(self) -> None:
+        self._changes: list[Change] = []
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """One change for each part, item and tool."""
+        return tuple(self._changes)
+
+    def content(
+        self, place: str, content: Any, types: Iterable[str], *, text_type: str, is_question: bool = False
+    ) -> Any:
+        """`content` with a text part in place of each part whose type is not in `types`.
+
+        Raises `ApiError` 400 for such a part of the question.
+        """
+        if not isinstance(content, list):
+            return content
+        parts = []
+        for number, part in enumerate(content):
+            kind = _type_of(part)
+            if kind is None or kind in types:
+                parts.append(part)
+                continue
+            noun = _NOUNS.get(kind, kind[:80])
+            reason = _DOES_NOT.get(noun, _TEXT_ONLY)
+            where = f"{place}[{number}]"
+            if is_question:
+                raise field_error(
+                    f"{where}.type",
+                    f"“{where}.type” is “{kind[:80]}”: {reason}. Remove the {noun} and send text instead.",
+                )
+            words = f"[{noun} left out: {reason}]"
+            parts.append({"type": text_type, "text": words})
+            self._changes.append(change(where, noun, words, reason))
+        return parts
+
+    def items(self, place: str, items: list[Any], types: Iterable[str]) -> list[Any]:
+        """`items` without those whose type is not in `types`."""
+        kept = []
+        for number, item in enumerate(items):
+            kind = _type_of(item)
+            if kind is None or kind in types:
+                kept.append(item)
+            else:
+                reason = "Draftlight does not support items of this type"
+                self._changes.append(change(f"{place}[{number}]", kind, "left out", reason))
+        return kept
+
+    def tools(self, fields: dict[str, Any], types: Iterable[str]) -> dict[str, Any]:
+        """`fields` without the tools whose type is not in `types`; a tool without a type stays."""
+        tools = fields.get("tools")
+        if not isinstance(tools, list):
+            return fields
+        kept = []
+        for number, tool in enumerate(tools):
+            kind = _type_of(tool)
+            if kind is None or kind in types:
+                kept.append(tool)
+            else:
+                reason = "the model can call functions of the client only"
+                self._changes.append(change(f"tools[{number}]", kind, "left out", reason))
+        return fields | {"tools": kept}
+
+
+def question_at(messages: list[Any], kind_of: Callable[[dict[str, Any]], Kind]) -> int | None:
+    """Index of the last message if it is a question; system messages after it do not count.
+
+    Clients send images that a tool returned as a user message after the result: that is not a question.
+    """
+    last: int | None = None
+    before: Kind = "other"
+    kind: Kind = "other"
+    for number, message in enumerate(messages):
+        now = kind_of(message) if isinstance(message, dict) else "other"
+        if now != "system":
+            last, before, kind = number, kind, now
+    return last if kind == "user" and before != "result" else None
+
+
+def _type_of(part: Any) -> str | None:
+    kind = part.get("type") if isinstance(part, dict) else None
+    return kind if isinstance(kind, str) else None

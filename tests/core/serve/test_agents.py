@@ -1,0 +1,270 @@
+"""Requests with the fields that coding agents and their libraries send, in small."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from core.events import Generate
+from core.serve.responses.memory import ResponseMemory
+from tests.core.serve.served import CHAT, Reply, Served
+from tests.core.serve.test_unknown_fields import COMPLETIONS, MESSAGES, RESPONSES, SCHEMA, changes
+
+IMAGE_WORDS = "[image left out: this model does not see images]"
+PIXEL = "data:image/png;base64,AAAA"
+BLOCK = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+
+
+def generate_of(served: Served, reply: Reply) -> Generate:
+    """The command that became of a request."""
+    assert reply.status == 200, reply.body
+    asked = served.answers.requests.asked(reply.json["id"])
+    assert asked is not None
+    return asked
+
+
+def user(content: Any = "hi") -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def message(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"max_tokens": 2, "messages": messages or (user(),), **fields}
+
+
+def response(*items: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"max_output_tokens": 2, "input": items or "hi", **fields}
+
+
+# ---- messages
+
+
+def test_the_last_message_may_be_of_the_role_system(served: Served) -> None:
+    asked = message(
+        user(), {"role": "system", "content": "Helpers: none."}, system=[{"type": "text", "text": "S"}]
+    )
+    assert not changes(served, MESSAGES, asked)
+    del asked["max_tokens"]
+    assert served.ask("POST", f"{MESSAGES}/count_tokens", asked).json["input_tokens"] > 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"effort": "low"}, {"effort"}),
+        ({"output_config": {"effort": "low"}}, {"output_config.effort"}),
+        ({"output_config": {"effort": "high", "x": 1}}, {"output_config.x"}),
+        ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, {"thinking", "thinking.budget_tokens"}),
+        ({"context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}}, set()),
+        (
+            {"context_management": {"edits": [{"type": "clear_tool_uses_1", "trigger": {}}]}},
+            {"context_management.edits[0]", "context_management.edits[0].trigger"},
+        ),
+        (
+            {
+                "tools": [
+                    {"type": "web_search_20250305", "name": "web_search", "max_uses": 8},
+                    {"type": "bash_20250124", "name": "bash"},
+                    {"name": "n", "input_schema": SCHEMA, "defer_loading": True},
+                ]
+            },
+            {"tools[0]", "tools[1]", "tools[0].defer_loading"},
+        ),
+    ],
+)
+def test_what_a_message_cannot_have_is_named(served: Served, fields: dict[str, Any], named: set[str]) -> None:
+    assert set(changes(served, MESSAGES, message(**fields))) == named
+
+
+def test_thinking_blocks_of_earlier_answers_are_thoughts(served: Served) -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "hm", "signature": "abc"},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "text", "text": "yes", "cache_control": {"type": "ephemeral"}},
+    ]
+    asked = message(user(), {"role": "assistant", "content": blocks}, user())
+    assert not changes(served, MESSAGES, asked)
+    reply = served.ask("POST", MESSAGES, asked)
+    assert generate_of(served, reply).messages[1].thought == "hm"
+
+
+def test_images_of_earlier_turns_and_results_become_words(served: Served) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [BLOCK, {"type": "tool_reference"}]}
+    asked = message(
+        user([BLOCK, {"type": "text", "text": "see"}]),
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}]},
+        user([result, BLOCK]),
+    )
+    named = changes(served, MESSAGES, asked)
+    assert set(named) == {
+        "messages[0].content[0]",
+        "messages[2].content[0].content[0]",
+        "messages[2].content[0].content[1]",
+        "messages[2].content[1]",
+    }
+    assert named["messages[0].content[0]"]["used"] == IMAGE_WORDS
+    messages = generate_of(served, served.ask("POST", MESSAGES, asked)).messages
+    assert messages[0].content == f"{IMAGE_WORDS}\nsee"
+    assert messages[2].content.startswith(IMAGE_WORDS)
+    assert messages[3].content == IMAGE_WORDS
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        (MESSAGES, message(user([BLOCK, {"type": "text", "text": "What is it?"}]))),
+        (CHAT, message(user([{"type": "image_url", "image_url": {"url": PIXEL}}]))),
+        (RESPONSES, response(user([{"type": "input_image", "image_url": PIXEL}]))),
+    ],
+)
+def test_an_image_in_the_question_is_refused_in_words(
+    served: Served, path: str, asked: dict[str, Any]
+) -> None:
+    reply = served.ask("POST", path, asked)
+    assert reply.status == 400
+    assert "this model does not see images" in reply.error["message"]
+
+
+# ---- responses
+
+
+def test_what_a_response_cannot_have_is_named(served: Served) -> None:
+    developer = [
+        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": text}]}
+        for text in ("Read only.", "Be brief.")
+    ]
+    tools = [
+        {"type": "function", "name": "n", "strict": False, "parameters": SCHEMA},
+        {"type": "namespace", "name": "m", "tools": []},
+        {"type": "web_search", "external_web_access": False},
+        {"type": "custom", "name": "patch", "format": {"type": "grammar"}},
+    ]
+    asked = response(
+        *developer,
+        user(),
+        {"type": "reasoning", "summary": [], "encrypted_content": "xyz"},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        user(),
+        tools=tools,
+        client_metadata={"session": "x"},
+        store=False,
+        include=["reasoning.encrypted_content", "web_search_call.results"],
+        reasoning={"effort": "medium", "summary": "auto"},
+        text={"verbosity": "low"},
+        max_output_tokens=1,
+    )
+    named = changes(served, RESPONSES, asked)
+    left_out = {"tools[1]", "tools[2]", "tools[3]", "input[4]"}
+    assert set(named) == left_out | {"include", "reasoning.effort", "text.verbosity"}
+    generate = generate_of(served, served.ask("POST", RESPONSES, asked))
+    assert [one.role for one in generate.messages] == ["system", "system", "user", "user"]
+    assert [tool.name for tool in generate.tools] == ["n"]
+
+
+def test_an_image_that_a_function_gave_becomes_words(served: Served) -> None:
+    image = {"type": "input_image", "image_url": PIXEL}
+    call = {"type": "function_call", "call_id": "c", "name": "view", "arguments": "{}"}
+    asked = response(
+        user(), call, {"type": "function_call_output", "call_id": "c", "output": [image]}, user([image])
+    )
+    assert set(changes(served, RESPONSES, asked)) == {"input[2].output[0]", "input[3].content[0]"}
+    messages = generate_of(served, served.ask("POST", RESPONSES, asked)).messages
+    assert [one.content for one in messages[-2:]] == [IMAGE_WORDS, IMAGE_WORDS]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_items_and_responses_of_earlier_requests_can_be_referred_to(served: Served, stream: bool) -> None:
+    reply = served.ask("POST", RESPONSES, response(stream=stream))
+    first = json.loads(reply.data[-1])["response"] if stream else reply.json
+    [item] = first["output"]
+    text = item["content"][0]["text"]
+    by_item = response(user(), {"type": "item_reference", "id": item["id"]}, user("more"))
+    by_response = response(user("more"), previous_response_id=first["id"])
+    for asked in (by_item, by_response):
+        second = served.ask("POST", RESPONSES, asked)
+        assert [one.content for one in generate_of(served, second).messages] == ["hi", text, "more"]
+    third = served.ask("POST", RESPONSES, response(user("end"), previous_response_id=second.json["id"]))
+    assert [one.content for one in generate_of(served, third).messages][:3] == ["hi", text, "more"]
+
+
+def test_a_response_with_store_false_is_not_kept(served: Served) -> None:
+    first = served.ask("POST", RESPONSES, response(store=False)).json
+    reply = served.ask("POST", RESPONSES, response(previous_response_id=first["id"]))
+    assert (reply.status, reply.error["param"]) == (400, "previous_response_id")
+
+
+def test_the_memory_of_responses_is_bounded() -> None:
+    memory = ResponseMemory(most=3, most_bytes=2_000)
+    for number in range(5):
+        memory.keep(f"r{number}", "x", [{"id": f"m{number}", "text": "y"}])
+    for number, known in enumerate((False, False, True, True, True)):
+        asked = {"input": [{"type": "item_reference", "id": f"m{number}"}]}
+        if known:
+            assert memory.resolved(asked)["input"] == [{"id": f"m{number}", "text": "y"}]
+        else:
+            with pytest.raises(Exception, match="memory"):
+                memory.resolved(asked)
+    memory.keep("large", "x" * 3_000, [])
+    with pytest.raises(Exception, match="memory"):
+        memory.resolved({"input": "x", "previous_response_id": "large"})
+
+
+# ---- chat completions and completions
+
+
+@pytest.mark.parametrize("level", ["minimal", "low", "medium", "high", "xhigh"])
+def test_any_level_of_effort_is_the_thinking_switch(served: Served, level: str) -> None:
+    asked = message(reasoning_effort=level, settings={})
+    generate = generate_of(served, served.ask("POST", CHAT, asked))
+    assert generate.settings.chat.thinking is (level != "minimal")
+    # The toy model does not think.
+    assert set(changes(served, CHAT, asked)) == ({"reasoning_effort"} if level != "minimal" else set())
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"max_tokens": -1, "stop": ["\n", "e", "a", "i", "o", " "]}, set()),
+        ({"parallel_tool_calls": True, "user": "u", "metadata": {"a": "b"}}, set()),
+        ({"stop": [f"s{number}" for number in range(20)]}, set()),
+        ({"echo": False, "cache_prompt": True}, {"echo", "cache_prompt"}),
+        ({"verbosity": "low", "web_search_options": {}}, {"verbosity", "web_search_options"}),
+        ({"tools": [{"type": "web_search"}]}, {"tools[0]"}),
+        ({"stream_options": None, "chat_template_kwargs": {"x": 1}}, {"chat_template_kwargs.x"}),
+    ],
+)
+def test_what_clients_of_chat_completions_send(
+    served: Served, fields: dict[str, Any], named: set[str]
+) -> None:
+    assert set(changes(served, CHAT, message(**fields))) - {"sampling.max_tokens"} == named
+
+
+@pytest.mark.parametrize("seed", [2**40, 2**63, 2**64 + 1, 10**30, -(2**70)])
+def test_a_seed_may_be_of_any_size(served: Served, seed: int) -> None:
+    generate = generate_of(served, served.ask("POST", CHAT, message(seed=seed)))
+    assert generate.settings.sampling.seed == seed % 2**31
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"role": "assistant"},
+        {"role": "assistant", "content": None, "reasoning_content": "hm"},
+        {"role": "assistant", "content": None, "tool_calls": None},
+        {"role": "assistant", "content": []},
+    ],
+)
+def test_an_answer_without_content_is_accepted_in_the_history(served: Served, answer: dict[str, Any]) -> None:
+    assert served.ask("POST", CHAT, message(user(), answer, user())).status == 200
+
+
+def test_images_of_earlier_questions_become_words(served: Served) -> None:
+    image = {"type": "image_url", "image_url": {"url": PIXEL}}
+    asked = message(user([image]), {"role": "assistant", "content": "no"}, user())
+    assert set(changes(served, CHAT, asked)) == {"messages[0].content[0]"}
+
+
+def test_completions_accept_what_asks_for_nothing(served: Served) -> None:
+    asked = {"prompt": "hi", "max_tokens": 2, "echo": False, "best_of": 1, "user": "u"}
+    assert not changes(served, COMPLETIONS, asked)

@@ -1,0 +1,102 @@
+"""Unknown fields of the three APIs are ignored and named; wrong values of known fields stay refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.core.serve.served import CHAT, Served
+
+MESSAGES = "/v1/messages"
+RESPONSES = "/v1/responses"
+COMPLETIONS = "/v1/completions"
+SCHEMA = {"type": "object", "properties": {"k": {"type": "string"}}}
+ASKED: dict[str, dict[str, Any]] = {
+    CHAT: {
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+        "tools": [{"type": "function", "function": {"name": "n", "parameters": SCHEMA}}],
+        "max_tokens": 2,
+    },
+    MESSAGES: {
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+        "tools": [{"name": "n", "input_schema": SCHEMA}],
+        "max_tokens": 2,
+    },
+    RESPONSES: {
+        "input": [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}],
+        "tools": [{"type": "function", "name": "n", "parameters": SCHEMA}],
+        "max_output_tokens": 2,
+    },
+    COMPLETIONS: {"prompt": "hi", "max_tokens": 2},
+}
+TURNS = {CHAT: "messages", MESSAGES: "messages", RESPONSES: "input"}
+
+
+def changes(served: Served, path: str, fields: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """The changes that an answer names, by setting."""
+    reply = served.ask("POST", path, fields)
+    assert reply.status == 200, reply.body
+    found = reply.json["draftlight"]["changes"]
+    assert all(one["reason"] for one in found)
+    # The toy model's template does not support tools, which is a change of every request with tools.
+    return {one["setting"]: one for one in found if one["setting"] != "tools"}
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_an_unknown_field_is_ignored_and_named(served: Served, path: str) -> None:
+    asked = ASKED[path]
+    assert not changes(served, path, asked)
+    named = changes(served, path, asked | {"temprature": 1, "x_options": {"a": [1, {}]}, "nothing": None})
+    assert set(named) == {"temprature", "x_options"}
+    assert named["x_options"]["asked"] == '{"a":[1,{}]}'
+
+
+@pytest.mark.parametrize("path", TURNS)
+def test_unknown_fields_in_messages_blocks_and_tools_are_named_once(served: Served, path: str) -> None:
+    asked, turns = ASKED[path], TURNS[path]
+    [turn], [tool] = asked[turns], asked["tools"]
+    [part] = turn["content"]
+    odd = {"x_odd": "v", "cache_control": {"type": "ephemeral"}}
+    turn = {**turn, **odd, "content": [{**part, **odd}, {**part, **odd}]}
+    named = changes(
+        served, path, {**asked, turns: [turn, turn], "tools": [{**tool, **odd, "defer_loading": True}]}
+    )
+    assert set(named) == {
+        f"{turns}[0].x_odd",
+        f"{turns}[0].content[0].x_odd",
+        "tools[0].x_odd",
+        "tools[0].defer_loading",
+    }
+
+
+def test_a_schema_is_not_searched_for_unknown_fields(served: Served) -> None:
+    asked = ASKED[CHAT]
+    tool = {"type": "function", "function": {"name": "n", "parameters": {**SCHEMA, "$comment": "own"}}}
+    assert not changes(served, CHAT, {**asked, "tools": [tool]})
+
+
+def test_a_streams_last_event_names_them_too(served: Served) -> None:
+    chunks = served.chat(stream=True, x_odd=1).chunks
+    assert [one["setting"] for one in chunks[-1]["draftlight"]["changes"]] == ["x_odd"]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "named"),
+    [
+        (CHAT, {"functions": []}, "functions"),
+        (CHAT, {"draftlight": {"tints": True}}, "draftlight.tints"),
+        (MESSAGES, {"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
+        (RESPONSES, {"conversation": "c"}, "conversation"),
+        (COMPLETIONS, {"suffix": "x"}, "suffix"),
+        (CHAT, {"messages": [{"role": 5, "content": "x"}]}, "messages[0].role"),
+        (MESSAGES, {"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]}, "text"),
+        (RESPONSES, {"input": [{"role": "user", "content": 5}]}, "input[0].content"),
+    ],
+)
+def test_what_would_change_the_answer_or_is_malformed_is_refused(
+    served: Served, path: str, fields: dict[str, Any], named: str
+) -> None:
+    reply = served.ask("POST", path, ASKED[path] | fields)
+    assert reply.status == 400, reply.body
+    assert named in reply.error["message"]
