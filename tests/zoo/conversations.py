@@ -167,9 +167,10 @@ def _choices(conversation: list[Turn], written: str) -> list[list[Any]]:
     roles = [turn["role"] for turn in conversation]
     choices: list[list[Any]] = []
     if any("thought" in turn for turn in conversation):
-        choices.append(
-            [_thought_named, _thought_dropped, lambda turns: _thought_raw(turns, written), _thought_part]
-        )
+        # A template that keeps thoughts in the content gets them with the tag that the prompt opened.
+        opened = written if not written or written.startswith("<think>") else f"<think>\n{written}"
+        raw = [lambda turns, text=text: _thought_raw(turns, text) for text in (written, opened)]
+        choices.append([_thought_named, _thought_dropped, *raw, _thought_part])
     if any(turn.get("tool_calls") for turn in conversation):
         choices.append([_same, _arguments_text])
         choices.append(
