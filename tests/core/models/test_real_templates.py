@@ -24,9 +24,10 @@ FOUND = sorted(path.stem for path in FOLDER.glob("*.jinja")) or ["none"]
 FAST = ["Qwen-Qwen3-0.6B", "gemma-it", "mistralai-Ministral-3-14B-Reasoning-2512", "vllm-llama3.1_json"]
 # They refuse every conversation, in transformers, too: one assigns to a message, one wants another variable.
 REFUSES = ["MiroThinker", "fireworks-ai-llama-3-firefunction-v2"]
-CALL = ToolCall("abcdefgh1", "weather", '{"city": "Rome <b>", "days": 3}')
+CALL_ID = "abcdefgh1"
+CALL = ToolCall(CALL_ID, "weather", '{"city": "Rome <b>", "days": 3}')
 TOOL = Tool("weather", "Of a city.", '{"type": "object", "properties": {"city": {"type": "string"}}}')
-RESULT = Message("tool", "7 degrees", tool_call_id="abcdefgh1")
+RESULT = Message("tool", "7 degrees", tool_call_id=CALL_ID)
 SHAPES: dict[str, tuple[Message, ...]] = {
     "question": (Message("user", "  help\n"),),
     "system": (Message("system", "You are brief."), Message("user", "help")),
@@ -105,7 +106,8 @@ def test_a_public_template_writes_every_word_and_only_its_own_control_tokens(nam
         wanted = expected(tokenizer, messages, tools)
         hoists = shape == "later system" and prompt.changes
         if wanted is not None and not hoists:
-            assert prompt.text == wanted, shape
+            # Kimi K2 reads the function's name from the id of a call, which is numbered for that.
+            assert prompt.text.replace("functions.weather:0", CALL_ID) == wanted, shape
         marked = tuple(
             Message(
                 each.role,
