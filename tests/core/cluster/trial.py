@@ -209,6 +209,7 @@ def _settings(spec: Spec, drafter: str, values: dict[str, object] | None = None)
         "ngram_simple.n_min": 1,
         "ngram_mod.n": 4,
         "ngram_mod.slots": 4096,
+        "cacheback.tree": "paper",  # whatever the steps cost here
         "cacheback.tree_tokens": 16,
         "cacheback.reserved_tokens": 4,
         "draft_model.model": spec.draft_model,
