@@ -94,7 +94,7 @@ def case_errors():
 
     error = refused(anthropic.NotFoundError, asking(model="claude"))
     assert (error.body["type"], error.body["error"]["type"]) == ("error", "not_found_error")
-    error = refused(anthropic.BadRequestError, asking(temperature=9.0))
+    error = refused(anthropic.BadRequestError, asking(extra_body={"temperature": 9.0}))
     assert "temperature" in error.body["error"]["message"]
     stranger = Anthropic(base_url=ROOT, api_key="another", max_retries=0)
     refused(anthropic.AuthenticationError, asking(stranger))
