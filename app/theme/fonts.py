@@ -11,6 +11,7 @@ first call, which needs an application.
 
 from __future__ import annotations
 
+import platform
 import sys
 from functools import cache
 from pathlib import Path
@@ -47,7 +48,7 @@ def shipped_fonts(folder: Path = FONTS) -> list[ShippedFont]:
 @cache
 def unloaded_fonts() -> tuple[str, ...]:
     """Loads the shipped fonts, once, except on macOS. Returns the files that Qt could not load."""
-    if sys.platform == "darwin":
+    if platform.system() == "Darwin":  # mypy would take the rest for unreachable behind sys.platform
         return ()
     names = [name for font in shipped_fonts() for name in font.sha256] or ["fonts.json"]
     return tuple(name for name in names if QFontDatabase.addApplicationFont(str(FONTS / name)) < 0)
