@@ -138,7 +138,7 @@ def _compute() -> Iterator[Finding]:
 def _threads() -> Iterator[Finding]:
     """How many threads answers are computed with here, and why."""
     from core.models.runtime import blas
-    from core.models.runtime.processor_use import ProcessorUse, usable_cores
+    from core.models.runtime.blas_threads import ProcessorUse, usable_cores
 
     subject, most = "Threads", blas.threads_at_start()
     if why := blas.why_threads_are_fixed():

@@ -1,7 +1,8 @@
-"""Stop ids: the token ids that end an answer.
+"""What a model's generation_config.json and config.json say about generation: stop ids and sampling defaults.
 
-Every part of Draftlight that generates text (window, server, command line, cluster, benches) uses the ids
-that `stop_ids` computes when a model is loaded. Sources, in this order:
+Stop ids are the token ids that end an answer. Every part of Draftlight that generates text (window, server,
+command line, cluster, benches) uses the ids that `stop_ids` computes when a model is loaded. Sources, in this
+order:
 
     tokenizer               its end-of-text token, and the defaults of the model type in mlx-lm
     generation_config.json  `eos_token_id`, a number or a list
@@ -11,12 +12,16 @@ that `stop_ids` computes when a model is loaded. Sources, in this order:
 mlx-lm stops on the tokenizer's token and on the first of generation_config.json and config.json that
 names any; transformers reads `text_config` where neither does. Both sets are included. An id that only
 a file of lower rank names counts if it is a control token: configs carry end ids of other tokenizers.
-No MLX.
+
+Sampling defaults follow transformers' rules: without `do_sample` the file says nothing about greedy decoding,
+`do_sample: false` is greedy whatever the temperature, and `do_sample: true` without a temperature means 1. A
+top-k of 0 or below means all tokens. Values outside the range of Draftlight's settings are clamped. No MLX.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,8 +31,11 @@ from typing import Any
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
 
-from core.models.sampling_defaults import FILE as GENERATION_CONFIG
+from core.events import ModelDefault
+from core.settings import FROM_MODEL
+from core.settings.declaration import Setting, find
 
+FILE = "generation_config.json"
 _KEY = "eos_token_id"
 # Parts of a multimodal model's config that describe its language model.
 _TEXT_PARTS = ("text_config", "language_config", "llm_config")
@@ -58,6 +66,60 @@ _MESSAGE_ENDS = frozenset({"<|end|>", "<|eom|>"})
 _MESSAGE_MARKS = frozenset({"<|message|>", "<|channel|>", "<|content|>", "<|begin|>"})
 
 
+def sampling_defaults(folder: Path) -> tuple[tuple[ModelDefault, ...], str]:
+    """The sampling settings of the model in `folder`, and a message about its file; both empty without one.
+
+    Values that are not numbers are left out and named in the message; the others apply.
+    """
+    path = folder / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return (), ""
+    except (OSError, ValueError, RecursionError) as error:
+        return (), f"{FILE} cannot be read ({error}); Draftlight’s own sampling is used."
+    if not isinstance(content, dict):
+        return (), f"{FILE} holds no settings; Draftlight’s own sampling is used."
+    found: list[ModelDefault] = []
+    wrong: list[str] = []
+    for key, given in _defaults(content).items():
+        if not _is_number(given):
+            wrong.append(find(key).name)
+        else:
+            found.append(ModelDefault(key, _within(find(key), given), float(given)))
+    problem = f"{FILE} gives no number for {', '.join(wrong)}." if wrong else ""
+    return tuple(found), problem
+
+
+def _defaults(content: dict[str, Any]) -> dict[str, Any]:
+    """Values by the keys of Draftlight's settings; null counts as absent."""
+    names = {key: key.partition(".")[2] for key in FROM_MODEL}
+    found = {key: content[name] for key, name in names.items() if content.get(name) is not None}
+    if content.get("do_sample") is False:
+        found["sampling.temperature"] = 0.0
+    elif content.get("do_sample") is True:
+        found.setdefault("sampling.temperature", 1.0)
+    if _is_number(top_k := found.get("sampling.top_k", 0)) and top_k < 0:
+        found["sampling.top_k"] = 0
+    return dict(sorted(found.items(), key=lambda item: FROM_MODEL.index(item[0])))
+
+
+def _is_number(given: Any) -> bool:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return False
+    # JSON integers have no upper bound.
+    return abs(given) < 2**53 and math.isfinite(given)
+
+
+def _within(setting: Setting, given: float) -> float:
+    """The nearest value that `setting` allows."""
+    low, high = setting.minimum or 0.0, setting.maximum if setting.maximum is not None else given
+    if setting.minimum_open:
+        low += setting.step or 0.0
+    value = float(min(max(given, low), high))
+    return float(round(value)) if setting.kind == "integer" else value
+
+
 class StopIds(Struct, frozen=True):
     """`problem` names values that were ignored, in words for the user; empty if there are none."""
 
@@ -71,7 +133,7 @@ def stop_ids(folder: Path, config: dict[str, Any], tokenizer: TokenizerWrapper, 
     `config` is the content of config.json. Values that are not ids of this model are ignored.
     """
     named = [
-        (GENERATION_CONFIG, _values(_object(folder / GENERATION_CONFIG).get(_KEY))),
+        (FILE, _values(_object(folder / FILE).get(_KEY))),
         ("config.json", _values(config.get(_KEY))),
         *(
             (f"{part} in config.json", _values(inner.get(_KEY)))
@@ -111,20 +173,20 @@ def readable(folder: Path) -> Iterator[Path]:
         inner = kept.get(part)
         if isinstance(inner, dict) and not _is_accepted(inner.get(_KEY)):
             kept[part] = {key: value for key, value in inner.items() if key != _KEY}
-    damaged = (folder / GENERATION_CONFIG).exists() and not _object(folder / GENERATION_CONFIG)
+    damaged = (folder / FILE).exists() and not _object(folder / FILE)
     if kept == config and not damaged:
         yield folder
         return
     with TemporaryDirectory() as name:
         for path in folder.iterdir():
-            if path.name != "config.json" and not (damaged and path.name == GENERATION_CONFIG):
+            if path.name != "config.json" and not (damaged and path.name == FILE):
                 (Path(name) / path.name).symlink_to(path.absolute())
         (Path(name) / "config.json").write_text(json.dumps(kept), encoding="utf-8")
         yield Path(name)
 
 
 def _is_accepted(value: Any) -> bool:
-    """Whether transformers takes it as `eos_token_id`."""
+    """Whether transformers accepts it as `eos_token_id`."""
     return value is None or all(_is_id(each) and abs(each) < 2**31 for each in _values(value))
 
 
