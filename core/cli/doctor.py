@@ -237,8 +237,8 @@ def _nearest(folder: Path) -> Path:
 def _tables() -> Iterator[Finding]:
     """Every saved table is read whole, checksum and all, and left where it is."""
     from core.system.paths import tables_dir
-    from core.tables.container import Refused
-    from core.tables.folder import TableFolder, read_file
+    from core.tables.container import Refused, read_file
+    from core.tables.folder import TableFolder
     from core.tables.table_file import decode_table
 
     folder = TableFolder(tables_dir())

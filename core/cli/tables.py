@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from core.tables.listing import table_list
+    from core.tables.memory import table_list
 
     listed = table_list(_memory(), "cli")
     tables, refused = listed.tables, listed.set_aside
@@ -172,10 +172,10 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _reset(options: argparse.Namespace) -> int:
-    from core.tables.prebuilt.built import listing
+    from core.tables.prebuilt import prebuilt_listing
 
     memory = _memory()
-    built = (each for each in listing()[0] if not each.shipped)
+    built = (each for each in prebuilt_listing()[0] if not each.shipped)
     tables: Sequence[TableInfo | LearnedTable] = (*memory.listing()[0], *built)
     if options.family != "all":
         tables = _of_family(tables, options.family)
@@ -212,7 +212,7 @@ def _memory() -> TableMemory:
 
 def _opened(family: str) -> tuple[TableMemory, TableInfo]:
     """A memory that has the family's tables, as after a model of it was loaded."""
-    from core.drafting.tables.ngram_table import ID_END
+    from core.drafting.ngram_table import ID_END
 
     memory = _memory()
     info = _of_family(memory.listing()[0], family)[0]

@@ -6,7 +6,7 @@ from math import isfinite
 
 from msgspec import Struct, field
 
-from core.decoding.grammar.state import GrammarState
+from core.decoding.grammar import GrammarState
 from core.errors import RequestError
 
 

@@ -10,6 +10,23 @@ and nothing else; the frequency and presence penalties (OpenAI's: a logit loses 
 where count > 0, presence) count the answer's own tokens up to that row. Penalties and bias come first,
 then what a grammar does not allow is ruled out, then top-p, min-p, top-k on the untempered distribution,
 then temperature: the order of mlx-lm, whose filters are used (a mask before top-p would shift it).
+
+AnswerRows: what the choice at each row of a block goes by, beside its logits: its own past.
+
+A block is known tokens (the lead) and a draft; its rows are the last known token and the draft's
+nodes. A row's past is the context, the lead and the nodes on the path to it, and nothing else, so
+a drafted run goes by the same as a plain one. Worker's main thread; lazy MLX arrays.
+
+top_ids: the likeliest ids of rows of logits, for drafters that recycle them.
+
+A full selection over a vocabulary costs a notable part of a small model's step. Only ids within a
+few logits of the best can matter, and they are few: one comparison over the row finds them.
+
+Logprobs: what the model itself thought of the tokens of a step, before anything was done to its logits.
+
+The natural log-softmax of a row of raw logits: before penalties, bias, grammar, filters and temperature.
+Rows along the accepted path are the plain run's rows, so drafted and plain runs tell the same but for
+the noise of a block's width. Worker's main thread.
 """
 
 from __future__ import annotations
@@ -22,6 +39,8 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p
 
+from core.drafting.draft import Draft
+from core.kv.cached_sequence import CachedSequence
 from core.settings.sampling import Sampling
 
 # Tokens that the repetition penalty looks back on; the setting's help says so too.
@@ -146,3 +165,137 @@ class Sampler:
             biases[list(self._bias)] = list(self._bias.values())
             self._biases = mx.array(biases)
         return self._biases
+
+
+class AnswerRows:
+    """Of one answer, whose context but for its last token is in `sequence`.
+
+    The last `begun` tokens of the context are the answer's own: it goes on behind them.
+    """
+
+    def __init__(self, sequence: CachedSequence, sampler: Sampler, begun: int = 0) -> None:
+        self._sequence = sequence
+        self._sampler = sampler
+        self._start = len(sequence.tokens) + 1 - begun
+        self._counts = np.zeros(0, dtype=np.float32)
+        # The answer's tokens that are counted.
+        self._counted: list[int] = []
+
+    def of(self, lead: Sequence[int], draft: Draft, unknown: mx.array | None, vocabulary: int) -> Rows:
+        """The rows of `lead` and `draft`; `unknown`, [1], is a token that is still being computed.
+
+        It stands for a lead, then. `vocabulary` is the width of the logits.
+        """
+        start = len(self._sequence.tokens) + (1 if unknown is not None else len(lead))
+        depths = [0]
+        for parent in draft.parents:
+            depths.append(depths[parent + 1] + 1)
+        return Rows(
+            [start + depth for depth in depths],
+            self._windows(lead, draft, unknown) if self._sampler.penalises else None,
+            self._answer_counts(lead, draft, unknown, vocabulary) if self._sampler.counts else None,
+        )
+
+    def _windows(self, lead: Sequence[int], draft: Draft, unknown: mx.array | None) -> mx.array:
+        """For each row the last ids of its own path.
+
+        All rows see equally far back. A path that is shorter than the longest one begins with its first
+        id again: the penalty asks whether an id is there, never how often.
+        """
+        context = self._sequence.tokens[-PENALTY_WINDOW_TOKENS:]
+        if unknown is not None:
+            known = mx.array(context[-(PENALTY_WINDOW_TOKENS - 1) :], dtype=mx.uint32)
+            return mx.concatenate([known, unknown.astype(mx.uint32)])[None]
+        paths: list[list[int]] = [[*context, *lead]]
+        for token, parent in zip(draft.tokens, draft.parents):
+            paths.append([*paths[parent + 1], token])
+        size = min(PENALTY_WINDOW_TOKENS, max(map(len, paths)))
+        seen = [path[-size:] for path in paths]
+        return mx.array([path[:1] * (size - len(path)) + path for path in seen], dtype=mx.uint32)
+
+    def _answer_counts(
+        self, lead: Sequence[int], draft: Draft, unknown: mx.array | None, vocabulary: int
+    ) -> mx.array:
+        self._count(lead, vocabulary)
+        counts = mx.array(self._counts)[None]
+        if unknown is not None:
+            return counts.at[0, unknown].add(1.0)
+        if not len(draft):
+            return counts
+        rows: list[int] = []
+        ids: list[int] = []
+        paths: list[list[int]] = [[]]
+        for row, (token, parent) in enumerate(zip(draft.tokens, draft.parents), 1):
+            paths.append([*paths[parent + 1], token])
+            rows += [row] * len(paths[row])
+            ids += paths[row]
+        return mx.repeat(counts, 1 + len(draft), axis=0).at[mx.array(rows), mx.array(ids)].add(1.0)
+
+    def _count(self, lead: Sequence[int], vocabulary: int) -> None:
+        """Count the answer's tokens up to the end of `lead`, which may be earlier than the last time."""
+        if not len(self._counts):
+            self._counts = np.zeros(vocabulary, dtype=np.float32)
+        held, counted = self._sequence.tokens, self._counted
+        known = len(held) + len(lead) - self._start
+        for token in counted[known:]:
+            self._counts[token] -= 1.0
+        del counted[known:]
+        at = self._start + len(counted)
+        new = [*held[at:], *lead[max(0, at - len(held)) :]]
+        for token in new:
+            self._counts[token] += 1.0
+        counted += new
+
+
+TOP_IDS = 8
+# e⁻⁸ of the best one's probability: such an id is never worth a draft.
+_WITHIN_LOGITS = 8.0
+# Rows so flat that nothing stands out are not worth sorting either.
+_MOST_CANDIDATES = 512
+
+
+def top_ids(logits: mx.array, rows: Sequence[int]) -> list[list[int]]:
+    """For each of `rows` of evaluated `logits` [w, vocabulary] at most eight ids, best first."""
+    found = []
+    for row in rows:
+        values = np.asarray(logits[row].astype(mx.float32))
+        near = np.flatnonzero(values >= values.max() - _WITHIN_LOGITS)
+        if len(near) > _MOST_CANDIDATES:
+            near = near[np.argpartition(values[near], -TOP_IDS)[-TOP_IDS:]]
+        best = near[np.argsort(-values[near], kind="stable")[:TOP_IDS]]
+        found.append([int(i) for i in best])
+    return found
+
+
+# Stands for −∞, which JSON has not; OpenAI's own stand-in.
+LEAST_LOGPROB = -9999.0
+
+
+class Logprob(NamedTuple):
+    """`own`: of the token that was chosen. `likely`: ids and logprobs of the likeliest, best first."""
+
+    own: float
+    likely: tuple[tuple[int, float], ...]
+
+
+def logprobs(logits: mx.array, tokens: Sequence[int], top: int) -> tuple[Logprob, ...]:
+    """For each of `tokens`, chosen at the rows of `logits` [n, vocabulary], and the `top` likeliest there."""
+    top = min(top, logits.shape[-1])
+    logits = logits.astype(mx.float32)
+    rows = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
+    own: Any = mx.take_along_axis(rows, mx.array(list(tokens))[:, None], axis=-1)[:, 0].tolist()
+    if not top:
+        return tuple(Logprob(max(value, LEAST_LOGPROB), ()) for value in own)
+    best = mx.argpartition(-rows, kth=top - 1, axis=-1)[:, :top]
+    ids: Any = best.tolist()
+    values: Any = mx.take_along_axis(rows, best, axis=-1).tolist()
+    return tuple(
+        Logprob(
+            max(value, LEAST_LOGPROB),
+            tuple(
+                (token, max(likely, LEAST_LOGPROB))
+                for token, likely in sorted(zip(row, likelies), key=lambda pair: (-pair[1], pair[0]))
+            ),
+        )
+        for value, row, likelies in zip(own, ids, values)
+    )

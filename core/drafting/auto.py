@@ -16,14 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.drafting.best_first import Grown, grow
-from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import Drafter, RejectedRow
-from core.drafting.evidence.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
-from core.drafting.evidence.evidence import Evidence, Guess
-from core.drafting.evidence.learned import Continuations, Learned
-from core.drafting.evidence.remembered import Remembered
-from core.drafting.tables.ngram_table import NgramTable
+from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
+from core.drafting.draft import EMPTY, Draft, Drafter, Grown, RejectedRow, grow
+from core.drafting.evidence import Evidence, Guess
+from core.drafting.ngram_table import NgramTable
+from core.drafting.table_evidence import Continuations, Learned, Remembered
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import Auto
 

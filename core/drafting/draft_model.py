@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import Drafter, RejectedRow
+from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
 from core.events import Occupancy
 from core.settings.drafting import DraftModel
 

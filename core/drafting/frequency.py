@@ -25,8 +25,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
-from core.drafting.draft import Draft
-from core.drafting.drafter import Drafter, RejectedRow
+from core.drafting.draft import Draft, Drafter, RejectedRow
 from core.events import Occupancy
 from core.settings.drafting import Frequency
 

@@ -22,10 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import Drafter, RejectedRow
-from core.drafting.tables.ngram_table import NgramTable
-from core.drafting.tables.table_writer import TableWriter
+from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
+from core.drafting.ngram_table import NgramTable, TableWriter
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import NgramMod
 

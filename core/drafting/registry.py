@@ -11,16 +11,15 @@ from msgspec import Struct
 
 from core.drafting.auto import AutoDrafter
 from core.drafting.cacheback import CachebackDrafter
+from core.drafting.calibration import Calibration
+from core.drafting.draft import Drafter, OffDrafter
 from core.drafting.draft_model import DraftModelDrafter, Proposer
-from core.drafting.drafter import Drafter
-from core.drafting.evidence.calibration import Calibration
-from core.drafting.evidence.learned import Continuations
+from core.drafting.follower_tables import FrozenTable
 from core.drafting.frequency import FrequencyDrafter
 from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.ngram_simple import NgramSimpleDrafter
-from core.drafting.off import OffDrafter
-from core.drafting.tables.frozen_table import FrozenTable
-from core.drafting.tables.ngram_table import NgramTable, NgramTables
+from core.drafting.ngram_table import NgramTable, NgramTables
+from core.drafting.table_evidence import Continuations
 from core.errors import InternalError, UnknownDrafterError
 from core.settings import Settings
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, parse_answer
 from core.decoding.probes.exactness import Profile
-from core.decoding.probes.verdict import Verdict
+from core.decoding.probes.trials import Verdict
 from core.decoding.probes.width_cost import CONTEXTS, CostProfile
 from core.decoding.proposer import ModelProposer
 from core.engine.asked import decoding_options

@@ -14,19 +14,17 @@ import mlx.core as mx
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.decoding.detokenise import TokenTexts
-from core.decoding.loop import DecodeLoop, Step
+from core.decoding.loop import DecodeLoop, Step, Tally
 from core.decoding.options import PLAIN, DecodingOptions
 from core.decoding.planner import Planner
 from core.decoding.probes.exactness import Exactness
 from core.decoding.probes.width_cost import LiveCost
 from core.decoding.proposer import ModelProposer
 from core.decoding.sampling import Sampler
-from core.decoding.stop_texts import StopTexts
-from core.decoding.tally import Tally
-from core.drafting.drafter import Drafter
+from core.decoding.text import StopTexts, TokenTexts
+from core.drafting.draft import Drafter
 from core.drafting.gate import Gate, default_cost
-from core.drafting.prediction.cursor import came_and_not
+from core.drafting.predicted import came_and_not
 from core.drafting.registry import DrafterSpec
 from core.engine.exact_widths import ExactWidths
 from core.errors import BrokenLogitsError, GrammarError

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from core.decoding.options import DecodingOptions
 from core.decoding.probes.exactness import FAST, Exactness, exactness
 from core.decoding.proposer import ModelProposer
-from core.drafting.evidence.calibration import Calibration
-from core.drafting.prediction.predicted import PredictedDrafter
+from core.drafting.calibration import Calibration
+from core.drafting.ngram_table import NgramTables
+from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
-from core.drafting.tables.ngram_table import NgramTables
 from core.engine.generation import AnswerPlan, within_context
 from core.engine.model_session import ModelSession
 from core.events import Change

@@ -25,7 +25,7 @@ from core.errors import TableError
 from core.events import ModelInfo
 from core.rehearsal.streams import Stream
 from core.tables.container import Arrays, Refused, checked, decode, encode
-from core.tables.prebuilt.built import shipped_dir
+from core.tables.prebuilt import shipped_dir
 
 SUFFIX = ".answers.xz"
 _FORMAT: Literal["draftlight-answers"] = "draftlight-answers"

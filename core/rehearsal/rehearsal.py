@@ -24,8 +24,8 @@ from core.rehearsal.answers import Answered, GreedyAnswers
 from core.rehearsal.conversations import RehearsedConversation
 from core.rehearsal.records import Records, read_records
 from core.rehearsal.streams import Stream
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
-from core.tables.prebuilt.gram_file import save_grams
+from core.tables.gram_count import GramCounter, Pruning
+from core.tables.prebuilt_files import save_grams
 
 
 class RehearsalPlan(Struct, frozen=True):

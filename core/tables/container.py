@@ -9,8 +9,12 @@ Knows no table and no folder. Raises `Refused`, with a phrase that goes on after
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
+import stat
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -103,3 +107,60 @@ def _convert(text: object, kind: type[H]) -> H | None:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
+
+
+def read_file(path: Path, most_bytes: int) -> bytes:
+    """The whole of a regular file. Raises `Refused` for what is none or too large, and `OSError`."""
+    # Not blocking: a pipe with nobody at its other end must not hang whoever opens it.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise Refused("is not a regular file")
+        if facts.st_size > most_bytes:
+            raise Refused(f"is larger than {most_bytes // 1024:,} KiB, which no such file is")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most_bytes)
+    finally:
+        os.close(descriptor)
+
+
+def write_whole(target: Path, content: bytes, *, keep: Path | None = None) -> None:
+    """Put a file in its place in one rename; what was there goes to `keep`, if that is given.
+
+    Raises `OSError`, and then `target` is what it was.
+    """
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    moved = False
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if keep is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(target, keep)
+                moved = True
+        os.replace(temporary, target)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if moved and keep is not None:
+            with contextlib.suppress(OSError):
+                os.replace(keep, target)
+        raise
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the renames last. The files are whole either way, so a system that cannot is let be."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

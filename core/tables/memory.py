@@ -11,6 +11,12 @@ Invariants: no file of a family is written, renamed or erased without its lock; 
 reads and says so. A file that cannot be used never stops anything: it is refused with a note and
 the one before it is tried. Every method belongs to the engine's thread; `say` is also called by
 the thread that saves.
+
+Tables taken along: one file out to where a person said, one file in from there.
+
+The name of an imported file means nothing: where it goes follows from its checked header alone.
+
+Every table there is, in one record: those that chats teach and those learned beforehand.
 """
 
 from __future__ import annotations
@@ -20,20 +26,23 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 
-from core.drafting.evidence.calibration import Calibration
-from core.drafting.tables.ngram_table import NgramTables
+from core.drafting.calibration import Calibration
+from core.drafting.ngram_table import NgramTables
 from core.errors import TableError
-from core.events import Change, TableInfo, TableMoment, TableStatus
+from core.events import Change, TableInfo, TableList, TableMoment, TableStatus
 from core.settings import Settings
-from core.tables import import_export
-from core.tables.family import Family, Page, read_table
+from core.system.paths import tables_dir
+from core.tables.container import Refused, read_file, write_whole
+from core.tables.family import Family, Page, read_table, saved_info
 from core.tables.folder import TableFolder, TableKey
-from core.tables.metadata import saved_info
-from core.tables.prebuilt.built import erase_built
-from core.tables.table_file import SavedTable, decode_table, encode_table
+from core.tables.prebuilt import erase_built, prebuilt_listing
+from core.tables.table_file import MOST_BYTES, SavedTable, decode_table, encode_table
+
+T = TypeVar("T")
 
 # After a save that failed; the disk may be free again by then.
 _RETRY_S = 60.0
@@ -256,7 +265,7 @@ class TableMemory:
                 raise TableError(" ".join(found.notes) or "There is no such table.", "List the tables first.")
             content, entries, name = encode_table(saved), saved.header.figures.used, saved.header.family_name
         within = self._folder.path if self._folder else None
-        written = import_export.export(content, path, within, replace=replace)
+        written = _write_export(content, path, within, replace=replace)
         return Done(family, name, entries, 1, time.perf_counter() - started, str(written))
 
     def import_(self, path: Path) -> Done:
@@ -273,7 +282,7 @@ class TableMemory:
             known = self._families.get(table.header.family)
             return decode_table(content, vocabulary=known.vocabulary) if known else table
 
-        saved, content = import_export.read(path, decode)
+        saved, content = _read_import(path, decode)
         header = saved.header
         known = self._families.get(header.family)
         with folder.writing(header.family):
@@ -363,3 +372,48 @@ class TableMemory:
         if self._folder is None:
             raise TableError("These tables are not kept on disk.")
         return self._folder
+
+
+def _write_export(content: bytes, path: Path, folder: Path | None, *, replace: bool) -> Path:
+    """Write `content` to `path` and return where that is, in full. Raises `TableError`.
+
+    Nothing is written into `folder`, where the tables themselves live, nor over anything but a
+    plain file, and over that only with `replace`.
+    """
+    try:
+        target = path.expanduser()
+        target = target.parent.resolve(strict=True) / target.name
+        if folder is not None and target.parent == folder.resolve():
+            raise TableError(f"{target.parent} holds the tables themselves.", "Choose another folder.")
+        if target.is_symlink() or (target.exists() and not target.is_file()):
+            raise TableError(f"{target} is not a plain file.", "Choose another name.")
+        if target.exists() and not replace:
+            raise TableError(f"{target} exists already.", "Choose another name, or replace it.")
+        write_whole(target, content)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise TableError(
+            f"{path} could not be written: {getattr(error, 'strerror', None) or error}.",
+            "Choose a folder that exists and can be written.",
+        ) from error
+    return target
+
+
+def _read_import(path: Path, decode: Callable[[bytes], T]) -> tuple[T, bytes]:
+    """What `decode` makes of the file, and its bytes. Raises `TableError`; the file is left alone."""
+    try:
+        content = read_file(path.expanduser(), MOST_BYTES)
+        return decode(content), content
+    except Refused as refusal:
+        raise TableError(f"{path} {refusal}.", "Export the table again, or choose another file.") from None
+    except (OSError, RuntimeError, ValueError) as error:
+        raise TableError(
+            f"{path} could not be read: {getattr(error, 'strerror', None) or error}.",
+            "Check the path.",
+        ) from error
+
+
+def table_list(memory: TableMemory, request: str) -> TableList:
+    """The answer to `list_tables`. Reads every file that is not in memory."""
+    tables, set_aside = memory.listing()
+    learned, refused = prebuilt_listing()
+    return TableList(request, str(tables_dir()), tables, set_aside + refused, learned)

@@ -274,7 +274,7 @@ class _Worker:
         return not self._queue.empty() or self._closing.is_set()
 
     def _list_tables(self, request: str) -> None:
-        from core.tables.listing import table_list
+        from core.tables.memory import table_list
 
         self._channel.send(table_list(self._engine.memory, request))
 

@@ -21,13 +21,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from core.drafting.tables.frozen_table import FrozenTable
+from core.drafting.follower_tables import FrozenTable
 from core.errors import TableError
 from core.tables.container import Refused, decode, encode
-from core.tables.prebuilt.frozen_file import FROZEN, save_frozen
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
-from core.tables.prebuilt.gram_file import GRAMS, save_grams
-from core.tables.prebuilt.learned_file import LearnedHeader
+from core.tables.gram_count import GramCounter, Pruning
+from core.tables.prebuilt_files import FROZEN, GRAMS, LearnedHeader, save_frozen, save_grams
 from core.tables.table_file import TableHeader
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.core.tables.support import FAMILY, FILE, OTHER, VOCABULARY, Home, content

@@ -10,9 +10,9 @@ import pytest
 
 from core.cli import main
 from core.events import TableInfo, TableList
-from core.tables.prebuilt.built import SUFFIX, TEXTS_SUFFIX
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
-from core.tables.prebuilt.gram_file import save_grams
+from core.tables.gram_count import GramCounter, Pruning
+from core.tables.prebuilt import SUFFIX, TEXTS_SUFFIX
+from core.tables.prebuilt_files import save_grams
 from tests.core.tables.support import FAMILY, FILE, OTHER, Home, content, files, fill
 
 

@@ -14,10 +14,8 @@ from core.decoding.loop import DecodeLoop
 from core.decoding.probes.exactness import FAST, Exactness
 from core.decoding.proposer import ModelProposer
 from core.decoding.sampling import NO_CHOICE, Rows, Sampler
-from core.drafting.draft import Draft
+from core.drafting.draft import Draft, Drafter, OffDrafter
 from core.drafting.draft_model import DraftModelDrafter
-from core.drafting.drafter import Drafter
-from core.drafting.off import OffDrafter
 from core.engine.engine import Engine
 from core.errors import BrokenLogitsError
 from core.events import Token

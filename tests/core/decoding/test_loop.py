@@ -14,11 +14,8 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from core.decoding.loop import DecodeLoop, Step
 from core.decoding.probes.exactness import FAST, Exactness
-from core.decoding.sampling import Rows, Sampler
-from core.decoding.top_ids import top_ids
-from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import Drafter, RejectedRow
-from core.drafting.off import OffDrafter
+from core.decoding.sampling import Rows, Sampler, top_ids
+from core.drafting.draft import EMPTY, Draft, Drafter, OffDrafter, RejectedRow
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.kv.cached_sequence import CachedSequence
 from core.prefill.read import read_prompt

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core.drafting.drafter import Drafter
-from core.drafting.evidence.learned import Continuations
+from core.drafting.draft import Drafter
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
+from core.drafting.table_evidence import Continuations
 from core.engine.engine import Engine
 from core.errors import NoModelError, TableError
 from core.events import Finished, Generate, Message, Rehearsing
@@ -19,7 +19,7 @@ from core.rehearsal import idle
 from core.rehearsal.idle import IdleRehearsal
 from core.rehearsal.records import Records, read_records
 from core.settings import Settings, assign_all
-from core.tables.prebuilt.built import rehearsal_paths
+from core.tables.prebuilt import rehearsal_paths
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from core.rehearsal.conversations import RehearsedConversation, default_conversa
 from core.rehearsal.records import Records, read_records
 from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
 from core.rehearsal.streams import Stream
-from core.tables.prebuilt.gram_file import GRAMS
+from core.tables.prebuilt_files import GRAMS
 
 CONVERSATIONS = [
     RehearsedConversation("one", "a"),

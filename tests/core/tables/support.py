@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from core.drafting.tables.ngram_table import NgramTable, NgramTables
+from core.drafting.ngram_table import NgramTable, NgramTables
 from core.events import TableStatus
 from core.settings import Settings, assign
 from core.tables.folder import TableFolder

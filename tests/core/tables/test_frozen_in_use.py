@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from core.decoding.probes.width_cost import LiveCost
-from core.drafting.tables.frozen_table import FrozenTable
+from core.drafting.follower_tables import FrozenTable
 from core.engine.engine import Engine
 from core.errors import TableError
-from core.tables.prebuilt.built import built_dir
-from core.tables.prebuilt.frozen_file import save_frozen
+from core.tables.prebuilt import built_dir
+from core.tables.prebuilt_files import save_frozen
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.engine.test_engine import ids, run, settings
 

@@ -15,17 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from core.drafting.evidence.calibration import Calibration
-from core.drafting.tables.frozen_table import FrozenTable
-from core.drafting.tables.ngram_table import ID_END, Entries, NgramTable
+from core.drafting.calibration import Calibration
+from core.drafting.follower_tables import FrozenTable
+from core.drafting.ngram_table import ID_END, Entries, NgramTable
 from core.events import TableDay, TableFigures, TableTeacher
-from core.tables import calibration_file, container
-from core.tables.calibration_file import decode_calibration, encode_calibration
+from core.tables import container, table_file
 from core.tables.container import Refused, encode
-from core.tables.prebuilt.frozen_file import FROZEN, save_frozen
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
-from core.tables.prebuilt.gram_file import GRAMS, save_grams
-from core.tables.table_file import SavedTable, decode_table, encode_table, make_header
+from core.tables.gram_count import GramCounter, Pruning
+from core.tables.prebuilt_files import FROZEN, GRAMS, save_frozen, save_grams
+from core.tables.table_file import (
+    SavedTable,
+    decode_calibration,
+    decode_table,
+    encode_calibration,
+    encode_table,
+    make_header,
+)
 from tests.core.tables.support import FAMILY, SLOTS, VOCABULARY, fill
 
 counts = st.integers(0, 2**50)
@@ -270,7 +275,7 @@ def test_a_calibration_of_other_weights_is_out_of_date_and_not_damaged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     content = state_file()
-    monkeypatch.setattr(calibration_file, "basis", lambda: "other")
+    monkeypatch.setattr(table_file, "basis", lambda: "other")
     assert decode_calibration(content)[1] is None
 
 
@@ -278,4 +283,4 @@ def test_a_table_is_no_calibration() -> None:
     with pytest.raises(Refused, match="not a Draftlight file of this kind"):
         decode_calibration(small())
     with pytest.raises(Refused, match="not a Draftlight file of this kind"):
-        container.decode(state_file(), calibration_file.CalibrationHeader, "draftlight-table", 1)
+        container.decode(state_file(), table_file.CalibrationHeader, "draftlight-table", 1)

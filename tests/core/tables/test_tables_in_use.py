@@ -35,10 +35,10 @@ from core.settings import Settings, assign_all
 from core.system.paths import tables_dir
 from core.tables import folder as folder_module
 from core.tables.folder import TableFolder
+from core.tables.gram_count import GramCounter, Pruning
 from core.tables.memory import TableMemory
-from core.tables.prebuilt.built import texts_path
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
-from core.tables.prebuilt.gram_file import save_grams
+from core.tables.prebuilt import texts_path
+from core.tables.prebuilt_files import save_grams
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.tables.support import files
 from tests.core.toy import write_toy_model

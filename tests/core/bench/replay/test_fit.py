@@ -12,10 +12,10 @@ import pytest
 
 from core.bench.replay.fit import DRAFTED, _leaves, collect, log_loss, newton
 from core.cli import main
-from core.drafting.evidence.calibration import WEIGHTS, Calibration, Weights
-from core.drafting.evidence.evidence import Evidence
+from core.drafting.calibration import WEIGHTS, Calibration, Weights
+from core.drafting.evidence import Evidence
 from core.rehearsal.streams import Stream, write_streams
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
+from core.tables.gram_count import GramCounter, Pruning
 
 
 def streams() -> list[Stream]:
