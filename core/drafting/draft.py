@@ -1,25 +1,8 @@
-"""Draft: a tree of guessed tokens. A chain is the tree whose nodes have one child.
+"""Drafts, the drafter protocol, and best-first growth of a draft tree.
 
-Node i is guessed to follow node `parents[i]`; −1 is the root, the last token of the context.
-Parents come before their children, so a prefix of a draft is a draft.
-
-Drafter: the protocol of whoever guesses ahead. Token ids in, a draft out. No mlx.
-
-One request's life: `begin(prompt)`, then per step `draft(budget)`, `feedback(draft, accepted)`
-and `observe(tokens)` with what was emitted. `observe` gets every token of the answer exactly
-once, in order, and nothing that was rejected. Called on the worker's main thread only.
-
-off: never guesses. The plain loop runs as fast as mlx-lm's own.
-
-Best first: a draft grown by how likely each guess is to be reached, wherever it stands.
-
-The likeliest guess comes next, and what may follow it is looked up then. Growth ends at so many
-nodes, or where nothing is left that is likely enough. So any prefix of the draft is the best tree
-of its size, and how much of it to verify is the planner's question alone.
-
-Invariants: parents before children, no equal siblings (if no place guesses a token twice); a
-node's confidence is the probability of its guess, given that its parent comes. Where one
-alternative is followed at each place, the draft is a chain.
+A draft is a tree of guessed tokens; a chain is a tree whose nodes have at most one child. Node i is guessed
+to follow node `parents[i]`; −1 is the root, the last token of the context. Parents come before their
+children, so a prefix of a draft is a draft.
 """
 
 from __future__ import annotations
@@ -34,10 +17,10 @@ from core.events import Occupancy, TableFigures
 
 
 class Draft(Struct, frozen=True):
-    """`tokens`, `parents` and `confidence` have the same length; the empty draft guesses nothing.
+    """`tokens` and `parents` have the same length. The empty draft guesses nothing.
 
-    `confidence[i]` is the estimated probability that node i is accepted given that its parent
-    was, or is empty if the drafter has no opinion.
+    `confidence[i]` is the estimated probability that node i is accepted given that its parent was. It is
+    empty if the drafter gives no estimates.
     """
 
     tokens: tuple[int, ...] = ()
@@ -58,11 +41,11 @@ class Draft(Struct, frozen=True):
         return self.parents == tuple(range(-1, len(self.tokens) - 1))
 
     def children(self, node: int) -> tuple[int, ...]:
-        """Indices of the nodes guessed to follow `node`, in draft order."""
+        """Indices of the children of `node`, in draft order."""
         return tuple(i for i, parent in enumerate(self.parents) if parent == node)
 
     def depth(self, node: int) -> int:
-        """1 for a child of the root."""
+        """Depth of `node`; a child of the root has depth 1."""
         depth = 0
         while node >= 0:
             node, depth = self.parents[node], depth + 1
@@ -77,11 +60,11 @@ EMPTY = Draft()
 
 
 def sanitise(draft: Draft, *, vocabulary: int, budget: int) -> Draft:
-    """`draft` made safe to verify: at most `budget` nodes, all ids inside the vocabulary.
+    """Truncates `draft` to at most `budget` nodes with ids inside the vocabulary.
 
-    A draft never costs correctness, so a malformed one is cut, not an error: it ends before the
-    first id outside [0, vocabulary), the first parent that does not come before its child, and
-    the first sibling that repeats a token (only one of two equal siblings could be walked to).
+    Drafts cannot affect correctness, so a malformed one is truncated instead of raising. It ends before the
+    first id outside [0, vocabulary), the first parent that does not precede its child, and the first sibling
+    that repeats a token (verification could follow only one of two equal siblings).
     """
     if len(draft.parents) != len(draft.tokens):
         return EMPTY
@@ -96,64 +79,70 @@ def sanitise(draft: Draft, *, vocabulary: int, budget: int) -> Draft:
     return draft if length == len(draft.tokens) else draft.prefix(length)
 
 
-# A guess that was verified and did not come, and the verifier's likeliest ids after it, best first.
+# A rejected guess, and the target's most likely ids after it, best first.
 RejectedRow = tuple[int, Sequence[int]]
 
 
 class Drafter(Protocol):
-    """All ids are plain ints. Nothing may raise on any token sequence."""
+    """Guesses the tokens that follow a context.
+
+    Order of calls in a request: `begin(prompt)`, then in each step `draft(budget)`, `feedback(draft,
+    accepted)` and `observe(tokens)`. `observe` receives every token of the answer exactly once, in order, and
+    no rejected token. All ids are plain ints. No method raises, whatever the tokens. Worker's main thread
+    only.
+    """
 
     def begin(self, prompt: Sequence[int]) -> None:
-        """Start a request whose context is `prompt`. Forgets the previous request's own state."""
+        """Starts a request with the context `prompt` and discards the previous request's own state."""
 
     def observe(self, tokens: Sequence[int]) -> None:
-        """These tokens were emitted; the context now ends with them."""
+        """Appends emitted `tokens` to the context."""
 
     def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """The verifier's likeliest ids, best first, for recyclers.
+        """Receives the target's most likely ids, best first, for drafters that recycle them.
 
-        Row i was ranked at the place of the i-th of the tokens that were just observed. `rejected`:
-        what was ranked behind guesses that were verified and did not come.
+        Row i is the ranking at the position of the i-th token of the last `observe`. `rejected` holds the
+        rankings after rejected guesses.
         """
 
     def draft(self, budget: int) -> Draft:
-        """Guess what follows the context, with at most `budget` tokens; may be empty."""
+        """Guesses at most `budget` tokens that follow the context; may be empty."""
 
     def feedback(self, draft: Draft, accepted: int) -> None:
-        """Of the last `draft`, as it was verified, a path of `accepted` nodes was accepted."""
+        """Reports that a path of `accepted` nodes of the last `draft`, as verified, was accepted."""
 
     def occupancy(self) -> Occupancy:
-        """How full the index or table is."""
+        """Fill level of the index or table."""
 
     def figures(self) -> TableFigures | None:
-        """The counters of the shared table that it asks; None if it asks none."""
+        """Counters of the shared table that this drafter reads; None if it reads none."""
         return None
 
 
 class OffDrafter(Drafter):
-    """The drafter that drafts nothing."""
+    """Drafts nothing, so the decode loop can always run ahead."""
 
     def begin(self, prompt: Sequence[int]) -> None:
-        """Nothing to start."""
+        """Does nothing."""
 
     def observe(self, tokens: Sequence[int]) -> None:
-        """Nothing to learn."""
+        """Does nothing."""
 
     def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Nothing to learn."""
+        """Does nothing."""
 
     def draft(self, budget: int) -> Draft:
         return EMPTY
 
     def feedback(self, draft: Draft, accepted: int) -> None:
-        """Nothing to learn."""
+        """Does nothing."""
 
     def occupancy(self) -> Occupancy:
         return Occupancy()
 
 
-class Likely(Protocol):
-    """A guess: `token` comes with `probability`, given that the guesses before it come."""
+class TokenGuess(Protocol):
+    """A guess: `token` follows with `probability`, given the guesses before it."""
 
     @property
     def token(self) -> int: ...
@@ -162,18 +151,18 @@ class Likely(Protocol):
 
 
 S = TypeVar("S")
-G = TypeVar("G", bound=Likely)
+G = TypeVar("G", bound=TokenGuess)
 
 
-class Grown(Generic[G]):
-    """A draft, and the guesses behind each of its nodes that was looked at: so what comes is learned from.
+class GrownDraft(Generic[G]):
+    """A draft, and the guesses considered after each expanded node, for learning from the outcome.
 
-    −1 is the root; the guesses there are whoever drafts' to keep.
+    `nodes` maps (parent, token) to a node; −1 is the root. The caller keeps the guesses at the root.
     """
 
     def __init__(self) -> None:
         self.draft: Draft = EMPTY
-        self.looked: dict[int, list[G]] = {}
+        self.guesses_after: dict[int, list[G]] = {}
         self.nodes: dict[tuple[int, int], int] = {}
 
 
@@ -181,44 +170,47 @@ def grow(
     position: S,
     guesses: list[G],
     after: Callable[[S, int], S],
-    look: Callable[[S], list[G]],
+    guesses_at: Callable[[S], list[G]],
     *,
-    most: int,
-    least: float,
+    max_nodes: int,
+    min_probability: float,
     alternatives: int | None,
-) -> Grown[G]:
-    """A draft of at most `most` nodes from `position`, where `guesses` are the likeliest first.
+) -> GrownDraft[G]:
+    """Grows a draft of at most `max_nodes` nodes from `position`, most probable node first.
 
-    `after` gives the position behind a token, `look` the guesses there, likeliest first. No node is less
-    likely than `least` to be reached; `alternatives` bounds the guesses at one place (None: all).
+    `guesses` are the guesses at `position`, most probable first; `after(position, token)` gives the next
+    position and `guesses_at(position)` the guesses there. No node has a path probability below
+    `min_probability`; `alternatives` limits the guesses per position (None: no limit; 1 gives a chain). Every
+    prefix of the result is the best tree of its size. A node's confidence is the probability of its guess
+    given its parent.
     """
-    grown: Grown[G] = Grown()
-    if most < 1:
+    grown: GrownDraft[G] = GrownDraft()
+    if max_nodes < 1:
         return grown
     tokens: list[int] = []
     parents: list[int] = []
     confidence: list[float] = []
-    # (−probability of being reached, running number, parent, the guess, the parent's position)
-    waiting: list[tuple[float, int, int, G, S]] = []
+    # (−path probability, sequence number, parent, guess, position of the parent)
+    candidates: list[tuple[float, int, int, G, S]] = []
     node, reached, number = -1, 1.0, 0
     while True:
         for guess in guesses[:alternatives]:
-            likely = reached * guess.probability
-            if likely < least:
+            reach_probability = reached * guess.probability
+            if reach_probability < min_probability:
                 break
             number += 1
-            heappush(waiting, (-likely, number, node, guess, position))
-        if not waiting:
+            heappush(candidates, (-reach_probability, number, node, guess, position))
+        if not candidates:
             break
-        negative, _, parent, guess, before = heappop(waiting)
-        node, reached = len(tokens), -negative
+        negated, _, parent, guess, before = heappop(candidates)
+        node, reached = len(tokens), -negated
         tokens.append(guess.token)
         parents.append(parent)
         confidence.append(guess.probability)
         position = after(before, guess.token)
         grown.nodes[parent, guess.token] = node
-        if len(tokens) == most:
+        if len(tokens) == max_nodes:
             break
-        guesses = grown.looked[node] = look(position)
+        guesses = grown.guesses_after[node] = guesses_at(position)
     grown.draft = Draft(tuple(tokens), tuple(parents), tuple(confidence))
     return grown

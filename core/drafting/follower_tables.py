@@ -1,14 +1,6 @@
-"""LruTable: leader → followers, both bounded, the least recently used leave. Cacheback's table.
+"""Leader → follower tables of the Cacheback drafter: a dynamic LRU table and a frozen one.
 
-Leaders and followers are tuples of ids of any length. Recency (the Cacheback paper, §3.1): a leader's is
-renewed by a query and by an insert, a follower's by an insert only, and followers compete only
-with followers of the same leader. Every operation is O(1): ordered dicts, hash map and linked
-list in one. Knows no tree and no request.
-
-FrozenTable: leader → followers counted beforehand, never changed. Cacheback's second table.
-
-Built as in the Cacheback paper, §4: the most frequent leaders, and for each its most frequent followers.
-Ids belong to one tokenizer family; whoever loads a table checks that. Knows no file format.
+Leaders and followers are tuples of ids of any length.
 """
 
 from __future__ import annotations
@@ -20,12 +12,17 @@ Gram = tuple[int, ...]
 
 
 class LruTable:
-    """At most `leader_capacity` leaders with at most `follower_capacity` followers each."""
+    """At most `leader_capacity` leaders with at most `follower_capacity` followers each, least recently used
+    first out.
+
+    Recency (Cacheback, §3.1): a query or an insert renews a leader, only an insert renews a follower, and
+    followers compete only with followers of the same leader. Every operation is O(1).
+    """
 
     def __init__(self, leader_capacity: int, follower_capacity: int) -> None:
         self.leader_capacity = leader_capacity
         self.follower_capacity = follower_capacity
-        # Oldest first, at both levels.
+        # Oldest first at both levels.
         self._leaders: OrderedDict[Gram, OrderedDict[Gram, None]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -33,7 +30,7 @@ class LruTable:
         return len(self._leaders)
 
     def insert(self, leader: Gram, follower: Gram) -> None:
-        """`follower` came after `leader`; both become the most recent."""
+        """Records that `follower` followed `leader`; both become the most recent."""
         leaders = self._leaders
         followers = leaders.get(leader)
         if followers is None:
@@ -52,7 +49,7 @@ class LruTable:
     def followers(self, leader: Gram) -> Iterator[Gram]:
         """The followers of `leader`, most recent first; the leader becomes the most recent.
 
-        Lazy, so taking a few costs a few. Insert nothing while iterating.
+        Lazy: taking a few followers costs only those. Do not insert while iterating.
         """
         followers = self._leaders.get(leader)
         if followers is None:
@@ -61,12 +58,16 @@ class LruTable:
         return reversed(followers)
 
     def snapshot(self) -> tuple[tuple[Gram, tuple[Gram, ...]], ...]:
-        """Everything held, most recent first at both levels; changes no recency."""
+        """The whole content, most recent first at both levels. Does not change recency."""
         return tuple((leader, tuple(reversed(held))) for leader, held in reversed(self._leaders.items()))
 
 
 class FrozenTable:
-    """`entries` maps leaders to followers, most frequent first. Not copied: hand it over."""
+    """Leaders and followers counted beforehand; never changes (Cacheback, §4).
+
+    `entries` maps leaders to followers, most frequent first; it is not copied. Ids belong to one tokenizer
+    family, which the loader of a file checks.
+    """
 
     def __init__(self, entries: Mapping[Gram, tuple[Gram, ...]]) -> None:
         self._entries = entries
@@ -80,7 +81,7 @@ class FrozenTable:
         return iter(self._entries.get(leader, ()))
 
     def entries(self) -> Mapping[Gram, tuple[Gram, ...]]:
-        """The whole content, to write it to disk."""
+        """The whole content."""
         return self._entries
 
     @classmethod
@@ -93,10 +94,10 @@ class FrozenTable:
         leader_capacity: int,
         follower_capacity: int,
     ) -> FrozenTable:
-        """Count every leader and what follows it in `sequences`; pairs never span two of them.
+        """Counts leaders and followers in `sequences`; pairs never span two sequences.
 
-        Among equally frequent ones the first seen stays. A leader that nothing followed
-        takes no place.
+        Keeps the most frequent leaders and, for each, its most frequent followers. Of equally frequent ones
+        the first seen is kept. A leader without a follower is not stored.
         """
         leaders: Counter[Gram] = Counter()
         followers: dict[Gram, Counter[Gram]] = {}
@@ -113,7 +114,7 @@ class FrozenTable:
 
 
 def pairs(tokens: Sequence[int], leader_tokens: int, follower_tokens: int) -> Iterator[tuple[Gram, Gram]]:
-    """A sliding window over `tokens`: each leader with the complete follower after it, in order."""
+    """Sliding window over `tokens`: each leader with the complete follower after it, in order."""
     for start in range(len(tokens) - leader_tokens - follower_tokens + 1):
         middle = start + leader_tokens
         yield tuple(tokens[start:middle]), tuple(tokens[middle : middle + follower_tokens])

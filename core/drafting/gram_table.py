@@ -1,21 +1,15 @@
-"""GramTable: what a model tends to say after the last few tokens, learned beforehand, never changed.
+"""GramTable: what a model tends to say after the last few tokens, counted beforehand; never changes.
 
-A *context* is the last n tokens, n from 0 (any place at all) to `highest_order`. For each context
-that earned its place it knows how often it was met and with which probability each of a few
-tokens followed. It was counted from answers of a model to other prompts (the model's own
-probabilities added up) or from text; the table does not care which.
+A *context* is the last n tokens, n from 0 (any position) to `highest_order`. For each context in the table it
+holds how often it occurred and the probabilities of a few followers, counted from a model's answers to other
+prompts (sums of the model's probabilities) or from text.
 
-Contexts are found by 32 bits of a hash: with 100,000 of them one look-up in 40,000 meets a
-stranger, which costs a wrong guess and nothing else. The keys of an order lie sorted in one flat
-array, so a table takes little more memory than its file and is ready as soon as it is read.
+Contexts are identified by 32 bits of a hash: with 100,000 contexts, one look-up in 40,000 hits another
+context, which costs one wrong guess. The keys of an order are sorted in one flat array, so a table takes
+little more memory than its file and needs no conversion.
 
-Invariants: shares of a context come largest first, are above 0 and at most 1, and sum to at most
-about 1. Ids belong to one tokenizer family; whoever loads a table checks that. Knows no file format.
-
-Joined: the table of a family's answers and the table of texts, asked as one.
-
-Rows come longest context first; of one length the answers' row outweighs the texts'. Neither need
-be there. Knows no file and no request.
+Invariants: the shares of a context are in descending order, above 0 and at most 1, and sum to at most about
+1. Ids belong to one tokenizer family, which the loader of a file checks.
 """
 
 from __future__ import annotations
@@ -33,13 +27,13 @@ from msgspec import Struct
 MULTIPLIER = 0x9E3779B97F4A7C15
 SHIFT = 29
 _MASK = (1 << 64) - 1
-# A total t is kept as round(STEPS · log2 t): 4% coarse, up to 2^15.9.
+# A total t is stored as round(STEPS · log2 t): steps of 4%, up to 2^15.9.
 _STEPS = 16
 FULL_SHARE = 255
 
 
-class GramSeen(NamedTuple):
-    """A context of `order` tokens that was met `total` times; `followers` are (token, share)."""
+class GramRow(NamedTuple):
+    """A context of `order` tokens that occurred `total` times; `followers` are (token, share)."""
 
     order: int
     total: float
@@ -49,9 +43,9 @@ class GramSeen(NamedTuple):
 class Level(Struct, frozen=True):
     """All contexts of one order, by ascending key.
 
-    `keys` and `totals` have an item for each context; `starts` one more: the followers of context
-    i are `ids[starts[i]:starts[i + 1]]`, with their `shares` (255 is all) beside them. `totals`
-    are codes, see `total_code`.
+    `keys` and `totals` have one item per context, `starts` one more: the followers of context i are
+    `ids[starts[i]:starts[i + 1]]`, and `shares` (255 is 1.0) is parallel to `ids`. `totals` are codes, see
+    `total_code`.
     """
 
     keys: array[int]
@@ -62,48 +56,48 @@ class Level(Struct, frozen=True):
 
 
 class GramTable:
-    """`levels[n]` holds the contexts of n tokens. Not copied: hand them over."""
+    """`levels[n]` holds the contexts of n tokens. The levels are not copied."""
 
     def __init__(self, levels: Sequence[Level]) -> None:
         self._levels = tuple(levels)
 
     def __len__(self) -> int:
-        """Contexts held, of all orders."""
+        """Contexts of all orders."""
         return sum(len(level.keys) for level in self._levels)
 
     @property
     def highest_order(self) -> int:
-        """Tokens of the longest contexts; the caller need not hand over more."""
+        """Length of the longest contexts; `lookup` uses at most this many tokens."""
         return max(len(self._levels) - 1, 0)
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The whole content, to write it to disk."""
+        """The whole content."""
         return self._levels
 
-    def look(self, context: Sequence[int]) -> list[GramSeen]:
-        """What is known about the place after `context`, longest contexts first. About 5 µs."""
-        found: list[GramSeen] = []
+    def lookup(self, context: Sequence[int]) -> list[GramRow]:
+        """Rows of the contexts that end `context`, longest context first. About 5 µs."""
+        found: list[GramRow] = []
         state, known = 0, len(context)
         for order, level in enumerate(self._levels):
             if order:
                 if order > known:
                     break
-                state = extended(state, context[-order])
+                state = extend_hash(state, context[-order])
             keys, key = level.keys, state >> 32
             at = bisect_left(keys, key)
             if at < len(keys) and keys[at] == key:
                 start, end = level.starts[at], level.starts[at + 1]
                 followers = zip(level.ids[start:end], map(_SHARES.__getitem__, level.shares[start:end]))
-                found.append(GramSeen(order, _TOTALS[level.totals[at]], tuple(followers)))
+                found.append(GramRow(order, _TOTALS[level.totals[at]], tuple(followers)))
         found.reverse()
         return found
 
 
-def extended(state: int, token: int) -> int:
-    """The hash state of a context with one older `token` before it; 0 is that of the empty one.
+def extend_hash(state: int, token: int) -> int:
+    """The hash state of a context with one older `token` prepended; 0 is the state of the empty context.
 
-    The key is its upper half. `core.tables.gram_count` does the same on arrays.
+    The key is the upper half. `core.tables.gram_count` computes the same on arrays.
     """
     state = ((state ^ (token + 1)) * MULTIPLIER) & _MASK
     return state ^ (state >> SHIFT)
@@ -118,31 +112,34 @@ _SHARES = tuple(share / FULL_SHARE for share in range(FULL_SHARE + 1))
 _TOTALS = tuple(2.0 ** (code / _STEPS) for code in range(256))
 
 
-# What a place in a text counts beside one in an answer. A text says what people wrote, not what the
-# model says, and there is far more of it. Between 0.01 and 1 it hardly matters (notes/rehearsal.md).
-_TEXT_WORTH = 0.01
+# Weight of a position in a text relative to one in an answer. Texts show what people write, not what the
+# model says, and there is far more of them. Between 0.01 and 1 the value hardly matters (notes/rehearsal.md).
+_TEXT_WEIGHT = 0.01
 
 _order = attrgetter("order")
 
 
-class Joined:
-    """`answers` and `texts` are frozen and shared."""
+class JoinedTables:
+    """The tables of a family's answers and of texts, looked up as one; either may be None.
+
+    Of rows of one order, the answers' row outweighs the texts' row. Both tables are shared and never change.
+    """
 
     def __init__(self, answers: GramTable | None, texts: GramTable | None) -> None:
         self._answers = answers
         self._texts = texts
 
-    def look(self, context: Sequence[int]) -> list[GramSeen]:
-        """What is known about the place after `context`, longest contexts first."""
-        rows = self._answers.look(context) if self._answers is not None else []
+    def lookup(self, context: Sequence[int]) -> list[GramRow]:
+        """Rows of the contexts that end `context`, longest context first."""
+        rows = self._answers.lookup(context) if self._answers is not None else []
         if self._texts is None:
             return rows
-        # The texts' row of no context says which words are frequent in general. The answers' says
-        # that of answers, and is there whenever they are.
+        # The texts' row of the empty context says which tokens are frequent in general. The answers' row says
+        # it of answers and is preferred.
         least = 1 if rows else 0
         rows += [
-            GramSeen(row.order, row.total * _TEXT_WORTH, row.followers)
-            for row in self._texts.look(context)
+            GramRow(row.order, row.total * _TEXT_WEIGHT, row.followers)
+            for row in self._texts.lookup(context)
             if row.order >= least
         ]
         rows.sort(key=_order, reverse=True)  # stable: the answers' row stays first

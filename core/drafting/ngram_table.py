@@ -1,29 +1,16 @@
-"""NgramTable: hash of the last n tokens → next token. The memory that requests share.
+"""NgramTable: hash of the last n tokens → next token, shared by requests (the ngram-mod article).
 
-h(t₁…tₙ) = Σ tᵢ · Mⁿ⁻ⁱ mod 2⁶⁴ with the ngram-mod article's multiplier M, which rolls: a window's
-hash follows from its predecessor's in O(1). How h becomes a slot the seed leaves open. Its low bits
-depend on the ids' low bits alone (the lowest is the parity of their sum) and its top bits hardly
-on the last token, so h is multiplied, folded and multiplied again, and the top bits of that are
-the slot. Without the fold, windows that differ in the last token only filled a table by 45%
-where a random function fills 63%.
+h(t₁…tₙ) = Σ tᵢ · Mⁿ⁻ⁱ mod 2⁶⁴ with the article's multiplier M. The hash rolls: a window's hash follows from
+its predecessor's in O(1). The article does not say how h becomes a slot. The low bits of h depend on the low
+bits of the ids alone (the lowest is the parity of their sum), and its top bits hardly on the last token. So h
+is multiplied, folded and multiplied again, and the top bits of the result are the slot. Without the fold,
+windows that differ in the last token only filled a table by 45%, where a random function fills 63%.
 
-Invariants: a slot holds the token of the latest insert that fell into it and when that was, no
-tags, no chains: a collision overwrites silently and a wrong guess is the verifier's to refuse.
-A table never fills up: once `decay_at` of it is used, the oldest quarter of its entries leaves
-(an entry is as old as its last insert, and what is said again is inserted again). Time is counted
-in inserts, in epochs of 1/64 of the slots. Only `reset` erases everything. Knows no request,
-prompt or file. Worker's main thread only.
-
-TableWriter: writes what one request says into the `NgramTable` that all requests share (the ngram-mod
-article).
-
-Owns the request's window of n tokens, its rolling hash, and transitions not yet written. As in
-the seed the prompt is written at once; while decoding, transitions wait until
-i_last + 32 < cur_len (i_last: first window not yet written), then all go in together, so an
-answer is not drafted from its own last words.
-
-Deviation: the gate is tested for every token, not once a step: what the table learns then depends
-on the tokens alone, not on how steps cut them up. The hash rolls, so this costs O(1) a token.
+Invariants: a slot holds the token of the latest insert into it and its epoch. There are no tags and no
+chains: a collision overwrites silently, and the target rejects the wrong guess. A table never fills up: once
+`decay_at` of it is used, the oldest quarter of its entries is removed (an entry's age starts again with each
+insert). Time is counted in epochs of inserts, 1/64 of the slots each. Only `reset` erases everything.
+Worker's main thread only.
 """
 
 from __future__ import annotations
@@ -40,24 +27,21 @@ from core.settings.drafting import check_slots
 
 MULTIPLIER = 6364136223846793005
 _MASK = (1 << 64) - 1
-# A cell is epoch << 24 | id + 1, so that 0 means empty. Ids outside are never stored: the largest
-# vocabularies have under 2^18.
+# A cell is epoch << 24 | id + 1, so 0 means empty. Greater ids are never stored: the largest vocabularies
+# have fewer than 2^18.
 _EPOCH_SHIFT = 24
 _TOKEN = (1 << _EPOCH_SHIFT) - 1
 _MARK = 0xFF << _EPOCH_SHIFT
 ID_END = _TOKEN
 _EPOCHS = 1 << 8
-# So a quarter of a half full table is at least eight epochs: fine enough to leave about a quarter.
+# A quarter of a half-full table spans at least eight epochs: fine enough to remove about a quarter.
 _EPOCHS_A_TABLE = 64
-# What the visual design's tables do: “when half full, drop the oldest quarter”.
+# From the visual design: “when half full, drop the oldest quarter”.
 _LEAVING_SHARE = 0.25
 
 
 class Entries(Struct, frozen=True):
-    """The used slots' numbers, ascending, their tokens, and how many epochs ago each was written.
-
-    All [used].
-    """
+    """The used slots, ascending, their tokens, and their ages in epochs. All [used]."""
 
     slots: NDArray[np.uint32]
     tokens: NDArray[np.uint32]
@@ -68,39 +52,39 @@ NO_ENTRIES = Entries(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0,
 
 
 class NgramTable:
-    """`slots` is a power of two from 2^12 to 2^22 (else `SettingError`). Takes 4 bytes a slot.
+    """`slots` is a power of two from 2^12 to 2^22 (otherwise raises `SettingError`). Takes 4 bytes per slot.
 
-    The memory is asked for zeroed at the first insert, so the system hands out only pages
-    that are written: a nearly empty table of 4 Mi slots costs far less than its 16 MiB.
+    The memory is allocated zeroed at the first insert, so the system provides only pages that are written: a
+    nearly empty table of 4 Mi slots costs far less than its 16 MiB.
     """
 
     def __init__(self, n: int, slots: int) -> None:
         check_slots(slots)
         self.n = n
         self.slots = slots
-        # The share of used slots at which old entries make room; above 1 never.
+        # Share of used slots at which old entries are removed; never if above 1.
         self.decay_at = 0.5
         self._shift = 64 - (slots.bit_length() - 1)
         self._leaving_factor = pow(MULTIPLIER, n, 1 << 64)
-        # Inserts until the epoch is over.
+        # Inserts left in this epoch.
         self._left: int = 0
         self.reset()
 
     # ---- hashing
 
     def roll(self, window_hash: int, leaving: int, entering: int) -> int:
-        """The hash after `entering` joined at the right and `leaving` (0 for none) fell out at the left."""
+        """The hash after `entering` is appended and `leaving` (0 for none) drops out of the window."""
         return (window_hash * MULTIPLIER + entering - leaving * self._leaving_factor) & _MASK
 
     def slot(self, window_hash: int) -> int:
-        """Where the window with that hash is kept."""
+        """The slot of the window with that hash."""
         mixed = window_hash * MULTIPLIER & _MASK
         return ((mixed ^ mixed >> 32) * MULTIPLIER & _MASK) >> self._shift
 
     # ---- memory
 
     def insert_all(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """For each (window hash, token), in order: it followed that window; replaces what shares its slot."""
+        """Inserts (window hash, next token) pairs in order; each replaces the entry in its slot."""
         cells, slot_of = self._allocated(), self.slot
         mark, left = self._epoch << _EPOCH_SHIFT, self._left
         used = inserts = overwrites = 0
@@ -136,19 +120,19 @@ class NgramTable:
         return token
 
     def peek(self, window_hash: int) -> int | None:
-        """Like `get`, and not counted."""
+        """Like `get`, without counting."""
         if self._cells is None:
             return None
         cell = self._cells[self.slot(window_hash)] & _TOKEN
         return cell - 1 if cell else None
 
     def record(self, tested: int, accepted: int) -> None:
-        """Of a draft made from this table, so many tokens were tested and accepted."""
+        """Counts `tested` and `accepted` tokens of a draft made from this table."""
         self._tested += tested
         self._accepted += accepted
 
     def reset(self) -> None:
-        """Forget everything; the memory is given back."""
+        """Erases everything and frees the memory."""
         self._cells: memoryview[int] | None = None
         self._used = self._inserts = self._overwrites = self._lookups = self._hits = 0
         self._tested = self._accepted = self._fills = 0
@@ -156,7 +140,7 @@ class NgramTable:
         self._left = self._epoch_inserts
 
     def copy(self) -> NgramTable:
-        """A table with the same content and a life of its own."""
+        """An independent table with the same content."""
         copy = NgramTable(self.n, self.slots)
         copy.__dict__.update(self.__dict__)
         if self._cells is not None:
@@ -172,13 +156,13 @@ class NgramTable:
 
     @property
     def changes(self) -> int:
-        """How many times an entry was written anew or changed. Only differences mean something."""
+        """Number of entries added or changed. Only differences are meaningful."""
         return self._fills + self._overwrites
 
     def figures(self) -> TableFigures:
-        """The counters since the table was made or reset; `restore` goes on from what it is given.
+        """Counters since the table was made or reset; `restore` continues from given ones.
 
-        So `inserts` − `overwrites` − those that filled an empty slot confirmed what was there.
+        `inserts` − `overwrites` − newly filled slots is the number of inserts that confirmed an entry.
         """
         return TableFigures(
             self._used,
@@ -192,7 +176,7 @@ class NgramTable:
         )
 
     def entries(self) -> Entries:
-        """Copies of the content."""
+        """A copy of the content."""
         if self._cells is None:
             return NO_ENTRIES
         cells = np.frombuffer(self._cells, np.uint32)
@@ -203,10 +187,10 @@ class NgramTable:
         return Entries(slots.astype(np.uint32), tokens.astype(np.uint32), ages.astype(np.uint8))
 
     def restore(self, entries: Entries, figures: TableFigures | None = None) -> None:
-        """Replace the content by what `entries` gave for a table of the same n and size.
+        """Replaces the content by `entries` of a table with the same n and size.
 
-        Counters go on from `figures`, or start again. Raises ValueError, and changes nothing, if
-        the arrays are not that.
+        Counters continue from `figures`, or start at 0. Raises ValueError, and changes nothing, if the arrays
+        are invalid.
         """
         slots, tokens, ages = entries.slots, entries.tokens, entries.ages
         if slots.ndim != 1 or slots.shape != tokens.shape or slots.shape != ages.shape:
@@ -221,7 +205,7 @@ class NgramTable:
             self._lookups, self._hits = figures.lookups, figures.hits
             self._tested, self._accepted = figures.tested, figures.accepted
         if slots.size:
-            # Room for the ages below, and for as many epochs above.
+            # Leaves room for the ages below, and for as many epochs above.
             self._epoch = int(ages.max())
             marks = (np.uint32(self._epoch) - ages.astype(np.uint32)) << _EPOCH_SHIFT
             np.frombuffer(self._allocated(), np.uint32)[slots] = marks | (tokens + np.uint32(1))
@@ -234,7 +218,7 @@ class NgramTable:
         return self.slots // _EPOCHS_A_TABLE
 
     def _turn_epoch(self) -> None:
-        """An epoch is over: old entries leave if it is time, and all grow one older."""
+        """Starts a new epoch; removes old entries if the table is full enough."""
         self._left = self._epoch_inserts
         if self._used > self.decay_at * self.slots:
             self._decay()
@@ -243,7 +227,9 @@ class NgramTable:
             self._halve_ages()
 
     def _decay(self) -> None:
-        """Empty a quarter of the used slots: the oldest epochs', and of the last of these just as many."""
+        """Empties a quarter of the used slots: the oldest epochs', and part of the next epoch's to reach the
+        number.
+        """
         cells = np.frombuffer(self._allocated(), np.uint32)
         slots = np.flatnonzero(cells)
         epochs = cells[slots] >> _EPOCH_SHIFT
@@ -252,12 +238,12 @@ class NgramTable:
         last = int(np.searchsorted(so_far, leaving))
         older, of_last = slots[epochs < last], slots[epochs == last]
         cells[older] = 0
-        # Slots are hashes: the first of them are as good a choice as any.
+        # Slots are hashes, so the first ones are as good a choice as any.
         cells[of_last[: leaving - len(older)]] = 0
         self._used -= leaving
 
     def _halve_ages(self) -> None:
-        """Make room for new epochs: the old ones stay in their order, two become one."""
+        """Makes room for new epochs: merges each two old ones, in order."""
         cells = np.frombuffer(self._allocated(), np.uint32)
         cells[:] = (cells >> np.uint32(1)) & np.uint32(_MARK) | cells & np.uint32(_TOKEN)
         self._epoch = _EPOCHS // 2
@@ -269,36 +255,36 @@ class NgramTable:
 
 
 class NgramTables:
-    """The shared tables: one for each (family, n, slots), made when first asked for.
+    """The shared tables, one per (family, n, slots), made on first use.
 
-    `family` is the tokenizer's fingerprint: ids mean the same tokens inside a family only.
+    `family` is the tokenizer's fingerprint: ids have the same meaning inside a family only.
     """
 
     def __init__(self) -> None:
         self._tables: dict[tuple[str, int, int], NgramTable] = {}
 
     def table(self, family: str, n: int, slots: int) -> NgramTable:
-        """The family's table of that shape. Raises `SettingError` for an impossible size."""
+        """The family's table of that shape. Raises `SettingError` for an invalid size."""
         key = (family, n, slots)
         if key not in self._tables:
             self._tables[key] = NgramTable(n, slots)
         return self._tables[key]
 
-    def of_family(self, family: str) -> tuple[NgramTable, ...]:
-        """Every table made for `family` so far."""
+    def for_family(self, family: str) -> tuple[NgramTable, ...]:
+        """Every table of `family` in memory."""
         return tuple(table for (name, _, _), table in self._tables.items() if name == family)
 
     def forget(self, family: str) -> None:
-        """Drop every table of `family`."""
+        """Drops every table of `family`."""
         self._tables = {key: table for key, table in self._tables.items() if key[0] != family}
 
-    def private(self) -> NgramTables:
-        """The same knowledge for a request that must leave no trace: its tables are copies."""
+    def private_copies(self) -> NgramTables:
+        """Tables for a request that must leave no trace: copies with the same content."""
         return _PrivateTables(self)
 
 
 class _PrivateTables(NgramTables):
-    """Copies a table when it is first asked for; what is learned goes with this object."""
+    """Copies a table on first use; the copies live as long as this object."""
 
     def __init__(self, shared: NgramTables) -> None:
         super().__init__()
@@ -312,12 +298,20 @@ class _PrivateTables(NgramTables):
         return self._tables[key]
 
 
-# The seed's chunked insert gate.
+# The source's chunked insert gate.
 INSERT_GATE_TOKENS = 32
 
 
 class TableWriter:
-    """Of one request. `window` are the newest tokens, at most n, and `hash` is theirs."""
+    """Writes one request's tokens into a shared `NgramTable` (the ngram-mod article).
+
+    `window` holds the newest tokens, at most n, and `hash` is their hash. As in the source, a prompt is
+    written at once. While decoding, transitions wait until i_last + 32 < cur_len (i_last: first window not
+    yet written) and are then written together, so an answer is not drafted from its own last words.
+
+    Deviation: the gate is tested for every token instead of once per step, so the table's content depends on
+    the tokens alone, not on the steps. The hash rolls, so this costs O(1) per token.
+    """
 
     def __init__(self, table: NgramTable) -> None:
         self.table = table
@@ -327,23 +321,23 @@ class TableWriter:
 
     @property
     def full(self) -> bool:
-        """Whether there are n tokens to ask with."""
+        """Whether the window holds n tokens."""
         return len(self.window) == self.table.n
 
     def read(self, prompt: Sequence[int]) -> None:
-        """Write a prompt at once."""
-        self.hear(prompt)
+        """Writes a prompt at once."""
+        self.observe(prompt)
         self._write()
 
-    def hear(self, tokens: Sequence[int]) -> None:
-        """The text goes on with `tokens`."""
+    def observe(self, tokens: Sequence[int]) -> None:
+        """Appends `tokens` to the text."""
         table, window, waiting = self.table, self.window, self._waiting
         n, value = table.n, self.hash
         for token in tokens:
             if len(window) == n:
                 waiting.append((value, token))
                 value = table.roll(value, window[0], token)
-                # cur_len − i_last is the window plus what waits.
+                # cur_len − i_last is the window and the waiting transitions.
                 if n + len(waiting) > INSERT_GATE_TOKENS:
                     self._write()
             else:

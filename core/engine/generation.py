@@ -24,7 +24,7 @@ from core.decoding.sampling import Sampler
 from core.decoding.text import StopTexts, TokenTexts
 from core.drafting.draft import Drafter
 from core.drafting.gate import Gate, default_cost
-from core.drafting.predicted import came_and_not
+from core.drafting.predicted import prediction_counts
 from core.drafting.registry import DrafterSpec
 from core.engine.exact_widths import ExactWidths
 from core.errors import BrokenLogitsError, GrammarError
@@ -326,7 +326,7 @@ class Generation:
 
     def _stats(self) -> Stats:
         tally, reading = self._tally, self._reading.outcome
-        came, never = came_and_not(self._plan.options.prediction, self._before, self._shown)
+        came, never = prediction_counts(self._plan.options.prediction, self._before, self._shown)
         return Stats(
             prompt_tokens=len(self._prompt),
             reused_tokens=reading.reused_tokens,

@@ -66,7 +66,7 @@ class Family:
 
     def lives(self) -> tuple[TableMetadata, ...]:
         """Of every table in memory. Registers those that drafters made since: engine's thread only."""
-        for table in self._tables.of_family(self.fingerprint):
+        for table in self._tables.for_family(self.fingerprint):
             key = TableKey(self.fingerprint, table.n, table.slots)
             if key not in self._lives:
                 self._lives[key] = TableMetadata(table, time.time())

@@ -109,7 +109,7 @@ class TableMemory:
 
     def tables_for(self, settings: Settings) -> NgramTables:
         """The tables for one request: the shared ones, or copies if it must leave no trace."""
-        return self._tables if settings.tables.learn else self._tables.private()
+        return self._tables if settings.tables.learn else self._tables.private_copies()
 
     def calibration_for(self, settings: Settings) -> Calibration:
         """What `auto` learned about its guesses in the family's answers: the shared one, or a copy."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.drafting.follower_tables import FrozenTable
-from core.drafting.gram_table import GramTable, Joined
+from core.drafting.gram_table import GramTable, JoinedTables
 from core.drafting.table_evidence import Continuations
 from core.errors import TableError
 from core.events import Change, LearnedTable, ModelInfo
@@ -40,7 +40,7 @@ class PrebuiltTables:
         """What `auto` wants of it and is at hand; `changes` gains one for each file that is no use."""
         answers = self._table("auto.learned", SUFFIX, changes) if auto.learned else None
         texts = self._table("auto.texts", TEXTS_SUFFIX, changes) if auto.texts else None
-        return Joined(answers, texts) if answers is not None or texts is not None else None
+        return JoinedTables(answers, texts) if answers is not None or texts is not None else None
 
     def frozen(self, cacheback: Cacheback, changes: list[Change]) -> FrozenTable | None:
         """The table that is named, else the family's own if its leaders fit.

@@ -127,9 +127,9 @@ def collect(
                     came += (guess == coming[ahead] for guess in odds)
                     answers += [number] * len(odds)
             # No guesses: what is learned on the way is a correction of the weights, not a feature.
-            evidence.hear(token, ())
+            evidence.observe(token, ())
             if stream.tops:
-                evidence.hear_top([stream.tops[place]])
+                evidence.observe_ranking([stream.tops[place]])
     features = np.array(rows).reshape(-1, len(_LEAVES))
     return Guesses(features, np.array(came, dtype=np.float64), np.array(answers, dtype=np.int64))
 
@@ -140,7 +140,7 @@ def _along(
     """What is guessed at the end of the text, then behind each token of `coming` that `weights` draft."""
     position = evidence.position()
     for token in coming:
-        odds, kinds = evidence.weighed(position)
+        odds, kinds = evidence.log_odds_of_guesses(position)
         yield odds, kinds
         if weights is None or token not in odds or _sigmoid(np.asarray(odds[token]) @ weights) < DRAFTED:
             return

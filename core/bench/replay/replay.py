@@ -30,7 +30,7 @@ from core.decoding.planner import Planner
 from core.drafting.draft import Draft, Drafter, sanitise
 from core.drafting.follower_tables import FrozenTable
 from core.drafting.gate import Gate
-from core.drafting.gram_table import GramTable, Joined
+from core.drafting.gram_table import GramTable, JoinedTables
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
 from core.drafting.table_evidence import Continuations
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     """Replay and write `rows.jsonl`, `results.json` and `report.md`."""
     streams = read_streams(options.streams)
     answers, texts = learned_table(options.learned), learned_table(options.texts)
-    learned = Joined(answers, texts) if answers or texts else None
+    learned = JoinedTables(answers, texts) if answers or texts else None
     frozen = FROZEN.load_any(options.frozen, _VOCABULARY) if options.frozen else None
     environment = describe()
     files = [path for path in (options.streams, options.learned, options.texts, options.frozen) if path]

@@ -19,7 +19,7 @@ from core.bench.replay.replay import ReplayTally, replay_stream
 from core.decoding.planner import Planner
 from core.drafting.calibration import Calibration
 from core.drafting.follower_tables import FrozenTable
-from core.drafting.gram_table import GramSeen
+from core.drafting.gram_table import GramRow
 from core.drafting.ngram_table import Entries, NgramTable, NgramTables
 from core.drafting.registry import Resources, drafter_spec
 from core.rehearsal.streams import Stream
@@ -230,9 +230,9 @@ class PoisonRow(Struct, frozen=True):
 class _WrongContinuations:
     """A learned table that is sure of what never comes."""
 
-    def look(self, context: Sequence[int]) -> Sequence[GramSeen]:
+    def lookup(self, context: Sequence[int]) -> Sequence[GramRow]:
         return [
-            GramSeen(order, 1000.0, ((_WRONG + order, 0.9),)) for order in range(min(4, len(context)), -1, -1)
+            GramRow(order, 1000.0, ((_WRONG + order, 0.9),)) for order in range(min(4, len(context)), -1, -1)
         ]
 
 

@@ -188,7 +188,7 @@ def test_texts_for_auto_are_asked_from_the_next_load_on(
     assert table is not None
     assert not troubles
     the = ids_of(engine, "the")
-    assert table.look(the)[0].followers[0][0] == ids_of(engine, " ")[0]
+    assert table.lookup(the)[0].followers[0][0] == ids_of(engine, " ")[0]
     asked = []
     look = GramTable.look
     monkeypatch.setattr(GramTable, "look", lambda self, tail: asked.append(tail) or look(self, tail))

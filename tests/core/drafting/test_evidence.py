@@ -2,7 +2,7 @@
 
 CopyCursor: it keeps its place across changed and left-out words, and lets go in the end.
 
-Recycled: newest row a token, bounded; what was passed over and not said since.
+RecycledRankings: newest row a token, bounded; what was passed over and not said since.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.drafting.evidence import ROW_IDS, CopyCursor, Evidence, Guess, Recycled
-from core.drafting.suffix_index import NOWHERE, SuffixIndex
+from core.drafting.evidence import ROW_IDS, CopyCursor, Evidence, Guess, RecycledRankings
+from core.drafting.suffix_index import ABSENT, SuffixIndex
 from tests.core.drafting.support import PASSAGE, any_ids, few_ids
 
 
@@ -22,7 +22,7 @@ def evidence_of(prompt: list[int] | tuple[int, ...], answer: list[int] | tuple[i
     evidence = Evidence(1000)
     evidence.read(prompt)
     for token in answer:
-        evidence.hear(token)
+        evidence.observe(token)
     return evidence
 
 
@@ -34,8 +34,8 @@ def chances(guesses: list[Guess]) -> dict[int, float]:
 def test_guesses_are_probabilities_in_order(prompt: list[int], answer: list[tuple[int, list[int]]]) -> None:
     evidence = evidence_of(prompt)
     for token, row in answer:
-        evidence.hear(token)
-        evidence.hear_top([row])
+        evidence.observe(token)
+        evidence.observe_ranking([row])
         position = evidence.position()
         for _ in range(3):
             guesses = evidence.guesses(position)
@@ -51,10 +51,10 @@ def test_guesses_are_probabilities_in_order(prompt: list[int], answer: list[tupl
 
 def test_longer_commoner_and_undisputed_contexts_weigh_more() -> None:
     text = [1, 2, 3, 9, 8, 3, 5, 8, 3, 5, 1, 2, 3]
-    guesses = chances(evidence_of(text).here())
+    guesses = chances(evidence_of(text).current_guesses())
     # 9 followed all three tokens, 5 followed the last one twice.
     assert guesses[9] > guesses[5]
-    often = chances(evidence_of([1, 7, 1, 7, 1, 7, 1, 6, 1]).here())
+    often = chances(evidence_of([1, 7, 1, 7, 1, 7, 1, 6, 1]).current_guesses())
     assert often[7] > 2 * often[6]
 
 
@@ -77,64 +77,64 @@ def test_an_assumed_place_knows_what_the_index_will_know_there(prompt: list[int]
 
 def test_the_thread_goes_on_behind_a_changed_token() -> None:
     evidence = evidence_of([*PASSAGE, 1], [*PASSAGE[:12], 7])
-    (best,) = evidence.here()
+    (best,) = evidence.current_guesses()
     assert best.token == PASSAGE[13]
     short = evidence_of([*PASSAGE, 1], [*PASSAGE[:3], 7])
-    assert [guess.token for guess in short.here()] == [PASSAGE[4]]
-    assert best.probability > 1.2 * short.here()[0].probability
-    assert evidence_of([*PASSAGE, 1], [7]).here() == []
+    assert [guess.token for guess in short.current_guesses()] == [PASSAGE[4]]
+    assert best.probability > 1.2 * short.current_guesses()[0].probability
+    assert evidence_of([*PASSAGE, 1], [7]).current_guesses() == []
 
 
 def test_rows_of_the_verifier_bring_guesses_of_their_own() -> None:
     evidence = evidence_of([1, 2, 3], [4])
-    assert evidence.here() == []
-    evidence.hear_top([[4, 50, 51]])
+    assert evidence.current_guesses() == []
+    evidence.observe_ranking([[4, 50, 51]])
     # Passed over one place ago.
-    assert [guess.token for guess in evidence.here()][:2] == [50, 51]
-    evidence.hear(60)
-    evidence.hear_top([[60, 61]])
+    assert [guess.token for guess in evidence.current_guesses()][:2] == [50, 51]
+    evidence.observe(60)
+    evidence.observe_ranking([[60, 61]])
     for token in (5, 3):
-        evidence.hear(token)
+        evidence.observe(token)
     # 3 was the last token when 4, 50 and 51 ranked high.
-    assert {50, 51} <= set(chances(evidence.here()))
+    assert {50, 51} <= set(chances(evidence.current_guesses()))
 
 
 def test_a_ranking_that_is_old_is_not_taken_for_the_newest() -> None:
     evidence = evidence_of([1, 2, 3], [4])
-    evidence.hear_top([[4, 50, 51]])
-    fresh = chances(evidence.here())[50]
-    evidence.hear(5)
-    assert chances(evidence.here())[50] < fresh
-    evidence.hear(6)
-    assert 50 not in chances(evidence.here())
+    evidence.observe_ranking([[4, 50, 51]])
+    fresh = chances(evidence.current_guesses())[50]
+    evidence.observe(5)
+    assert chances(evidence.current_guesses())[50] < fresh
+    evidence.observe(6)
+    assert 50 not in chances(evidence.current_guesses())
 
 
 def test_what_comes_again_and_again_is_trusted_more() -> None:
     evidence = evidence_of(PASSAGE, PASSAGE[:6])
-    before = evidence.here()[0].probability
+    before = evidence.current_guesses()[0].probability
     for token in PASSAGE[6:50]:
-        evidence.hear(token)
-    assert evidence.here()[0].probability > before
-    assert evidence.here()[0].probability > 0.95
+        evidence.observe(token)
+    assert evidence.current_guesses()[0].probability > before
+    assert evidence.current_guesses()[0].probability > 0.95
 
 
 @pytest.mark.parametrize("given_guesses", [True, False])
 def test_learning_from_guesses_made_earlier_is_the_same(given_guesses: bool) -> None:
     evidence = evidence_of(PASSAGE, PASSAGE[:6])
-    known = evidence.here() if given_guesses else None
+    known = evidence.current_guesses() if given_guesses else None
     plain = evidence_of(PASSAGE, PASSAGE[:6])
-    evidence.hear(PASSAGE[6], known)
-    plain.hear(PASSAGE[6])
+    evidence.observe(PASSAGE[6], known)
+    plain.observe(PASSAGE[6])
     assert evidence.calibration.state().tolist() == plain.calibration.state().tolist()
 
 
 @given(any_ids, any_ids, st.lists(any_ids, max_size=4))
 def test_no_ids_raise(prompt: list[int], answer: list[int], rows: list[list[int]]) -> None:
     evidence = evidence_of(prompt)
-    evidence.hear_top(rows)
+    evidence.observe_ranking(rows)
     for token in answer[:20]:
-        evidence.hear(token)
-        evidence.hear_top(rows)
+        evidence.observe(token)
+        evidence.observe_ranking(rows)
         evidence.guesses(evidence.after(evidence.position(), token))
 
 
@@ -142,7 +142,7 @@ def follow(thread: CopyCursor, index: SuffixIndex, tokens: Sequence[int]) -> Non
     for token in tokens:
         thread.follow(index, token)
         index.append(token)
-        thread.take_up(index)
+        thread.relocate(index)
 
 
 def copying(upto: int) -> tuple[CopyCursor, SuffixIndex]:
@@ -155,7 +155,7 @@ def copying(upto: int) -> tuple[CopyCursor, SuffixIndex]:
 
 def test_a_copy_is_followed_from_its_second_token_on() -> None:
     thread, _ = copying(1)
-    assert thread.at == NOWHERE
+    assert thread.at == ABSENT
     thread, _ = copying(2)
     assert (thread.at, thread.run) == (2, 2)
     thread, _ = copying(30)
@@ -182,7 +182,7 @@ def test_it_lets_go_after_too_many_differences() -> None:
     follow(thread, index, range(2000, 2008))
     assert thread.at == 18
     follow(thread, index, [2008])
-    assert thread.at == NOWHERE
+    assert thread.at == ABSENT
 
 
 def test_a_better_match_elsewhere_is_taken_up() -> None:
@@ -206,33 +206,33 @@ def test_it_always_stands_in_the_text_or_nowhere(prompt: list[int], answer: list
 
 
 def test_the_newest_row_counts() -> None:
-    recycled = Recycled()
-    recycled.see(1, [5, 6, 7], 5)
-    recycled.see(1, list(range(20)), 0)
-    recycled.see_rejected(2, [9])
+    recycled = RecycledRankings()
+    recycled.record(1, [5, 6, 7], 5)
+    recycled.record(1, list(range(20)), 0)
+    recycled.record_rejected(2, [9])
     assert recycled.after(1) == tuple(range(ROW_IDS))
     assert recycled.after(2) == (9,)
     assert recycled.after(3) == ()
 
 
 def test_what_was_passed_over_is_forgotten_once_it_is_said() -> None:
-    recycled = Recycled()
-    recycled.see(1, [5, 6, 7, 8], 5)
+    recycled = RecycledRankings()
+    recycled.record(1, [5, 6, 7, 8], 5)
     assert recycled.passed_over(1) == (6, 7, 8)
     assert recycled.passed_over(2) == ()
-    recycled.see(5, [7, 9], 7)
+    recycled.record(5, [7, 9], 7)
     assert recycled.passed_over(1) == (9,)
     assert recycled.passed_over(2) == (6, 8)
     # A rejected place is not part of the answer, so nothing was passed over there.
-    recycled.see_rejected(9, [1, 2, 3])
+    recycled.record_rejected(9, [1, 2, 3])
     assert recycled.passed_over(1) == (9,)
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 5))
 def test_it_never_holds_more_rows_than_it_may(lasts: list[int], capacity: int) -> None:
-    recycled = Recycled(capacity)
+    recycled = RecycledRankings(capacity)
     for last in lasts:
-        recycled.see(last, [last], last)
+        recycled.record(last, [last], last)
     newest = list(dict.fromkeys(reversed(lasts)))[:capacity]
     assert len(recycled) == len(newest)
     assert all(recycled.after(last) == (last,) for last in newest)

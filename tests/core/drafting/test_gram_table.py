@@ -9,7 +9,7 @@ from array import array
 
 import pytest
 
-from core.drafting.gram_table import GramTable, Joined, Level, extended, total_code
+from core.drafting.gram_table import GramTable, JoinedTables, Level, extend_hash, total_code
 from core.drafting.table_evidence import Learned
 from core.tables.gram_count import GramCounter, Pruning
 
@@ -17,7 +17,7 @@ from core.tables.gram_count import GramCounter, Pruning
 def key(*context: int) -> int:
     state = 0
     for token in reversed(context):
-        state = extended(state, token)
+        state = extend_hash(state, token)
     return state >> 32
 
 
@@ -48,7 +48,7 @@ def table() -> GramTable:
 
 
 def test_longest_contexts_come_first(table: GramTable) -> None:
-    found = table.look([5, 2, 1])
+    found = table.lookup([5, 2, 1])
     assert [seen.order for seen in found] == [2, 1, 0]
     assert [[token for token, _ in seen.followers] for seen in found] == [[4, 5, 6], [2, 3], [7]]
     assert found[1].followers == ((2, pytest.approx(0.8)), (3, pytest.approx(0.2)))
@@ -56,20 +56,20 @@ def test_longest_contexts_come_first(table: GramTable) -> None:
 
 
 def test_a_context_that_is_not_held_leaves_the_shorter_ones(table: GramTable) -> None:
-    assert [seen.order for seen in table.look([3, 1])] == [1, 0]
-    assert [seen.order for seen in table.look([1, 3])] == [0]
+    assert [seen.order for seen in table.lookup([3, 1])] == [1, 0]
+    assert [seen.order for seen in table.lookup([1, 3])] == [0]
 
 
 def test_short_contexts(table: GramTable) -> None:
-    assert [seen.order for seen in table.look([])] == [0]
-    assert [seen.order for seen in table.look([1])] == [1, 0]
-    assert GramTable(()).look([1, 2, 3]) == []
+    assert [seen.order for seen in table.lookup([])] == [0]
+    assert [seen.order for seen in table.lookup([1])] == [1, 0]
+    assert GramTable(()).lookup([1, 2, 3]) == []
     assert (len(table), table.highest_order, GramTable(()).highest_order) == (5, 2, 0)
 
 
 @pytest.mark.parametrize("total", [1, 2, 3, 4, 7, 100, 5000])
 def test_totals_are_kept_to_a_few_percent(total: int) -> None:
-    held = GramTable([level(((), float(total), ((1, 255),)))]).look([])[0].total
+    held = GramTable([level(((), float(total), ((1, 255),)))]).lookup([])[0].total
     assert held == pytest.approx(total, rel=0.023)
     assert total_code(1e9) == 255
 
@@ -87,30 +87,30 @@ TEXTS = counted(*([[1, 2, 4]] * 50), *([[6, 2, 9]] * 50), *([[7, 8, 9]] * 50)).t
 
 
 def test_rows_come_longest_first_and_the_answers_own_before_the_texts() -> None:
-    rows = Joined(ANSWERS, TEXTS).look([1, 2])
+    rows = JoinedTables(ANSWERS, TEXTS).lookup([1, 2])
     assert [row.order for row in rows] == [2, 2, 1, 1, 0]
     assert [row.followers[0][0] for row in rows[:3]] == [3, 4, 3]
-    assert rows[4] == ANSWERS.look([])[0], "which words are frequent in texts is not asked"
+    assert rows[4] == ANSWERS.lookup([])[0], "which words are frequent in texts is not asked"
 
 
 def test_what_the_model_says_outweighs_many_texts() -> None:
-    likely = Learned(Joined(ANSWERS, TEXTS)).after((1, 2)).likely
+    likely = Learned(JoinedTables(ANSWERS, TEXTS)).after((1, 2)).probabilities
     assert likely[3] > 0.6
     assert likely[3] > 4 * likely[4]
-    assert likely[4] > Learned(Joined(ANSWERS, None)).after((1, 2)).likely.get(4, 0.0)
+    assert likely[4] > Learned(JoinedTables(ANSWERS, None)).after((1, 2)).probabilities.get(4, 0.0)
     # Not even where a text knows the longer context.
     once = counted([9, 2, 4], [8, 2, 7]).table(PRUNING)
-    likely = Learned(Joined(ANSWERS, once)).after((9, 2)).likely
+    likely = Learned(JoinedTables(ANSWERS, once)).after((9, 2)).probabilities
     assert likely[3] > 4 * likely[4]
 
 
 def test_texts_speak_where_the_answers_are_silent() -> None:
-    for table in (Joined(ANSWERS, TEXTS), Joined(None, TEXTS)):
-        likely = Learned(table).after((7, 8)).likely
+    for table in (JoinedTables(ANSWERS, TEXTS), JoinedTables(None, TEXTS)):
+        likely = Learned(table).after((7, 8)).probabilities
         assert max(likely, key=lambda token: likely[token]) == 9
-    assert Joined(None, TEXTS).look([])[0].order == 0
+    assert JoinedTables(None, TEXTS).lookup([])[0].order == 0
 
 
 def test_one_table_alone_is_itself() -> None:
-    assert Joined(ANSWERS, None).look([1, 2]) == ANSWERS.look([1, 2])
-    assert Joined(None, None).look([1, 2]) == []
+    assert JoinedTables(ANSWERS, None).lookup([1, 2]) == ANSWERS.lookup([1, 2])
+    assert JoinedTables(None, None).lookup([1, 2]) == []

@@ -237,14 +237,14 @@ def test_a_copy_has_a_life_of_its_own() -> None:
 def test_private_tables_know_what_is_shared_and_teach_nothing() -> None:
     tables = NgramTables()
     write(tables.table("a", 16, SLOTS), [3])
-    private = tables.private()
+    private = tables.private_copies()
     copy = private.table("a", 16, SLOTS)
     assert content(copy) == {3: 1}
     write(copy, [4])
     assert private.table("a", 16, SLOTS) is copy
     write(private.table("b", 16, SLOTS), [4])
     assert content(tables.table("a", 16, SLOTS)) == {3: 1}
-    assert tables.of_family("b") == ()
+    assert tables.for_family("b") == ()
 
 
 @pytest.mark.parametrize("slots", [0, -4096, 2**11, 2**23, 5000, 2**12 + 1])
@@ -267,8 +267,8 @@ def test_families_and_shapes_do_not_share() -> None:
     assert tables.table("a", 16, SLOTS) is first
     others = [tables.table("b", 16, SLOTS), tables.table("a", 8, SLOTS), tables.table("a", 16, 2 * SLOTS)]
     assert all(other is not first for other in others)
-    assert tables.of_family("a") == (first, others[1], others[2])
-    assert tables.of_family("c") == ()
+    assert tables.for_family("a") == (first, others[1], others[2])
+    assert tables.for_family("c") == ()
     tables.forget("a")
-    assert tables.of_family("a") == ()
-    assert tables.of_family("b") == (others[0],)
+    assert tables.for_family("a") == ()
+    assert tables.for_family("b") == (others[0],)

@@ -12,7 +12,7 @@ from core.bench.replay.cost_table import cost_table
 from core.bench.replay.replay import ReplayTally, replay_stream
 from core.decoding.planner import Planner
 from core.drafting.draft import EMPTY, Draft, OffDrafter
-from core.drafting.predicted import MOST_TOKENS, NOWHERE, PredictedDrafter, PredictionCursor, came_and_not
+from core.drafting.predicted import ABSENT, MAX_TOKENS, PredictedDrafter, PredictionCursor, prediction_counts
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.rehearsal.streams import Stream
 from core.settings import Settings
@@ -101,7 +101,7 @@ def test_an_edited_file_is_copied_across_its_changes(name: str) -> None:
     edited = replayed(DRAFTERS[name], answer, prediction, "cpu")
     assert edited.tokens / edited.steps > 5
     assert edited.speed > 2 * without.speed
-    came, never = came_and_not(prediction, (), answer)
+    came, never = prediction_counts(prediction, (), answer)
     assert came + never == len(prediction)
     assert 0.93 < came / len(prediction) < 0.97
 
@@ -125,10 +125,10 @@ def test_the_first_draft_is_the_predictions_beginning() -> None:
     draft = drafter.draft(1000)
     assert draft.tokens[:5] == (100, 101, 102, 103, 104)
     assert draft.is_chain
-    assert len(draft) <= MOST_TOKENS
+    assert len(draft) <= MAX_TOKENS
     drafter.observe(range(100, 160))
     grown = drafter.draft(1000)
-    assert grown.tokens == tuple(range(160, 160 + MOST_TOKENS))
+    assert grown.tokens == tuple(range(160, 160 + MAX_TOKENS))
     assert min(grown.confidence) > 0.98 > draft.confidence[0]
     assert drafter.draft(3).tokens == (160, 161, 162)
 
@@ -193,16 +193,16 @@ def test_the_cursor_goes_on_behind_what_was_replaced_left_out_and_put_in() -> No
     replaced = PredictionCursor(text)
     for token in (100, 101, 5, 103):
         replaced.follow(token)
-    assert replaced.ahead(2)[0] == [104, 105]
+    assert replaced.upcoming(2)[0] == [104, 105]
     left_out = PredictionCursor(text)
     for token in (100, 101, 104):
         left_out.follow(token)
-    assert left_out.ahead(2)[0] == [105, 106]
+    assert left_out.upcoming(2)[0] == [105, 106]
     put_in = PredictionCursor(text)
     for token in (*range(100, 110), *range(1, 30), 110, 111, 112):
         put_in.follow(token)
-    assert put_in.ahead(2)[0] == [113, 114]
-    assert put_in.came == 13
+    assert put_in.upcoming(2)[0] == [113, 114]
+    assert put_in.matched_tokens == 13
 
 
 def test_a_lost_cursor_waits_for_a_match_and_takes_the_nearest_behind_its_place() -> None:
@@ -211,11 +211,11 @@ def test_a_lost_cursor_waits_for_a_match_and_takes_the_nearest_behind_its_place(
     cursor = PredictionCursor(text)
     for token in (*block, 50, *range(900, 920)):
         cursor.follow(token)
-    assert cursor.at == NOWHERE
-    assert cursor.ahead(5) == ([], [])
+    assert cursor.at == ABSENT
+    assert cursor.upcoming(5) == ([], [])
     for token in block:
         cursor.follow(token)
-    assert cursor.ahead(1)[0] == [60]
+    assert cursor.upcoming(1)[0] == [60]
 
 
 @pytest.mark.parametrize(
@@ -230,11 +230,11 @@ def test_a_lost_cursor_waits_for_a_match_and_takes_the_nearest_behind_its_place(
     ],
 )
 def test_each_predicted_token_counts_once(answer: str, counts: tuple[int, int]) -> None:
-    assert came_and_not(list(b"abcdefgh"), (), list(answer.encode())) == counts
+    assert prediction_counts(list(b"abcdefgh"), (), list(answer.encode())) == counts
 
 
 def test_what_an_answer_had_begun_with_is_in_neither_count() -> None:
-    assert came_and_not(list(b"abcdefgh"), list(b"abc"), list(b"defxx")) == (3, 2)
+    assert prediction_counts(list(b"abcdefgh"), list(b"abc"), list(b"defxx")) == (3, 2)
 
 
 @pytest.mark.parametrize("prediction", [(), (3,), (10**9, -5, 2**40), tuple([4] * 5000)], ids=len)

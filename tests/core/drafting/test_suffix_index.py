@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.drafting.suffix_index import NOWHERE, ROOT, SuffixIndex
+from core.drafting.suffix_index import ABSENT, ROOT, SuffixIndex
 from tests.core.drafting.support import any_ids, few_ids
 
 ALL = 10**6
@@ -24,19 +24,19 @@ def index_of(text: Sequence[int], refreshed: int = ALL) -> SuffixIndex:
 
 
 def chain(index: SuffixIndex) -> list[int]:
-    places, place = [], index.tip()
-    while place > ROOT:
-        places.append(place)
-        place = index.up(place)
+    places, state = [], index.longest_suffix()
+    while state > ROOT:
+        places.append(state)
+        state = index.suffix_link(state)
     return places
 
 
 def told(index: SuffixIndex) -> Known:
     known: Known = {}
-    for place in chain(index):
-        followers = {token: index.count[onward] for token, onward in index.followers(place)}
-        facts = (index.count[place], index.latest[place], index.before[place], followers)
-        for length in range(index.length(index.up(place)) + 1, index.length(place) + 1):
+    for state in chain(index):
+        followers = {token: index.count[onward] for token, onward in index.followers(state)}
+        facts = (index.count[state], index.latest[state], index.before[state], followers)
+        for length in range(index.length(index.suffix_link(state)) + 1, index.length(state) + 1):
             known[length] = facts
     return known
 
@@ -61,35 +61,35 @@ def test_equals_a_recount_of_every_suffix(text: list[int]) -> None:
 @given(few_ids, few_ids)
 def test_steps_lead_where_the_text_goes(text: list[int], path: list[int]) -> None:
     index = index_of(text)
-    place = ROOT
+    state = ROOT
     for length, token in enumerate(path, 1):
-        place = index.step(place, token)
+        state = index.transition(state, token)
         said = any(text[i : i + length] == path[:length] for i in range(len(text)))
-        assert (place != NOWHERE) == said
+        assert (state != ABSENT) == said
         if not said:
             return
-        assert (token in text) == (index.step(ROOT, token) != NOWHERE)
+        assert (token in text) == (index.transition(ROOT, token) != ABSENT)
 
 
 @given(short)
 def test_the_newest_continuation_is_the_last_one_said(text: list[int]) -> None:
     index = index_of(text)
-    for place in chain(index):
-        length = index.length(place)
+    for state in chain(index):
+        length = index.length(state)
         starts = [i for i in range(len(text) - length) if text[i : i + length] == text[-length:]]
-        assert index.newest(place) == starts[-1] + length
-        assert index.fan(place) == len({text[i + length] for i in starts})
+        assert index.newest_follower(state) == starts[-1] + length
+        assert index.follower_count(state) == len({text[i + length] for i in starts})
 
 
 @given(st.lists(st.integers(0, 1), max_size=60), st.integers(1, 6))
 def test_the_longest_suffixes_are_exact_whatever_is_skipped(text: list[int], refreshed: int) -> None:
     exact, bounded = index_of(text), index_of(text, refreshed)
-    assert [exact.length(place) for place in chain(exact)] == [bounded.length(p) for p in chain(bounded)]
-    for place, same in list(zip(chain(exact), chain(bounded)))[:refreshed]:
-        assert exact.latest[place] == bounded.latest[same] == len(text)
-    for place in range(len(bounded.count)):
-        assert bounded.count[place] <= len(text)
-        assert -1 <= bounded.before[place] <= bounded.latest[place] <= len(text)
+    assert [exact.length(state) for state in chain(exact)] == [bounded.length(p) for p in chain(bounded)]
+    for state, same in list(zip(chain(exact), chain(bounded)))[:refreshed]:
+        assert exact.latest[state] == bounded.latest[same] == len(text)
+    for state in range(len(bounded.count)):
+        assert bounded.count[state] <= len(text)
+        assert -1 <= bounded.before[state] <= bounded.latest[state] <= len(text)
 
 
 @given(few_ids, st.integers(2, 30))
@@ -108,7 +108,7 @@ def test_past_its_capacity_it_is_an_index_of_the_newer_part(text: list[int], cap
 def test_any_int_is_a_token(text: list[int]) -> None:
     index = index_of(text)
     assert index.text == text
-    assert all(index.step(ROOT, token) > ROOT for token in text)
+    assert all(index.transition(ROOT, token) > ROOT for token in text)
 
 
 def test_monotonous_text_costs_no_more_a_token_than_any() -> None:
@@ -116,4 +116,4 @@ def test_monotonous_text_costs_no_more_a_token_than_any() -> None:
     places = chain(index)
     # All 899 suffixes occurred before; only the four longest were touched by the last token.
     assert len(places) == 899
-    assert [index.latest[place] for place in places[:5]] == [900, 900, 900, 900, 899]
+    assert [index.latest[state] for state in places[:5]] == [900, 900, 900, 900, 899]

@@ -30,30 +30,34 @@ def table() -> GramTable:
 
 def test_a_context_is_believed_and_what_it_never_saw_is_not() -> None:
     outlook = Learned(table()).after((5, 6, 7))
-    assert outlook.likely[8] > 0.6 > 0.3 > outlook.likely[9] > outlook.unknown
-    assert sum(outlook.likely.values()) <= 1.0 + 1e-6
-    assert all(0.0 < likely < 1.0 for likely in outlook.likely.values())
+    assert outlook.probabilities[8] > 0.6 > 0.3 > outlook.probabilities[9] > outlook.other
+    assert sum(outlook.probabilities.values()) <= 1.0 + 1e-6
+    assert all(0.0 < likely < 1.0 for likely in outlook.probabilities.values())
 
 
 def test_an_unknown_context_falls_back_on_shorter_ones() -> None:
     learned = Learned(table())
     known, strange = learned.after((5, 6, 7)), learned.after((99, 98, 7))
-    assert strange.likely[8] > 0.5
-    assert learned.after((99, 98, 97)).likely[8] < strange.likely[8] <= known.likely[8] + 1e-9
+    assert strange.probabilities[8] > 0.5
+    assert (
+        learned.after((99, 98, 97)).probabilities[8]
+        < strange.probabilities[8]
+        <= known.probabilities[8] + 1e-9
+    )
 
 
 def test_an_empty_table_knows_nothing() -> None:
     outlook = Learned(GramTable(())).after((1, 2))
-    assert outlook.likely == {}
-    assert 0.0 < outlook.unknown < 0.01
+    assert outlook.probabilities == {}
+    assert 0.0 < outlook.other < 0.01
 
 
 def test_evidence_guesses_what_only_the_table_knows() -> None:
     with_table, without = Evidence(100, Calibration(WEIGHTS_LEARNED), Learned(table())), Evidence(100)
     for evidence in (with_table, without):
         evidence.read([40, 41, 5, 6])
-    assert 7 not in [guess.token for guess in without.here()]
-    best = with_table.here()[0]
+    assert 7 not in [guess.token for guess in without.current_guesses()]
+    best = with_table.current_guesses()[0]
     assert best.token == 7
     # Behind an assumed token the table is asked with that token.
     onward = with_table.guesses(with_table.after(with_table.position(), 7))
@@ -67,7 +71,7 @@ def test_the_table_raises_what_both_know_and_lowers_what_it_does_not_expect() ->
     for name, learned in (("with", Learned(table())), ("without", None)):
         evidence = Evidence(100, Calibration(WEIGHTS_LEARNED), learned)
         evidence.read(text)
-        odds, _ = evidence.weighed(evidence.position())
+        odds, _ = evidence.log_odds_of_guesses(evidence.position())
         lead[name] = odds[8] - odds[9]
     assert lead["with"] > lead["without"] + 0.05
 
@@ -98,13 +102,13 @@ def taught(n: int = N) -> NgramTable:
 def test_a_run_grows_while_the_table_is_right_and_ends_where_it_is_not() -> None:
     remembered = Remembered(taught())
     remembered.read([1, 2, *SAID[:N]])
-    assert remembered.guess(remembered.trail()) == SAID[N]
+    assert remembered.guess(remembered.table_cursor()) == SAID[N]
     for expected, token in enumerate(SAID[N : N + 5], 1):
-        remembered.hear(token)
-        assert remembered.trail().run == expected
-    remembered.hear(3)
-    assert remembered.trail().run == 0
-    assert remembered.guess(remembered.trail()) is None
+        remembered.observe(token)
+        assert remembered.table_cursor().run == expected
+    remembered.observe(3)
+    assert remembered.table_cursor().run == 0
+    assert remembered.guess(remembered.table_cursor()) is None
 
 
 def test_a_place_after_guesses_is_the_place_the_text_comes_to() -> None:
@@ -112,20 +116,20 @@ def test_a_place_after_guesses_is_the_place_the_text_comes_to() -> None:
     ahead, real = Remembered(table), Remembered(table)
     for each in (ahead, real):
         each.read([1, 2, *SAID[:N]])
-    trail, window = ahead.trail(), SAID[:N]
+    table_cursor, window = ahead.table_cursor(), SAID[:N]
     for token in [*SAID[N : N + 6], 7, 8, 9]:
-        trail = ahead.after(trail, window, token)
+        table_cursor = ahead.after(table_cursor, window, token)
         window = [*window, token]
-        real.hear(token)
-        assert trail == real.trail()
+        real.observe(token)
+        assert table_cursor == real.table_cursor()
 
 
 def test_too_short_a_text_asks_nothing() -> None:
     remembered = Remembered(taught())
     remembered.read(SAID[: N - 1])
-    assert remembered.trail().hash is None
-    assert remembered.guess(remembered.trail()) is None
-    assert remembered.after(remembered.trail(), SAID[: N - 1], 5).hash is None
+    assert remembered.table_cursor().hash is None
+    assert remembered.guess(remembered.table_cursor()) is None
+    assert remembered.after(remembered.table_cursor(), SAID[: N - 1], 5).hash is None
 
 
 def test_figures_count_what_came_where_there_was_a_guess() -> None:
@@ -134,7 +138,7 @@ def test_figures_count_what_came_where_there_was_a_guess() -> None:
     remembered.read([1, 2, *SAID[:N]])
     before = table.figures()
     for token in (SAID[N], SAID[N + 1], 3, 4):
-        remembered.hear(token)
+        remembered.observe(token)
     after = table.figures()
     assert (after.tested - before.tested, after.accepted - before.accepted) == (3, 2)
 

@@ -113,7 +113,7 @@ def test_the_next_answer_goes_by_the_new_table(engine: Engine, monkeypatch: pyte
     ask(engine)
     assert taken[0] is None
     assert taken[1] is not None
-    assert len(taken[1].look([])) == 1
+    assert len(taken[1].lookup([])) == 1
 
 
 def test_a_question_ends_it_and_the_next_quiet_moment_goes_on(

@@ -45,7 +45,7 @@ def test_everything_is_answered_and_counted(toy: LoadedModel, plan: RehearsalPla
     table = GRAMS.load(plan.table, family=info.family, family_name=info.family_name, vocabulary=260)
     assert len(table) == done.contexts > 10
     stream = streams[0]
-    first = table.look(stream.prompt)[0]
+    first = table.lookup(stream.prompt)[0]
     assert first.followers[0][0] == stream.out[0] or first.order == 0
 
 

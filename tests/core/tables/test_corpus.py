@@ -106,7 +106,10 @@ def test_all_of_it(folder: Path) -> None:
     whole = GramCounter()
     for part in ("one two three four\n",) * 3 + ("five six\n",):
         whole.add((), encode(part))
-    found, expected = grams.table(Pruning()).look(encode(" fou")), whole.table(Pruning()).look(encode(" fou"))
+    found, expected = (
+        grams.table(Pruning()).lookup(encode(" fou")),
+        whole.table(Pruning()).lookup(encode(" fou")),
+    )
     assert found[0].followers == expected[0].followers == ((ord("r"), 1.0),)
 
 
@@ -114,4 +117,4 @@ def test_no_more_than_asked_for(folder: Path) -> None:
     grams = TextGrams(Corpus([folder]), encode, most_tokens=21)
     assert list(grams.read())[-1].tokens == 21
     assert grams.counted.share < 1.0
-    assert not grams.table(Pruning()).look(encode("v"))[0].order, "nothing of the second file was read"
+    assert not grams.table(Pruning()).lookup(encode("v"))[0].order, "nothing of the second file was read"

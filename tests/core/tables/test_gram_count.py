@@ -48,7 +48,7 @@ def test_shares_are_the_mean_probabilities() -> None:
     table = counted(rows)
     checked = 0
     for context, total in totals.items():
-        found = {seen.order: seen for seen in table.look(context)}
+        found = {seen.order: seen for seen in table.lookup(context)}
         if len(context) not in found:
             continue  # it says exactly what the shorter one says
         seen = found[len(context)]
@@ -64,7 +64,7 @@ def test_shares_are_the_mean_probabilities() -> None:
 def test_a_text_counts_each_token_as_certain() -> None:
     counter = GramCounter(2)
     counter.add([], [1, 2, 1, 2, 1, 3])
-    seen = counter.table(EVERYTHING).look([1])[0]
+    seen = counter.table(EVERYTHING).lookup([1])[0]
     assert (seen.order, dict(seen.followers)) == (
         1,
         {2: pytest.approx(2 / 3, abs=0.003), 3: pytest.approx(1 / 3, abs=0.003)},
@@ -75,8 +75,8 @@ def test_the_prompt_is_context_and_nothing_in_it_is_counted() -> None:
     counter = GramCounter(2)
     counter.add([1, 2, 3], [4])
     table = counter.table(EVERYTHING)
-    assert dict(table.look([2, 3])[0].followers) == {4: 1.0}
-    assert [seen.order for seen in table.look([1, 2])] == [0]
+    assert dict(table.lookup([2, 3])[0].followers) == {4: 1.0}
+    assert [seen.order for seen in table.lookup([1, 2])] == [0]
     assert counter.places == 1
 
 
@@ -88,9 +88,9 @@ def test_a_context_that_says_what_the_shorter_one_says_goes_first() -> None:
         counter.add([9, 2], [6])  # after 2 it depends on what is before it
         counter.add([8, 2], [7])
     table = counter.table(Pruning(most_bytes=57, highest_order=2))
-    assert [seen.order for seen in table.look([8, 1])] == [1, 0]
-    assert table.look([9, 2])[0].followers == ((6, 1.0),)
-    assert table.look([8, 2])[0].followers == ((7, 1.0),)
+    assert [seen.order for seen in table.lookup([8, 1])] == [1, 0]
+    assert table.lookup([9, 2])[0].followers == ((6, 1.0),)
+    assert table.lookup([8, 2])[0].followers == ((7, 1.0),)
 
 
 def test_a_table_is_as_small_as_asked() -> None:

@@ -77,7 +77,7 @@ def test_two_models_of_a_family_share_both_ways(tmp_path: Path) -> None:
 def test_families_are_kept_apart(tmp_path: Path) -> None:
     home = Home(tmp_path).open().learn()
     home.open("Alien", OTHER)
-    assert home.tables.of_family(OTHER) == ()
+    assert home.tables.for_family(OTHER) == ()
     home.memory.close()
     other = Home(tmp_path).open("Alien", OTHER)
     assert other.moments == ["cold"]
@@ -421,7 +421,7 @@ def test_reset_erases_everything_of_the_family_and_nothing_else(tmp_path: Path) 
     assert done.entries > 20
     assert done.files == 5
     assert files(tmp_path) == ["cdcdcdcdcdcdcdcd-n16-4096.safetensors", "letter.txt"]
-    assert home.tables.of_family(FAMILY) == ()
+    assert home.tables.for_family(FAMILY) == ()
     home.open()
     assert home.table.used == 0
     assert not home.said[-1].calibrated
@@ -540,7 +540,7 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="not kept on disk"):
         memory.save()
     memory.forget()
-    assert memory.tables.of_family(FAMILY) == ()
+    assert memory.tables.for_family(FAMILY) == ()
     assert not memory.calibration_for(Settings()).state()[:-1].any()
     memory.close()
 

@@ -150,7 +150,7 @@ def test_an_empty_table(tmp_path: Path) -> None:
     counter = GramCounter(1)
     counter.add([], [1])
     save_grams(counter.table(Pruning()), target, family=FAMILY, family_name=NAME, learned_from="a test")
-    assert [seen.order for seen in load_grams(target).look([1])] == [0]
+    assert [seen.order for seen in load_grams(target).lookup([1])] == [0]
 
 
 def test_large_ids_are_kept(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_large_ids_are_kept(tmp_path: Path) -> None:
     counter.add([], [1, 150_000, 1, 150_000])
     save_grams(counter.table(Pruning()), target, family=FAMILY, family_name=NAME, learned_from="a test")
     grams = GRAMS.load(target, family=FAMILY, family_name=NAME, vocabulary=151_000)
-    assert grams.look([1])[0].followers == ((150_000, 1.0),)
+    assert grams.lookup([1])[0].followers == ((150_000, 1.0),)
 
 
 def test_grams_another_family_is_refused_with_both_names(grams_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_they_load_for_the_starters_family() -> None:
     assert [len(table) > 20_000 for table in grams] == [True]
     assert [len(table) > 5_000 for table in frozen] == [True]
     start = family.tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False)
-    seen = grams[0].look(start)[0]
+    seen = grams[0].lookup(start)[0]
     said = [family.tokenizer.decode([token]) for token, _ in seen.followers]
     assert seen.order >= 2
     assert "The" in said, "answers begin like that"

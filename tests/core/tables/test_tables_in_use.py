@@ -163,7 +163,7 @@ def test_a_bad_streak_in_one_chat_wipes_nothing(tmp_path: Path, toy_folder: Path
     """Also the seed's third poor draft in a row, which there resets the table."""
     engine = engine_on(tmp_path / "t", toy_folder)
     answer(engine)
-    table = engine.memory.tables.of_family(engine.loaded.info.family)[0]
+    table = engine.memory.tables.for_family(engine.loaded.info.family)[0]
     before = set(zip(*[part.tolist() for part in (table.entries().slots, table.entries().tokens)]))
     spec = DRAFTERS["ngram-mod"]
     drafter = spec.build(MOD, Planning(engine._here, engine.memory)._resources(MOD, spec, [], False))
