@@ -58,8 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--metrics", action="store_true", help="tell figures at /metrics, for Prometheus")
     parser.add_argument(
-        "--waiting", type=whole(0, 64), default=defaults.waiting, metavar="N",
+        "--waiting", type=whole(0, 100), default=defaults.waiting, metavar="N",
         help=f"requests that may wait while one is answered (default {defaults.waiting})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--strict", action="store_true",
+        help="refuse requests with fields, tools or model names that are otherwise left out and named",
     )  # fmt: skip
     parser.add_argument("--learn", action="store_true", help="let tables learn from what clients send")
     add_settings(parser)
@@ -69,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; returns the exit status. Raises `DraftlightError` kinds."""
-    from core.serve.http.security import Doors
+    from core.serve.http.security import Doors, allowed_host, allowed_origin
     from core.serve.server import Serving
     from core.system.key_file import key_of
 
@@ -79,11 +83,17 @@ def run(options: argparse.Namespace) -> int:
         if made:
             print(f"A new key is in {options.key_file}.", file=sys.stderr)
     doors = Doors(
-        options.host, tuple(options.allow_host), tuple(options.allow_origin), key, Server().max_body_mb * _MB
+        options.host,
+        tuple(map(allowed_host, options.allow_host)),
+        tuple(map(allowed_origin, options.allow_origin)),
+        key,
+        Server().max_body_mb * _MB,
     )
     _base(options, None)  # what is wrong is said before anything is served
     cluster = read_cluster(options.cluster) if options.cluster else None
-    return asyncio.run(_serve(options, Serving(doors, options.port, options.metrics), cluster))
+    return asyncio.run(
+        _serve(options, Serving(doors, options.port, options.metrics, strict=options.strict), cluster)
+    )
 
 
 def _base(options: argparse.Namespace, model: ModelInfo | None) -> Settings:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
@@ -37,6 +37,9 @@ _CLIENT_CHARACTERS = 60
 
 class Writer(Protocol):
     """The shape of one API's answers. Bytes are whole events; empty ones are not sent."""
+
+    # Codes of errors that are told in a stream although nothing was sent before: its clients read them there.
+    streamed_errors: ClassVar[frozenset[str]]
 
     @property
     def names(self) -> FieldNames:
@@ -179,8 +182,9 @@ async def _stream(
     while True:
         happened = await answer.next(_QUIET_S)
         failed = next((one for one in happened if isinstance(one, Failed)), None)
-        if failed is not None and not line.is_open:
-            raise of_failure(failed, writer.names)
+        error = of_failure(failed, writer.names) if failed is not None else None
+        if error is not None and not line.is_open and error.code not in writer.streamed_errors:
+            raise error
         tokens = [one for one in happened if isinstance(one, Token)]
         finished = next((one for one in happened if isinstance(one, Finished)), None)
         moved = next((one for one in reversed(happened) if isinstance(one, Waiting | PrefillProgress)), None)
@@ -193,12 +197,12 @@ async def _stream(
             out += writer.written(tokens) if tokens else b""
         if finished is not None:
             out += writer.finished(finished)
-        if failed is not None:
-            out += writer.failed(of_failure(failed, writer.names))
+        if error is not None:
+            out += writer.failed(error)
         # A place in the queue is no promise yet: what is refused when its turn comes gets its status.
         if out and (line.is_open or not _only_waits(happened)):
             await line.write(out)
-        if finished is not None or failed is not None:
+        if finished is not None or error is not None:
             await line.close()
             return
 

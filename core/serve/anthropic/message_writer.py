@@ -7,7 +7,7 @@ from then on pings keep the line alive.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -29,9 +29,11 @@ class MessageWriter:
     `rules` say how its calls are read.
     """
 
+    streamed_errors: ClassVar[frozenset[str]] = frozenset()
+
     def __init__(self, asked: MessageRequest, request: str, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._written = Written(rules)
+        self._written = Written(rules, asked.schema_check)
         self._head: dict[str, Any] = {
             "id": request,
             "type": "message",
@@ -92,7 +94,7 @@ class MessageWriter:
 
     def failed(self, error: ApiError) -> bytes:
         """What went wrong in the middle of it."""
-        return _named(error_body(error.status, error.message))
+        return _named(error_body(error.status, error.anthropic_message))
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """All of it in one piece."""
@@ -123,9 +125,8 @@ class MessageWriter:
         }
 
     def _figures(self, finished: Finished) -> dict[str, Any]:
-        own = effective(
-            finished, unlimited=False, loose_tools=self._written.loose, changes=self._asked.changes
-        )
+        changes = (*self._asked.changes, *self._written.changes)
+        own = effective(finished, unlimited=False, changes=changes)
         if isinstance(self._asked.thinking, Enabled):
             asked = str(self._asked.thinking.budget_tokens)
             why = "thoughts are not counted apart; “max_tokens” bounds both"

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import Receive, Scope, Send
 
 from core.errors import NoModelError
-from core.events import ModelInfo
+from core.events import Change, ModelInfo
 from core.serve.answering import loaded_model
 from core.serve.answers.answer import Answers
 from core.serve.errors import ApiError
+from core.serve.fields import change
 from core.serve.http.responses import send_json
+
+
+class NamesModel(Protocol):
+    """A request that names a model."""
+
+    model: str
+
+    @property
+    def changes(self) -> list[Change]: ...
+
+
+class About:
+    """`GET /`: clients ask whether anything is there."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Name the server."""
+        await send_json(send, {"name": "Draftlight", "api": "/v1", "health": "/health"})
 
 
 class Health:
@@ -97,9 +115,16 @@ def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
     )
 
 
-def check_model(answers: Answers, wanted: str) -> str:
-    """The name to answer under, if `wanted` is the loaded model. Raises `ApiError` 404."""
+def answering_model(answers: Answers, asked: NamesModel, strict: bool) -> str:
+    """The name to answer under. If the request `asked` names another model, that is one of its changes.
+
+    Clients have names of their own vendor's models fixed in them (`claude-…`, `gpt-…`). Raises `ApiError`
+    404 for another model if the server is `strict`, or none is loaded.
+    """
     model = answers.gate.model
-    if model is None or not is_called(model, wanted):
-        raise not_here(wanted, model)
+    if model is None or (strict and not is_called(model, asked.model)):
+        raise not_here(asked.model, model)
+    if not is_called(model, asked.model):
+        reason = "one model is loaded, and it answers whatever name is sent"
+        asked.changes.insert(0, change("model", asked.model, model_id(model), reason))
     return model_id(model)

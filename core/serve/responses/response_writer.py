@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from core.events import Finished, Generate, PrefillProgress, Stats, Token
 from core.serve.answering import commented
 from core.serve.answers.answer import Happening
-from core.serve.errors import ApiError, FieldNames
+from core.serve.errors import TOO_LONG, ApiError, FieldNames
 from core.serve.http.responses import event
 from core.serve.openai.figures import effective, origins, timings
 from core.serve.openai.logprobs import Logprobs
@@ -29,6 +29,8 @@ class ResponseWriter:
     `rules` say how its calls are read. `keep` gets the output items before the end is sent.
     """
 
+    streamed_errors: ClassVar[frozenset[str]] = frozenset({TOO_LONG})
+
     def __init__(
         self,
         asked: ResponseRequest,
@@ -39,8 +41,8 @@ class ResponseWriter:
     ) -> None:
         self._asked = asked
         self._keep = keep
-        self._written = Written(rules)
-        self._output = Output()
+        self._written = Written(rules, asked.schema_check)
+        self._output = Output(asked.custom_tools)
         self._logprobs = Logprobs()
         self._events = 0
         self._begun = False
@@ -107,10 +109,11 @@ class ResponseWriter:
         return out + self._event(response["status"], {"response": response})
 
     def failed(self, error: ApiError) -> bytes:
-        """What went wrong in the middle of it."""
-        told = {"code": "server_error", "message": error.message}
+        """What went wrong, after the first events."""
+        code = TOO_LONG if error.code == TOO_LONG else "server_error"
+        told = {"code": code, "message": error.message}
         response = self._head | {"status": "failed", "output": self._output.items, "error": told}
-        return self._event("failed", {"response": response})
+        return self.opening() + self._event("failed", {"response": response})
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """All of it in one piece."""
@@ -142,8 +145,7 @@ class ResponseWriter:
         own = effective(
             finished,
             unlimited=self._asked.most_tokens is None,
-            loose_tools=self._written.loose,
-            changes=self._asked.changes,
+            changes=(*self._asked.changes, *self._written.changes),
         )
         return self._head | {
             "status": status,
