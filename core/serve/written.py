@@ -36,6 +36,7 @@ class CallRules(Struct, frozen=True):
     loose: bool = False
 
 
+_CUT_OFF = "the answer ended within the call, or the model did not write it as a call is written"
 _LOOSE = Change(
     "tools.strict",
     "true",
@@ -45,10 +46,14 @@ _LOOSE = Change(
 
 
 class Written:
-    """One answer; its first token says in which format it is written. `calls` counts the calls so far."""
+    """One answer; its first token says in which format it is written. `calls` counts the calls so far.
 
-    def __init__(self, rules: CallRules, check: SchemaCheck | None = None) -> None:
+    `streams`: the arguments of calls are given while they are written.
+    """
+
+    def __init__(self, rules: CallRules, check: SchemaCheck | None = None, *, streams: bool = False) -> None:
         self._rules = rules
+        self._streams = streams
         self._check = check
         self._text: list[str] = []  # what is checked, with the calls
         self._called: list[list[str]] = []  # the name and the arguments of each
@@ -58,10 +63,12 @@ class Written:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What of the schemas in the request was not enforced. At the end of the answer."""
-        found = (_LOOSE,) if self._rules.loose else ()
+        """What of the schemas in the request was not enforced, and calls that are not whole. At the end."""
+        found = [_LOOSE] if self._rules.loose else []
+        if isinstance(self._parser, AnswerParser):
+            found += [Change("tools", name, "incomplete", _CUT_OFF) for name in self._parser.cut_off]
         if self._check is None:
-            return found
+            return tuple(found)
         if not self._check.calls:
             return (*found, *self._check.changes(["".join(self._text)]))
         calls = [f'{{"name":{dumps(name)},"arguments":{"".join(more)}}}' for name, *more in self._called]
@@ -88,7 +95,8 @@ class Written:
         if self._rules.forced:
             return ForcedCall()
         tools = self._rules.tools
-        return AnswerParser(format if tools else format.without_calls(), tools)
+        format = format if tools else format.without_calls()
+        return AnswerParser(format, tools, streams_calls=self._streams)
 
     def _remember(self, delta: CallBegun | CallArguments) -> None:
         if isinstance(delta, CallBegun):

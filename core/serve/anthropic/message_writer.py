@@ -33,7 +33,7 @@ class MessageWriter:
 
     def __init__(self, asked: MessageRequest, request: str, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._written = Written(rules, asked.schema_check)
+        self._written = Written(rules, asked.schema_check, streams=asked.stream)
         self._head: dict[str, Any] = {
             "id": request,
             "type": "message",
@@ -52,13 +52,12 @@ class MessageWriter:
         return self._asked.names
 
     def alive(self, happening: Happening | None) -> bytes:
-        """A comment that says how far it is; while the prompt is read, pings."""
+        """A comment that says how far it is; from when the prompt is read on, pings."""
         said = commented(happening)
-        if not isinstance(happening, PrefillProgress):
-            return said
-        if not self._begun:
+        if isinstance(happening, PrefillProgress) and not self._begun:
             self._usage = _usage(_begun(happening))
-        return said + self.opening() + _named({"type": "ping"})
+            said += self.opening()
+        return said + (_named({"type": "ping"}) if self._begun else b"")
 
     def opening(self) -> bytes:
         """The first event; nothing if it was sent while the prompt was read."""

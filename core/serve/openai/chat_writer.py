@@ -30,7 +30,7 @@ class ChatWriter:
 
     def __init__(self, asked: ChatRequest, request: str, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._written = Written(rules, asked.schema_check)
+        self._written = Written(rules, asked.schema_check, streams=asked.stream)
         self._head = {
             "id": request,
             "object": "chat.completion.chunk" if asked.stream else "chat.completion",

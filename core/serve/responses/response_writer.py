@@ -22,6 +22,8 @@ from core.serve.responses.output import Output, Told
 from core.serve.responses.response_request import ResponseRequest
 from core.serve.written import CallRules, Written
 
+_ALIVE_S = 30.0
+
 
 class ResponseWriter:
     """Writes one answer to `asked`, which became `generate`, by the model called `model`.
@@ -41,11 +43,12 @@ class ResponseWriter:
     ) -> None:
         self._asked = asked
         self._keep = keep
-        self._written = Written(rules, asked.schema_check)
+        self._written = Written(rules, asked.schema_check, streams=asked.stream)
         self._output = Output(asked.custom_tools)
         self._logprobs = Logprobs()
         self._events = 0
         self._begun = False
+        self._alive_s = time.monotonic()
         sampling = generate.settings.sampling
         self._head: dict[str, Any] = {
             "id": generate.request,
@@ -81,8 +84,16 @@ class ResponseWriter:
         return self._asked.names
 
     def alive(self, happening: Happening | None) -> bytes:
-        """A comment that says how far it is; the first events stand before it while the prompt is read."""
+        """A comment that says how far it is; the first events stand before it while the prompt is read.
+
+        Codex counts events alone as signs of life, so one of them is sent again every half a minute.
+        """
         first = self.opening() if isinstance(happening, PrefillProgress) else b""
+        if first or not self._begun:
+            self._alive_s = time.monotonic()
+        elif time.monotonic() - self._alive_s >= _ALIVE_S:
+            self._alive_s = time.monotonic()
+            first = self._event("in_progress", {"response": self._head})
         return first + commented(happening)
 
     def opening(self) -> bytes:

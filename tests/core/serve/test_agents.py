@@ -9,6 +9,7 @@ import pytest
 
 from core.answer_format import CallArguments, CallBegun
 from core.events import Change, Generate
+from core.serve import answering
 from core.serve.left_out import completed
 from core.serve.responses.memory import ResponseMemory
 from core.serve.responses.output import Output
@@ -430,3 +431,13 @@ def test_messages_without_content_say_nothing(served: Served) -> None:
     asked = message({"role": "system", "content": None}, {"role": "user"}, user())
     generate = generate_of(served, served.ask("POST", CHAT, asked))
     assert [one.content for one in generate.messages] == ["", "", "hi"]
+
+
+def test_a_stream_is_never_silent_for_long(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The input of a custom tool is given when it is complete; until then comments keep the line alive."""
+    monkeypatch.setattr(answering, "_QUIET_S", 0.0)
+    asked = response(tools=[{"type": "custom", "name": "p"}], tool_choice="required", stream=True)
+    del asked["max_output_tokens"]
+    reply = served.ask("POST", RESPONSES, asked)
+    assert reply.status == 200
+    assert "writing" in reply.comments
