@@ -63,6 +63,8 @@ MINIMUM_SIZE = QSize(980, 640)
 _TITLE_BAR_PX = 40
 _FOOT_PX = 34
 _SIDE_MARGIN_PX = 24
+# The parts have shorter limits of their own, but a worker that is saving tables may take its time.
+_END_WITHIN_S = 120.0
 
 
 class MainWindow(QMainWindow):
@@ -146,13 +148,21 @@ class MainWindow(QMainWindow):
             event.accept()
             return
         event.ignore()
-        if self._closing is None:
-            self._remember()
-            self.hide()
-            self.windows.close_all()
-            self.app_settings.stop()
-            self.controller.handle(Close())
-            self._closing = asyncio.ensure_future(self._close_down())
+        if self._closing is not None:
+            return
+        for step in (
+            self.controller.chat.leave,
+            self._remember,
+            self.hide,
+            self.windows.close_all,
+            self.app_settings.stop,
+            lambda: self.controller.handle(Close()),
+        ):
+            try:
+                step()
+            except Exception as error:
+                _report(error)
+        self._closing = asyncio.ensure_future(self._close_down())
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         return pass_on(self, self.views, forward) or super().focusNextPrevChild(forward)
@@ -160,11 +170,23 @@ class MainWindow(QMainWindow):
     # ---- inside
 
     async def _close_down(self) -> None:
-        await self.controller.server.close()
-        await self.worker.close()
-        await self.lab.close()
-        if not self.controller.home.close():
-            _LOG.error("%s", strings.LOST_AT_THE_END)
+        """Each part ends for itself: the failure of one is reported, and the window closes all the same."""
+        controller = self.controller
+        for end in (
+            controller.chat.transfer.close,
+            controller.server.close,
+            self.worker.close,
+            self.lab.close,
+        ):
+            try:
+                await asyncio.wait_for(end(), _END_WITHIN_S)
+            except Exception as error:
+                _report(error)
+        try:
+            if not controller.home.close():
+                _LOG.error("%s", strings.LOST_AT_THE_END)
+        except Exception as error:
+            _report(error)
         self._closed.set()
         self.close()
 
@@ -331,8 +353,6 @@ class MainWindow(QMainWindow):
             self.setWindowState(self.windowState() | Qt.WindowState.WindowMaximized)
 
     def _remember(self) -> None:
-        self.controller.chat.leave()
-        self.controller.asking.leave()
         box, wants = self.normalGeometry(), self.columns.wants
         # A window is moved by its frame, and its geometry is what lies inside that.
         corner = box.topLeft() - (self.geometry().topLeft() - self.frameGeometry().topLeft())
@@ -399,3 +419,8 @@ def _centred(widget: QWidget, top_px: int) -> QLayout:
     set_margins(row, _SIDE_MARGIN_PX, top_px, _SIDE_MARGIN_PX, 0)
     row.addWidget(widget, 1)
     return row
+
+
+def _report(error: Exception) -> None:
+    context = {"message": "The window failed while it was closing.", "exception": error}
+    asyncio.get_running_loop().call_exception_handler(context)
