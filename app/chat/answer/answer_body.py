@@ -256,7 +256,9 @@ class AnswerBody(TextCanvas):
         """Add the inks of `piece` from token `first_token` on."""
         table = self.table
         spans = list(spans_of(piece.segments, table, first_token))
-        inks.extend(piece.text, spans, [(table[span.token].origin, table[span.token].step) for span in spans])
+        inks.extend(
+            piece.text, spans, [(table.origin_of(span.token), table[span.token].step) for span in spans]
+        )
 
     def _place_parts(self) -> None:
         self.place_copies()

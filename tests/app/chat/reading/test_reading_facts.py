@@ -139,3 +139,10 @@ def test_passages_are_counted_as_the_document_tab_counts_them() -> None:
     notes = [phase.note for phase in facts_of(progress, reading, None, None).phases]
     assert notes[0] == f"{len(of_source(reading, 0))} passages by early layers"
     assert notes[1].startswith(f"{kept_passages(of_source(reading, 0))} passages, ")
+
+
+def test_an_answer_that_read_a_handful_of_tokens_predicts_nothing() -> None:
+    """It said 2 h 43 min: a forward of one token, multiplied by all the others."""
+    for read_tokens in (1, 27, 255):
+        assert everything_s(None, Stats(prompt_tokens=3544, read_tokens=read_tokens, prefill_s=2.76)) is None
+    assert everything_s(None, Stats(prompt_tokens=56_779, read_tokens=301, prefill_s=9.0)) is None
