@@ -265,7 +265,9 @@ class MainWindow(QMainWindow):
         from app.windows.server.window import ServerWindow
 
         window = ServerWindow(self._theme)
-        ServerPage(window, self.controller.sharing, self.controller.keeping, self.controller.server)
+        controller = self.controller
+        page = ServerPage(window, controller.sharing, controller.keeping, controller.server)
+        controller.link_changed.connect(page.follow)
         window.transcript.set_tint_mode(self.app_settings.now.look.tint)
         self.app_settings.changed.connect(lambda now: window.transcript.set_tint_mode(now.look.tint))
         window.settings_requested.connect(lambda: self.windows.show("settings"))

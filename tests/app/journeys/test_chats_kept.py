@@ -766,6 +766,25 @@ def test_out_into_files_and_in_again(
     play(qapp, back, folder=tmp_path / "elsewhere")
 
 
+def test_the_context_of_an_imported_chat_is_counted(qapp: QApplication, tmp_path: Path) -> None:
+    """It stood at the words of the next question alone."""
+    file = tmp_path / "old.md"
+    file.write_text("# Old\n\n## You\n\n" + "word " * 300 + "\n\n## Answer\n\n" + "answer " * 200)
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        pill = window.views.composer.pill
+        window.controller.chat.transfer.take_in([file])
+        await until(lambda: pill.used_tokens == 500, what=f"{pill.used_tokens} of 500")
+        window.views.composer.set_text("and now?")
+        await until(lambda: pill.used_tokens == 502)
+        window.controller.chat.start()
+        window.views.composer.set_text("")
+        await until(lambda: pill.used_tokens == 0)
+
+    play(qapp, scene)
+
+
 def test_an_export_that_fails_leaves_the_old_file(
     qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,8 @@ def test_requests_are_seen_as_they_come_and_go(qapp: QApplication) -> None:
         assert page.empty_text == strings.NOTHING_ON
         assert page.subtitle == strings.SERVING
         assert page.address.value == base
+        assert page.model.isVisible()
+        assert page.model.value == "Fake-1M"  # what a client's field for the model takes
         first = Asked(base, "write 100000 slowly")
         await until(lambda: len(page.list.rows) == 1)
         second = Asked(base, "write 4")
