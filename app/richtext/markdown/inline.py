@@ -93,8 +93,9 @@ class _Reader:
         """A formula: its marks are stepped over, its inside is shown as Unicode."""
         opening = self.content.find(node.markup + node.content, self.at)
         inner = max(opening, self.at) + len(node.markup)
-        text, places = legible(node.content)
-        self._show(text, [inner + place for place in places])
+        formula, start = legible(node.content), len(self.origins)
+        self.styles += [Styled(start + low, start + high, "bold") for low, high in formula.bold]
+        self._show(formula.text, [inner + place for place in formula.places])
         self.at = inner + len(node.content) + len(node.info)
 
     def _loosely(self, text: str) -> None:
