@@ -318,8 +318,8 @@ class _Reader:
         if name in ACCENTS:
             return _accented(name, _joined(self._argument()), place)
         if name in ("underbrace", "overbrace"):
-            inner = _bracketed(_joined(self._argument()))
-            return [_Part("word", [*_spread(name, place), *inner])]
+            braced = _bracketed(_joined(self._argument()))
+            return [_Part("word", [*_spread(name, place), *braced])]
         if name == "boxed":
             inner_parts = self._argument()
             one = len(inner_parts) == 1 or not self.source[self.at :].strip(" .,;")
@@ -329,8 +329,8 @@ class _Reader:
             _attach(arrow, [("^", place), *_bracketed(_joined(self._argument()))])
             return [arrow]
         if name == "pmod":
-            inner = _joined(self._argument())
-            words = [*_spread("(mod ", place), *inner, (")", inner[-1][1] if inner else place)]
+            modulus = _joined(self._argument())
+            words = [*_spread("(mod ", place), *modulus, (")", modulus[-1][1] if modulus else place)]
             return [_Part("gap", [(" ", place)]), _Part("atom", words)]
         if name == "tag":
             gap = [_Part("gap", [(" ", place)])]
