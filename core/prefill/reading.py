@@ -39,8 +39,6 @@ from core.prefill.scorers.scorer import ScorerInputs, ScoringDraft
 from core.prefill.select import LATEST, Selection, must_keep, select
 from core.settings.prefill import Prefill
 
-# Finds more than early layers and as much as both together, at a hundredth of their time
-# (notes/retrieval.md).
 _BEST = "lexical"
 # Of the context that a text longer than it may fill: the rest is for what is asked later.
 _FILLS = 0.75

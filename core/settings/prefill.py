@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 PrefillMode = Literal["auto", "on", "off"]
 ReadOnChoice = Literal["auto", "insert", "quote", "off"]
 PositionsChoice = Literal["auto", "closed-up", "true"]
-ScorerChoice = Literal["auto", "lexical", "early-layers", "fusion", "draft-model"]
+ScorerChoice = Literal["auto", "lexical", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
 
@@ -77,30 +77,16 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
                 "labels": {
                     "auto": "Automatic",
                     "lexical": "Words",
-                    "early-layers": "Early layers",
-                    "fusion": "Words and layers",
                     "draft-model": "Draft model",
                 },
                 "notes": {
                     "auto": "Words: nothing found more where it was measured, and nothing is faster.",
                     "lexical": "Words and parts of words that both have. Fastest, weak on paraphrase.",
-                    "early-layers": "What the model's own first layers pay attention to.",
-                    "fusion": "Words and early layers together; words count twice.",
                     "draft-model": "What a smaller model of the family pays attention to.",
                 },
             },
         ),
     ] = "auto"
-    score_layers: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=128,
-            title="Early layers",
-            description="How many of the model's layers score passages. More score better and slower.",
-            extra={"unit": "layers"},
-        ),
-    ] = 8
     lookahead_tokens: Annotated[
         int,
         Meta(

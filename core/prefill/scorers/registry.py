@@ -8,8 +8,6 @@ from __future__ import annotations
 from msgspec import Struct
 
 from core.prefill.scorers.draft_scorer import score_by_draft_model
-from core.prefill.scorers.early_layers import score_by_early_layers
-from core.prefill.scorers.fusion import score_by_fusion
 from core.prefill.scorers.lexical import score_by_words
 from core.prefill.scorers.scorer import Score
 
@@ -28,8 +26,6 @@ SCORERS: dict[str, ScorerSpec] = {
     spec.name: spec
     for spec in (
         ScorerSpec("lexical", score_by_words, propagates=True),
-        ScorerSpec("early-layers", score_by_early_layers),
-        ScorerSpec("fusion", score_by_fusion, propagates=True),
         ScorerSpec("draft-model", score_by_draft_model, needs_draft=True),
     )
 }

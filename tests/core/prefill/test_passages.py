@@ -182,11 +182,12 @@ def test_the_mean_length_is_near_the_target_in_prose(tokenizer: Any) -> None:
 
 
 def test_it_takes_milliseconds() -> None:
+    """Of this thread, so that other work on the machine does not count."""
     text = "".join(_SENTENCES["English"] * 100)[:27_000]
     cut(text)
     times = []
     for _ in range(9):
-        started = time.perf_counter()
+        started = time.thread_time()
         cut(text)
-        times.append(time.perf_counter() - started)
+        times.append(time.thread_time() - started)
     assert min(times) < 0.015

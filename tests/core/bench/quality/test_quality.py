@@ -46,7 +46,7 @@ def message() -> Message:
 
 
 def every(loaded: LoadedModel, keep: float = 20.0) -> dict[str, Reader]:
-    settings = assign_all(Settings(), [("prefill.keep_pct", keep), ("prefill.score_layers", 1)]).prefill
+    settings = assign_all(Settings(), [("prefill.keep_pct", keep)]).prefill
     return {
         reader.name: reader
         for reader in readers([*READERS, *(f"{name}-true" for name in READERS)], loaded, settings, loaded)
