@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 PrefillMode = Literal["auto", "on", "off"]
 ReadOnChoice = Literal["auto", "insert", "quote", "off"]
 PositionsChoice = Literal["auto", "closed-up", "true"]
+PassagesChoice = Literal["sentences", "fixed"]
 ScorerChoice = Literal["auto", "lexical", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
@@ -97,13 +98,27 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"unit": "tokens"},
         ),
     ] = 8
+    passages: Annotated[
+        PassagesChoice,
+        Meta(
+            title="Passages",
+            description="Where a text is cut into the passages that are kept or skipped.",
+            extra={
+                "labels": {"sentences": "Sentences", "fixed": "Fixed length"},
+                "notes": {
+                    "sentences": "At the ends of paragraphs, lines and sentences, about every 32 tokens.",
+                    "fixed": "After a fixed number of tokens.",
+                },
+            },
+        ),
+    ] = "sentences"
     passage_tokens: Annotated[
         int,
         Meta(
             ge=8,
             le=512,
             title="Passage",
-            description="Text is kept or skipped in passages of this length.",
+            description="The length of passages of fixed length, and of texts given as token IDs.",
             extra={"unit": "tokens"},
         ),
     ] = 32

@@ -27,6 +27,7 @@ _SPARSE = (
     "patience_s",
     "scorer",
     "lookahead_tokens",
+    "passages",
     "passage_tokens",
     "positions",
     "read_on",

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -238,8 +239,7 @@ def _read(
         raise RequestError("This bench has no draft model.", "Choose another scorer.")
 
     reading = Reading("", loaded, sequence, text, settings, ReadingInputs(lambda tokens: "", no_draft))
-    reading.plan()
-    for _ in reading.events():
+    for _ in chain(reading.plan(), reading.events()):
         pass
     return sequence, reading
 
@@ -293,23 +293,19 @@ def _recall(
     loaded: LoadedModel, source: _Source, asked: Question, wanted: Question, settings: Prefill
 ) -> float | None:
     """How much of what answers `wanted` a reading for `asked` keeps; None if there is nothing of it."""
-    from core.prefill.scorers.lexical import lexical_scores
+    from core.prefill.scorers.lexical import lexical_scores, words_of
     from core.prefill.select import select
 
     text = _prompt(loaded, source, asked)
-    parts, passage = text.layout(), settings.passage_tokens
-    pieces = loaded.tokenizer.convert_ids_to_tokens(text.ids)
-    scores = lexical_scores(pieces, parts.question, passage)
+    parts = text.layout()
+    passages = parts.passages(0, len(text.ids), settings)
+    words = words_of(loaded.tokenizer.convert_ids_to_tokens(text.ids))
+    scores = lexical_scores(words, parts.question, passages)
     first, last = wanted.gold[0]
     gold = (parts.source == 0) & (parts.first_char < last) & (parts.last_char > first)
     if not gold.any():
         return None
-    chosen = select(
-        *(scores, parts.protected | parts.question),
-        start=0,
-        keep_pct=settings.keep_pct,
-        passage_tokens=passage,
-    )
+    chosen = select(scores, parts.protected | parts.question, passages, keep_pct=settings.keep_pct)
     kept = np.repeat(chosen.kept, chosen.ends - chosen.starts)
     return float(kept[gold[: len(kept)]].mean())
 

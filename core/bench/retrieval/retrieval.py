@@ -121,9 +121,9 @@ def _recall(
     """The prompt's tokens, the seconds that scoring took, and the recall at each of `KEEPS`."""
     from core.models.prompt import offsets, render
     from core.prefill.layout import layout
+    from core.prefill.scorers.lexical import words_of
     from core.prefill.scorers.registry import SCORERS as SPECS
-    from core.prefill.scorers.score_propagation import carried_tokens
-    from core.prefill.scorers.scorer import ScorerInputs
+    from core.prefill.scorers.scorer import ScorerInputs, finished
     from core.prefill.select import must_keep, select
 
     settings = Settings().prefill
@@ -136,44 +136,37 @@ def _recall(
         gold |= (parts.source == 0) & (parts.first_char < last) & (parts.last_char > first)
     protected = parts.protected | parts.question
     started = time.perf_counter()
+    passages = parts.passages(0, len(prompt.ids), settings)
     if scorer in SPECS:
-        scoring = SPECS[scorer].score(ScorerInputs(loaded, prompt.ids, 0, parts.question, settings))
-        scores = _end_of(scoring)
-        if not SPECS[scorer].propagates:
-            scores = carried_tokens(scores, settings.passage_tokens)
+        inputs = ScorerInputs(
+            loaded,
+            prompt.ids,
+            parts,
+            passages,
+            lambda: words_of(loaded.tokenizer.convert_ids_to_tokens(prompt.ids)),
+            settings,
+        )
+        scores = finished(SPECS[scorer].score(inputs)).scores
     else:
-        scores = _unscored(scorer, len(prompt.ids), settings.passage_tokens, question.question)
+        scores = _unscored(scorer, len(passages), question.question)
     score_s = time.perf_counter() - started
-    always = np.repeat(must_keep(protected, settings.passage_tokens), settings.passage_tokens)
-    earned = gold & ~always[: len(gold)]
+    earned = gold & ~np.repeat(must_keep(protected, passages), passages.lengths)
     if not earned.any():
         return len(prompt.ids), score_s, ()
     recall = []
     for keep in KEEPS:
-        chosen = select(scores, protected, start=0, keep_pct=keep, passage_tokens=settings.passage_tokens)
+        chosen = select(scores, protected, passages, keep_pct=keep)
         kept = np.repeat(chosen.kept, chosen.ends - chosen.starts)
         recall.append(float(kept[earned].mean()))
     return len(prompt.ids), score_s, tuple(recall)
 
 
-def _end_of(scoring: Any) -> np.ndarray[Any, Any]:
-    while True:
-        try:
-            next(scoring)
-        except StopIteration as done:
-            scores: np.ndarray[Any, Any] = done.value
-            return scores
-
-
-def _unscored(name: str, tokens: int, passage_tokens: int, seed: str) -> np.ndarray[Any, Any]:
+def _unscored(name: str, count: int, seed: str) -> np.ndarray[Any, Any]:
     """What a scorer has to beat: passages at random, or the nearest to the two ends."""
-    count = -(-tokens // passage_tokens)
     if name == "random":
         rng = random.Random(seed)
-        scores = np.array([rng.random() for _ in range(count)])
-    else:
-        scores = np.abs(np.arange(count) - count / 2)
-    return np.repeat(scores.astype(np.float32), passage_tokens)[:tokens]
+        return np.array([rng.random() for _ in range(count)], np.float32)
+    return np.asarray(np.abs(np.arange(count, dtype=np.float32) - count / 2))
 
 
 def _told(found: Found) -> Iterable[str]:

@@ -13,19 +13,17 @@ from core.prefill.scorers.scorer import Score
 
 
 class ScorerSpec(Struct, frozen=True):
-    """`needs_draft`: it reads with a draft model. `propagates`: its scores go on to the following passages
-    already, and are not propagated once more."""
+    """`needs_draft`: it reads with a draft model."""
 
     name: str
     score: Score
     needs_draft: bool = False
-    propagates: bool = False
 
 
 SCORERS: dict[str, ScorerSpec] = {
     spec.name: spec
     for spec in (
-        ScorerSpec("lexical", score_by_words, propagates=True),
+        ScorerSpec("lexical", score_by_words),
         ScorerSpec("draft-model", score_by_draft_model, needs_draft=True),
     )
 }
