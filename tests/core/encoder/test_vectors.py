@@ -122,7 +122,7 @@ def test_similarity_adds_the_passage_its_neighbours_and_the_best_four() -> None:
         ),
         (
             "El piloto del muelle siete espera la marea antes de llevar el barco al puerto."
-            " Mientras tanto, la tripulación prepara la carga y comprueba que los documentos estén completos.",
+            " Mientras tanto, la tripulación prepara la carga y comprueba los documentos.",
             (0, 0),
             (1.6, 3.5),
         ),
