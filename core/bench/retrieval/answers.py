@@ -8,6 +8,7 @@ completely only once: its questions come one after the other, and each keeps wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -71,21 +72,25 @@ def answer_pieces(
         if at < len(numbers)
     ]
     chosen = set(order[:most])
-    pieces = []
-    for document, text in present:
-        whole: list[CachedSequence] = []
-        for number, question in enumerate(of_documents[document.name]):
-            if (document.name, number) in chosen:
-                pieces.append(
-                    BenchPiece(
-                        (document.name, number),
-                        lambda d=document, t=text, n=number, q=question, w=whole: Answered(  # type: ignore[misc]
-                            *(d.name, n, q.kind, d.language, d.held_out),
-                            tuple(_ways(loaded, Attachment(d.name, t), q, settings, keeps, w)),
-                        ),
-                    )
-                )
-    return pieces
+    whole: dict[str, CachedSequence] = {}  # of the last document
+
+    def measure(document: Document, text: str, number: int) -> Answered:
+        from core.kv.cached_sequence import CachedSequence
+
+        if document.name not in whole:
+            whole.clear()
+            whole[document.name] = CachedSequence(loaded.new_cache)
+        question = of_documents[document.name][number]
+        attachment = Attachment(document.name, text)
+        ways = tuple(_ways(loaded, attachment, question, settings, keeps, whole[document.name]))
+        return Answered(document.name, number, question.kind, document.language, document.held_out, ways)
+
+    return [
+        BenchPiece((document.name, number), partial(measure, document, text, number))
+        for document, text in present
+        for number in answerable[document.name]
+        if (document.name, number) in chosen
+    ]
 
 
 def _ways(
@@ -94,9 +99,9 @@ def _ways(
     question: Question,
     settings: Prefill,
     keeps: Sequence[float],
-    whole: list[CachedSequence],
+    whole: CachedSequence,
 ) -> Iterator[AnswerWay]:
-    """`whole` holds the sequence that has read the document, once there is one."""
+    """`whole` has read the document completely, or nothing yet; it keeps what it reads."""
     from core.kv.cached_sequence import CachedSequence
 
     answer = list(loaded.tokenizer.encode(question.answer, add_special_tokens=False))
@@ -116,10 +121,8 @@ def _ways(
         tokens = sequence.columns.count + 1
         likelihood = -nll(loaded, sequence, with_document.ids[-1], answer)
         yield AnswerWay(f"{keep:g}%", likelihood, tokens)
-    if not whole:
-        whole.append(CachedSequence(loaded.new_cache))
-    sequence, _ = read(loaded, whole[0], with_document, everything)
-    sequence = sequence.fork(len(sequence.tokens))
+    read(loaded, whole, with_document, everything)
+    sequence = whole.fork(len(whole.tokens))
     likelihood = -nll(loaded, sequence, with_document.ids[-1], answer)
     yield AnswerWay(_EVERYTHING, likelihood, len(with_document.ids))
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -147,29 +148,25 @@ def _pieces(
     settings: Prefill,
     keeps: Sequence[float],
 ) -> Iterator[BenchPiece[Found]]:
-    for document, text in present:
-        for number, question in enumerate(of_documents[document.name]):
-            prompt = _once(lambda d=document, t=text, q=question: _rendered(loaded, d, t, q))  # type: ignore[misc]
+    @lru_cache(maxsize=1)
+    def prompt(at: int, number: int) -> _Prompt:
+        """All scorers of a question share its prompt."""
+        document, text = present[at]
+        return _rendered(loaded, document, text, of_documents[document.name][number])
+
+    def find(at: int, number: int, scorer: str) -> Found:
+        document = present[at][0]
+        question = of_documents[document.name][number]
+        return Found(
+            *(document.name, number, scorer, question.kind, document.form, str(document.language)),
+            document.held_out,
+            *_recall(loaded, prompt(at, number), question.question, scorer, settings, keeps),
+        )
+
+    for at, (document, _) in enumerate(present):
+        for number in range(len(of_documents[document.name])):
             for scorer in scorers:
-                yield BenchPiece(
-                    (document.name, number, scorer),
-                    lambda d=document, n=number, q=question, p=prompt, s=scorer: Found(  # type: ignore[misc]
-                        *(d.name, n, s, q.kind, d.form, d.language, d.held_out),
-                        *_recall(loaded, p(), q.question, s, settings, keeps),
-                    ),
-                )
-
-
-def _once(render: Callable[[], _Prompt]) -> Callable[[], _Prompt]:
-    """`render`, which runs at the first call only: all scorers of a question share its prompt."""
-    held: list[_Prompt] = []
-
-    def prompt() -> _Prompt:
-        if not held:
-            held.append(render())
-        return held[0]
-
-    return prompt
+                yield BenchPiece((document.name, number, scorer), partial(find, at, number, scorer))
 
 
 def _rendered(loaded: LoadedModel, document: Document, text: str, question: Question) -> _Prompt:
