@@ -20,6 +20,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.encoder.store import Embedder
 from core.errors import PromptTooLongError
 from core.events import Change, Passage, PrefillPhase, PrefillProgress, ReadingMap
 from core.kv.cached_sequence import CachedSequence
@@ -38,7 +39,7 @@ from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
 from core.prefill.select import LATEST, Selection, must_keep, select
 from core.settings.prefill import Prefill
 
-_BEST = "lexical"
+_BEST = "fusion"
 # Of the context that a text longer than it may fill: the rest is for what is asked later.
 _FILLS = 0.75
 # Where nothing ranks passages.
@@ -80,7 +81,7 @@ class ReadingInputs(Struct, frozen=True):
     here, None if nobody knows; `timed(tokens, context_tokens, seconds)` is told what a chunk took.
     `clock`: seconds. `room_tokens`: what a prompt may become longer by when passages are quoted in it.
     `most_tokens`: how much of the prompt may be held if not all of it can be, for it has more than
-    `limit_tokens`.
+    `limit_tokens`. `embedder`: None where there is no sentence encoder.
     """
 
     why_no_gaps: Callable[[int], str]
@@ -92,6 +93,7 @@ class ReadingInputs(Struct, frozen=True):
     room_tokens: int = 1 << 30
     most_tokens: int | None = None
     limit_tokens: int = 0
+    embedder: Embedder | None = None
 
 
 class Outcome(Struct, frozen=True):
@@ -435,7 +437,8 @@ class Reading:
         total = passages.end - int(passages.firsts[0])
         yield self._progress(ReadProgress(0, total, None), "scoring")
         inputs = ScorerInputs(
-            self._loaded, self.ids, self.layout, passages, self._all_words, self._settings, self._draft
+            *(self._loaded, self.ids, self.layout, passages, self._all_words, self._settings),
+            *(self._draft, self._inputs.embedder),
         )
         scoring = SCORERS[scorer].score(inputs)
         try:

@@ -10,7 +10,7 @@ PrefillMode = Literal["auto", "on", "off"]
 ReadOnChoice = Literal["auto", "insert", "quote", "off"]
 PositionsChoice = Literal["auto", "closed-up", "true"]
 PassagesChoice = Literal["sentences", "fixed"]
-ScorerChoice = Literal["auto", "lexical", "draft-model"]
+ScorerChoice = Literal["auto", "lexical", "embedding", "fusion", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
 
@@ -78,11 +78,15 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
                 "labels": {
                     "auto": "Automatic",
                     "lexical": "Words",
+                    "embedding": "Meaning",
+                    "fusion": "Words and meaning",
                     "draft-model": "Draft model",
                 },
                 "notes": {
-                    "auto": "Words: nothing found more where it was measured, and nothing is faster.",
+                    "auto": "Words and meaning, or words alone in a language that the encoder does not know.",
                     "lexical": "Words and parts of words that both have. Fastest, weak on paraphrase.",
+                    "embedding": "What a small sentence encoder takes for similar.",
+                    "fusion": "The ranks by words and by meaning, added.",
                     "draft-model": "What a smaller model of the family pays attention to.",
                 },
             },

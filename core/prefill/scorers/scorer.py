@@ -19,6 +19,7 @@ from core.prefill.layout import Layout, Passages
 from core.settings.prefill import Prefill
 
 if TYPE_CHECKING:
+    from core.encoder.store import Embedder
     from core.prefill.scorers.lexical import Words
 
 # So many rows, at the prompt's end, may look for what is asked.
@@ -51,7 +52,8 @@ class ScoringDraft(Struct, frozen=True):
 class ScorerInputs(Struct, frozen=True):
     """`ids` is the prompt, `layout` its layout, `passages` what is scored of it; `words()` its terms.
 
-    `loaded` is the target; `draft` is None where no draft model was asked for or loaded.
+    `loaded` is the target; `draft` is None where no draft model was asked for or loaded, `embedder` where
+    there is no sentence encoder.
     """
 
     loaded: LoadedModel
@@ -61,6 +63,7 @@ class ScorerInputs(Struct, frozen=True):
     words: Callable[[], Words]
     settings: Prefill
     draft: ScoringDraft | None = None
+    embedder: Embedder | None = None
 
     def asking(self) -> list[int]:
         """The question's rows among the last `ASKING_ROWS` ids that are new, but for the prompt's last.

@@ -74,6 +74,8 @@ def settings(folder: Path | None = None, **values: object) -> Settings:
         "prefill.mode": "on",
         "prefill.scorer": "lexical",
         "prefill.positions": "true",
+        # The toy's tokens are characters: a sentence is most of its context.
+        "prefill.passages": "fixed",
         "prefill.keep_pct": 10,
         "prefill.chunk_tokens": 128,
         "drafting.drafter": "off",
