@@ -2,8 +2,8 @@
 
 The cache folder's `vectors` (mode 0700) holds one safetensors file (0600) per text and passage boundaries,
 at most 64 MB in all; what was used least recently goes first. A file's name is made of hashes, so the text
-is not in it, and `erase` needs nothing but the text. Files are replaced in one rename: the workers of the
-window and of a server may share the folder.
+is not in it, and `erase` needs nothing but the text's hash. Files are replaced in one rename: the workers of
+the window and of a server may share the folder.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ Embedding = Generator[int, None, "TextVectors"]
 _FORMAT = "1"
 _LIMIT_BYTES = 64 << 20
 _SUFFIX = ".safetensors"
+_BEGUN = 4
 
 
 class VectorStore:
@@ -78,14 +79,15 @@ class VectorStore:
         write_whole(self._path(text, passages), content)
         self._evict()
 
-    def erase(self, text: str) -> None:
-        """Remove all vectors of `text`."""
-        for path in self._folder.glob(f"{text_key(text)}-*{_SUFFIX}"):
-            _remove(path)
+    def erase(self, digest: str) -> None:
+        """Remove all vectors of the text that `text_key` names so."""
+        for path in self._files():
+            if path.name.lstrip(".").startswith(f"{digest}-"):
+                _remove(path)
 
     def erase_all(self) -> None:
         """Remove every file."""
-        for path in self._folder.glob(f"*{_SUFFIX}"):
+        for path in self._files():
             _remove(path)
 
     def _path(self, text: str, passages: Array) -> Path:
@@ -94,9 +96,13 @@ class VectorStore:
         made_of = np.ascontiguousarray(passages, np.int32).tobytes() + f"{_FORMAT}/{MODEL_ID}".encode()
         return self._folder / f"{text_key(text)}-{hashlib.sha256(made_of).hexdigest()[:16]}{_SUFFIX}"
 
+    def _files(self) -> list[Path]:
+        """All files, and what a killed process left of those that it wrote."""
+        return [*self._folder.glob(f"*{_SUFFIX}"), *self._folder.glob(f".*{_SUFFIX}.*.tmp")]
+
     def _evict(self) -> None:
         files = []
-        for path in self._folder.glob(f"*{_SUFFIX}"):
+        for path in self._files():
             with contextlib.suppress(FileNotFoundError):  # another process removed it
                 facts = path.stat()
                 files.append((facts.st_mtime_ns, facts.st_size, path))
@@ -109,10 +115,10 @@ class VectorStore:
 
 
 class Embedder:
-    """The encoder, opened at first use, and its vectors on the disk.
+    """The encoder, opened at first use, and its vectors on the disk. Belongs to the thread that owns MLX.
 
-    `failure`: why vectors cannot be computed or kept, empty if they can. One embedding that was abandoned
-    goes on where it stopped when the same text is asked for again. Belongs to the thread that owns MLX.
+    `failure`: why vectors cannot be computed or kept, empty if they can. An embedding that was abandoned
+    continues where it stopped when the same text is asked for again.
     """
 
     def __init__(self, store: VectorStore | None = None, opener: Callable[[], Encoder] | None = None) -> None:
@@ -120,7 +126,7 @@ class Embedder:
         self._opener = opener
         self._encoder: Encoder | None = None
         self._unavailable: EncoderUnavailableError | None = None
-        self._begun: tuple[bytes, Embedding] | None = None
+        self._begun: dict[str, _Begun] = {}
         self.failure = ""
 
     @property
@@ -140,23 +146,19 @@ class Embedder:
         """
         if (found := self._store.read(text, passages)) is not None:
             return found
-        from core.encoder.vectors import embed
-
-        key = hashlib.sha256(text.encode("utf-8", "surrogatepass") + passages.tobytes()).digest()
-        if self._begun is None or self._begun[0] != key:
-            self._begun = key, embed(self._open(), text, passages)
-        work = self._begun[1]
+        key = _key(text, passages)
         while True:
+            begun = self._begin(key, text, passages)  # anew after `unload` or `erase`
             try:
-                done = next(work)
+                begun.done = next(begun.work)
             except StopIteration as end:
                 vectors: TextVectors = end.value
                 break
             except BaseException:
-                self._begun = None
+                self._begun.pop(key, None)
                 raise
-            yield done
-        self._begun = None
+            yield begun.done
+        self._begun.pop(key, None)
         try:
             self._store.write(text, passages, vectors)
             self.failure = ""
@@ -164,30 +166,47 @@ class Embedder:
             self.failure = f"Passage vectors cannot be kept on the disk: {error}."
         return vectors
 
+    def fraction(self, text: str, passages: Array) -> float:
+        """The share of a begun embedding that is done, 0 to 1."""
+        begun = self._begun.get(_key(text, passages))
+        return begun.done / begun.pieces if begun and begun.pieces else 0.0
+
     def query(self, text: str) -> Array:
         """float32 [384], the vector of a question. Raises `EncoderUnavailableError`."""
         from core.encoder.vectors import query_vector
 
         return query_vector(self._open(), text)
 
-    def erase(self, text: str) -> None:
-        """Remove the vectors of `text`, begun ones too."""
-        self._begun = None
-        self._store.erase(text)
+    def forget(self, digest: str) -> None:
+        """Drop what was begun of the text that `text_key` names so."""
+        for key in [key for key in self._begun if key.startswith(digest)]:
+            del self._begun[key]
+
+    def erase(self, digest: str) -> None:
+        """Remove the vectors of the text that `text_key` names so, begun ones too."""
+        self.forget(digest)
+        self._store.erase(digest)
 
     def erase_all(self) -> None:
         """Remove all vectors."""
-        self._begun = None
+        self._begun.clear()
         self._store.erase_all()
 
     def unload(self) -> None:
-        """Free the encoder's memory. The next use opens it again."""
-        self._begun = None
+        """Free the encoder's memory and what was begun. The next use opens it again."""
+        self._begun.clear()
         if self._encoder is not None:
             import mlx.core as mx
 
             self._encoder = None
             mx.clear_cache()
+
+    def _begin(self, key: str, text: str, passages: Array) -> _Begun:
+        if (begun := self._begun.get(key)) is None:
+            while len(self._begun) >= _BEGUN:
+                del self._begun[next(iter(self._begun))]
+            begun = self._begun[key] = _Begun(self._open(), text, passages)
+        return begun
 
     def _open(self) -> Encoder:
         if self._unavailable is not None:  # 23 MB are not read again for each question
@@ -204,9 +223,28 @@ class Embedder:
         return self._encoder
 
 
+class _Begun:
+    """An embedding under way: `done` of `pieces` are encoded; 0 pieces while the text is being cut."""
+
+    def __init__(self, encoder: Encoder, text: str, passages: Array) -> None:
+        self.done = self.pieces = 0
+        self.work = self._embed(encoder, text, passages)
+
+    def _embed(self, encoder: Encoder, text: str, passages: Array) -> Embedding:
+        from core.encoder.vectors import cut_pieces, embed_pieces
+
+        pieces = yield from cut_pieces(encoder, text, passages)
+        self.pieces = len(pieces.ids)
+        return (yield from embed_pieces(encoder, pieces, len(passages)))
+
+
 def text_key(text: str) -> str:
-    """32 hexadecimal digits that name a text: of its SHA-256."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    """The SHA-256 of a text, which names its vectors."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _key(text: str, passages: Array) -> str:
+    return text_key(text) + hashlib.sha256(passages.tobytes()).hexdigest()
 
 
 def _sum(vectors: TextVectors) -> str:

@@ -44,7 +44,7 @@ class TextVectors(Struct, frozen=True):
     pieces_per_word: float
 
 
-class _Pieces(Struct, frozen=True):
+class Pieces(Struct, frozen=True):
     """Word pieces of a text: int32 ids, and the int32 index of the passage that each begins in, or -1."""
 
     ids: Array
@@ -60,7 +60,12 @@ def embed(encoder: Encoder, text: str, passages: Array) -> Generator[int, None, 
     and windows that reach no passage are not encoded. Between two yields at most 16 windows are encoded
     (4 on the CPU).
     """
-    pieces = yield from _cut(encoder, text, passages)
+    pieces = yield from cut_pieces(encoder, text, passages)
+    return (yield from embed_pieces(encoder, pieces, len(passages)))
+
+
+def embed_pieces(encoder: Encoder, pieces: Pieces, passages: int) -> Generator[int, None, TextVectors]:
+    """The second part of `embed`: the vectors of so many passages."""
     count = len(pieces.ids)
     starts = range(0, max(count - _LENGTH + _HOP, 1), _HOP)
     weights = np.zeros(count, np.float32)
@@ -71,14 +76,14 @@ def embed(encoder: Encoder, text: str, passages: Array) -> Generator[int, None, 
         for start in starts
         if (pieces.passages[start : start + _LENGTH] >= 0).any()
     ]
-    sums = np.zeros((len(passages), WIDTH), np.float32)
+    sums = np.zeros((passages, WIDTH), np.float32)
     size = _BATCH_GPU if mx.default_device() == mx.gpu else _BATCH_CPU
     for first in range(0, len(windows), size):
         batch = windows[first : first + size]
         _add_states(sums, encoder, pieces, weights, batch)
         yield batch[-1].stop
     mx.clear_cache()  # Metal otherwise keeps the buffers of a batch
-    counts = np.bincount(pieces.passages[pieces.passages >= 0], minlength=len(passages)).astype(np.int32)
+    counts = np.bincount(pieces.passages[pieces.passages >= 0], minlength=passages).astype(np.int32)
     means = (sums / np.maximum(counts, 1)[:, None]).astype(np.float16)
     return TextVectors(means, counts, pieces.unknown, pieces.pieces_per_word)
 
@@ -124,7 +129,7 @@ def _triangle(length: int) -> Array:
     return np.minimum(np.arange(1, length + 1), np.arange(length, 0, -1)).astype(np.float32)
 
 
-def _add_states(sums: Array, encoder: Encoder, pieces: _Pieces, weights: Array, windows: list[slice]) -> None:
+def _add_states(sums: Array, encoder: Encoder, pieces: Pieces, weights: Array, windows: list[slice]) -> None:
     """Add the weighted states of the pieces in `windows` to `sums`, float32 [passages, 384]."""
     states = encoder.states([pieces.ids[window] for window in windows])
     passages = np.full(states.shape[:2], -1, np.int32)
@@ -140,8 +145,8 @@ def _add_states(sums: Array, encoder: Encoder, pieces: _Pieces, weights: Array, 
     sums[held[held >= 0]] += added[held >= 0]
 
 
-def _cut(encoder: Encoder, text: str, passages: Array) -> Generator[int, None, _Pieces]:
-    """The word pieces of `text`; yields 0 after each segment."""
+def cut_pieces(encoder: Encoder, text: str, passages: Array) -> Generator[int, None, Pieces]:
+    """The first part of `embed`: the word pieces of `text`. Yields 0 after each segment."""
     ids, starts, letters = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], np.zeros(4, np.int64)
     for start, end in _segments(len(text), passages):
         found, ranges = encoder.pieces(text[start:end])
@@ -156,7 +161,7 @@ def _cut(encoder: Encoder, text: str, passages: Array) -> Generator[int, None, _
     else:
         index = np.full(len(begins), -1)
     all_letters, unknown, words, pieces = letters.tolist()
-    return _Pieces(
+    return Pieces(
         np.concatenate(ids), index.astype(np.int32), unknown / max(all_letters, 1), pieces / max(words, 1)
     )
 
