@@ -481,6 +481,7 @@ class Engine:
                 (context_tokens - held_tokens) // 2,
                 most_tokens if beyond else None,
                 context_tokens - 1,
+                self._embedder,
             )
             if isolated and plan.proposer is not None:
                 here.drafts.forget()
