@@ -324,6 +324,7 @@ class Engine:
         continuation = request.continuation
         check_continuation(continuation, self.loaded.info)
 
+        @cache
         def laid_out() -> Layout:
             return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import mlx.core as mx
@@ -66,7 +67,7 @@ class PromptText(Struct, frozen=True):
         return replace(
             self,
             ids=[*self.ids[:at], *quoted, *self.ids[at:]],
-            layout=lambda: self.layout().quoting(at, len(quoted)),
+            layout=cache(lambda: self.layout().quoting(at, len(quoted))),
             branches=lambda: [length for length in self.branches() if length <= at],
         )
 
@@ -249,7 +250,7 @@ class Reading:
             reason = f"scoring failed ({type(error).__name__}: {error}), so all of it was read"
             return Decision(False, reason, refused(settings, reason))
         self._scored = passages, scored
-        if scored.without:
+        if scored.used:
             self._uses_instead(scored)
         # Where a text just goes on, nothing has to stand out.
         clear = scored.stands_out or self.layout.goes_on
@@ -258,10 +259,11 @@ class Reading:
         return decision
 
     def _uses_instead(self, scored: Scored) -> None:
-        """Record that another scorer than the chosen one was used."""
-        asked = self._settings.scorer
-        change = Change("prefill.scorer", asked, scored.used, scored.without)
-        self.outcome = replace(self.outcome, scorer=scored.used, changes=(*self.outcome.changes, change))
+        """Record that another scorer than the chosen one was used, and why if that was refused."""
+        changes = self.outcome.changes
+        if scored.without:
+            changes += (Change("prefill.scorer", self._settings.scorer, scored.used, scored.without),)
+        self.outcome = replace(self.outcome, scorer=scored.used, changes=changes)
 
     def events(self) -> Generator[PrefillProgress | ReadingMap, None, None]:
         """Read. Progress before the first piece of work and after each; close it to cancel."""

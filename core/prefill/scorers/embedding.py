@@ -32,6 +32,9 @@ _RANK_OFFSET = 20
 _LEAST_CHARACTERS = 200
 # The largest share of a text's letters that the encoder may not know.
 _UNKNOWN_SHARE = 0.3
+# The least similarity, -3 to 3, of a passage that answers. On ten documents for tuning, of 160 requests for
+# the whole 3% have 0.85 and 28% have 0.5; of 61 questions about a place 88% and 97%.
+_NEAR, _NEAR_WITH_WORDS = 0.85, 0.5
 _NO_TEXT = "the prompt is given as token IDs, so its passages have no vectors"
 _NO_LANGUAGE = "the text is in a language that the encoder does not know"
 
@@ -52,7 +55,7 @@ def score_by_meaning(inputs: ScorerInputs) -> Scoring:
         return replace(words, without=meaning.why, used="lexical")
     lowest = float(meaning.similarity[known].min())
     scores = np.where(known, meaning.similarity, lowest).astype(np.float32)
-    return Scored(scores, words.stands_out or stands_out(meaning.similarity))
+    return Scored(scores, stands_out(meaning.similarity, words.stands_out))
 
 
 def score_by_words_and_meaning(inputs: ScorerInputs) -> Scoring:
@@ -61,7 +64,8 @@ def score_by_words_and_meaning(inputs: ScorerInputs) -> Scoring:
     meaning = yield from meaning_of(inputs)
     if np.isnan(meaning.similarity).all():
         return replace(words, without=meaning.why, used="lexical")
-    return Scored(fused(words.scores, meaning.similarity), words.stands_out or stands_out(meaning.similarity))
+    scores = fused(words.scores, meaning.similarity)
+    return Scored(scores, stands_out(meaning.similarity, words.stands_out))
 
 
 def fused(words: Array, similarity: Array) -> Array:
@@ -71,15 +75,14 @@ def fused(words: Array, similarity: Array) -> Array:
     return np.asarray(by_words + np.where(np.isnan(similarity), by_words, by_meaning), np.float32)
 
 
-def stands_out(similarity: Array) -> bool:
-    """Whether a passage is about what is asked, by meaning: near it, and much nearer than most passages."""
-    known = similarity[~np.isnan(similarity)]
-    best, spread = float(known.max()), float(known.std())
-    return best >= _NEAR and best - float(known.mean()) >= _MARGIN * spread
+def stands_out(similarity: Array, by_words: bool) -> bool:
+    """Whether some passage answers the question: it is near it, or less near and shares its rare words.
 
-
-_NEAR = 1.0
-_MARGIN = 3.0
+    The best passage's similarity tells requests about a whole text from questions about a place better than
+    its distance from the other passages', which is as large for both.
+    """
+    best = float(similarity[~np.isnan(similarity)].max())
+    return best >= (_NEAR_WITH_WORDS if by_words else _NEAR)
 
 
 def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
@@ -96,7 +99,7 @@ def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
         and (passages.of[text.start : text.end] >= 0).any()
     ]
     if not layout.texts or not layout.asked:
-        return Meaning(nothing, _NO_TEXT)
+        return Meaning(nothing, "" if inputs.settings.scorer == "auto" else _NO_TEXT)
     if inputs.embedder is None or not texts:
         return Meaning(nothing)
     of_tokens = np.full(end, np.nan, np.float32)

@@ -29,8 +29,8 @@ ASKING_ROWS = 64
 class Scored(Struct, frozen=True):
     """`scores`: float32, one a passage, any scale. `stands_out`: whether some passage answers the question.
 
-    `without`: why a part of the scorer was not used, in words; empty if all of it was. `used` is then the
-    scorer that was.
+    `used`: the scorer that scored in place of the chosen one, if another did; `without`: why, in words, where
+    that is not what the settings ask for.
     """
 
     scores: np.ndarray[Any, Any]
