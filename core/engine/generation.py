@@ -130,14 +130,14 @@ class Generation:
 
     def events(self) -> Iterator[Event]:
         """All events, Finished last."""
-        self._reading.plan()
+        cancelled = yield from self._plan_reading()
         self._prompt = self._reading.ids
         plan, context_tokens = self._plan, self._context_tokens
         held_tokens = min(len(self._prompt), self._reading.most_tokens)
         settings, changes = within_context(plan.settings, held_tokens, context_tokens)
         self._plan = replace(plan, settings=settings, changes=(*plan.changes, *changes))
         try:
-            cancelled = yield from self._read_prompt()
+            cancelled = cancelled or (yield from self._read_prompt())
             reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
         except Exception:
             # A forward that failed half-way has moved some layers' caches and not others.
@@ -165,13 +165,24 @@ class Generation:
         """None while an answer is at its first words: they could be from anywhere."""
         if len(self._shown) < _LEAST_SOURCED_TOKENS:
             return ()
-        reading = self._reading
-        return sources(self._loaded, reading.ids, reading.layout, reading.seen, self._shown)
+        reading, settings = self._reading, self._plan.settings.prefill
+        return sources(self._loaded, reading.layout, reading.words, reading.seen, self._shown, settings)
 
     @property
     def unread(self) -> list[Positions]:
         """What of the prompt is skipped, in passages, those likeliest to be asked for first."""
         return self._reading.unread
+
+    def _plan_reading(self) -> Generator[Event, None, bool]:
+        """Decide how the prompt is read, which may take scoring. Returns whether it was cancelled."""
+        with closing(self._reading.plan()) as planning:
+            for event in planning:
+                self._prefill_s = self._now()
+                yield replace(event, time_s=self._prefill_s)
+                if self._cancelled():
+                    return True
+                self._threads.look()
+        return False
 
     def _read_prompt(self) -> Generator[Event, None, bool]:
         """Prefill of the model and of a draft model that drafts. Returns whether it was cancelled."""

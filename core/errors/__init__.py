@@ -155,6 +155,12 @@ class TableError(RequestError):
     code = "bad-table"
 
 
+class EncoderUnavailableError(RequestError):
+    """The sentence encoder's files are missing or damaged: text is compared by its words alone."""
+
+    code = "no-encoder"
+
+
 class MissingLibraryError(RequestError):
     """A system library or package is not installed. The hint names it."""
 

@@ -17,6 +17,7 @@ Which of them follow each other:
     rehearse    → rehearsing* | failed
     typing      → rehearsing, if it stops one
     suggest_title → title_suggested
+    embed_document → document_embedded*; stop_embedding, erase_vectors → see `core.events.embedding`
     check_machines → machines_checked | failed
     (a cluster) → machine_figures about once a second while it works; cluster_ended, then the worker exits
     list_models, look_up_models, download_model … → see `core.events.catalogue`
@@ -68,6 +69,13 @@ from core.events.cluster import (
     MachineUse,
 )
 from core.events.codec import Command, Event, decode_command, decode_event, encode, failure
+from core.events.embedding import (
+    DocumentEmbedded,
+    EmbeddingState,
+    EmbedDocument,
+    EraseVectors,
+    StopEmbedding,
+)
 from core.events.models import (
     LoadModel,
     LoadProgress,
@@ -125,10 +133,14 @@ __all__ = [
     "ClusterEnded",
     "Command",
     "CountTokens",
+    "DocumentEmbedded",
     "DownloadModel",
     "DownloadProgress",
     "DownloadState",
     "Effective",
+    "EmbedDocument",
+    "EmbeddingState",
+    "EraseVectors",
     "Event",
     "ExportTable",
     "Failed",
@@ -186,6 +198,7 @@ __all__ = [
     "Shutdown",
     "StandStill",
     "Stats",
+    "StopEmbedding",
     "SuggestTitle",
     "TableAction",
     "TableDay",

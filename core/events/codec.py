@@ -11,6 +11,7 @@ from core.errors import DraftlightError, PromptTooLongError, ProtocolError
 from core.events.answer import AnswerEvent
 from core.events.catalogue import CatalogueCommand, CatalogueEvent
 from core.events.cluster import ClusterCommand, ClusterEvent
+from core.events.embedding import EmbeddingCommand, EmbeddingEvent
 from core.events.models import LoadCommand, LoadEvent
 from core.events.process import Failed, ProcessCommand, ProcessEvent
 from core.events.reading import ReadingEvent
@@ -27,6 +28,7 @@ Command = (
     | TableCommand
     | RehearsalCommand
     | TitleCommand
+    | EmbeddingCommand
     | CatalogueCommand
     | ClusterCommand
     | ProcessCommand
@@ -40,6 +42,7 @@ Event = (
     | TableEvent
     | RehearsalEvent
     | TitleEvent
+    | EmbeddingEvent
     | CatalogueEvent
     | ClusterEvent
 )

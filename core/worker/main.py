@@ -27,6 +27,8 @@ from core.events import (
     Cancel,
     Command,
     CountTokens,
+    EmbedDocument,
+    EraseVectors,
     Event,
     ExportTable,
     Generate,
@@ -46,6 +48,7 @@ from core.events import (
     SaveTables,
     Shutdown,
     StandStill,
+    StopEmbedding,
     SuggestTitle,
     TableAction,
     TableDone,
@@ -188,6 +191,15 @@ class _Worker:
                     self._engine.typing()
                 case SuggestTitle():
                     self._suggest_title(command)
+                case EmbedDocument(_, text):
+                    self._engine.embedding.add(request, text)
+                case StopEmbedding():
+                    self._engine.embedding.stop(request)
+                case EraseVectors(digests, everything):
+                    if everything:
+                        self._engine.embedding.erase_all()
+                    else:
+                        self._engine.embedding.erase(digests)
                 case StandStill(wanted):
                     self._still = wanted
                 case _:

@@ -14,6 +14,7 @@ from core.events import (
 )
 from core.events.catalogue import CatalogueCommand
 from core.events.cluster import ClusterCommand
+from core.events.embedding import EmbeddingCommand
 from core.events.rehearsal import RehearsalCommand
 from core.events.tables import TableCommand
 from core.events.title import TitleCommand
@@ -76,7 +77,7 @@ class Load(Struct, frozen=True):
     cluster: Cluster | None = None
 
 
-IdleCommand = TableCommand | RehearsalCommand | TitleCommand | StandStill
+IdleCommand = TableCommand | RehearsalCommand | TitleCommand | EmbeddingCommand | StandStill
 
 
 class AskTables(Struct, frozen=True):

@@ -41,6 +41,7 @@ _DATA = {
 _CACHE = {
     "profiles": "machine profiles",
     "families": "tokenizer families",
+    "vectors": "vectors of documents",
     "lib": "patched libraries",
     "transformers.json": "import index",
     "digests.json": "digests of model files",

@@ -1,0 +1,1 @@
+"""A small sentence encoder: text passages and questions as vectors whose cosine compares meaning."""

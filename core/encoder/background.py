@@ -1,0 +1,99 @@
+"""BackgroundEmbedding: documents are embedded while nothing else is to be done, a piece at a time.
+
+A piece is one batch of windows, some 60 ms on a CPU, so a question waits for no more than that. A question
+about a document that is half done continues from there (`Embedder.vectors`). Belongs to the engine's thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from core.encoder.store import Array, Embedder, Embedding, text_key
+from core.errors import DraftlightError
+from core.events import DocumentEmbedded
+
+_FIRST_SAID_AFTER_S = 0.5
+_SAY_EVERY_S = 0.25
+
+
+class BackgroundEmbedding:
+    """`cut` gives a text's passages, int32 [n, 2]; `say` hears the progress; `clock` counts seconds."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        cut: Callable[[str], Array],
+        say: Callable[[DocumentEmbedded], None] = lambda event: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._embedder = embedder
+        self._cut = cut
+        self._say = say
+        self._clock = clock
+        self._jobs: list[_Job] = []
+
+    def add(self, request: str, text: str) -> None:
+        """Embed `text`, as a prompt holds it, after the documents that wait already."""
+        self._jobs.append(_Job(request, text.strip()))
+
+    def stop(self, request: str) -> None:
+        """Drop a document that waits or is under way; what is done of it is lost."""
+        for job in [job for job in self._jobs if job.request == request]:
+            self._jobs.remove(job)
+            if all(other.text != job.text for other in self._jobs):
+                self._embedder.forget(text_key(job.text))
+            self._say(DocumentEmbedded(request, "stopped"))
+
+    def erase(self, digests: tuple[str, ...]) -> None:
+        """Erase the vectors of the texts with these `text_key`s; those under way stop."""
+        for job in [job for job in self._jobs if text_key(job.text) in digests]:
+            self.stop(job.request)
+        for digest in digests:
+            self._embedder.erase(digest)
+
+    def erase_all(self) -> None:
+        """Erase all vectors; what waits or is under way stops."""
+        for job in list(self._jobs):
+            self.stop(job.request)
+        self._embedder.erase_all()
+
+    def piece(self) -> bool:
+        """One piece of work, if there is any; whether there was."""
+        if not self._jobs:
+            return False
+        job = self._jobs[0]
+        try:
+            if job.work is None:
+                job.begun_s = self._clock()
+                job.passages = self._cut(job.text)
+                job.work = self._embedder.vectors(job.text, job.passages)
+            next(job.work)
+        except StopIteration:
+            self._end(job, DocumentEmbedded(job.request, "done", 1.0))
+        except (DraftlightError, MemoryError, RuntimeError) as error:  # MLX out of memory, among others
+            self._end(job, DocumentEmbedded(job.request, "failed", problem=str(error)))
+        else:
+            self._tell(job)
+        return True
+
+    def _end(self, job: _Job, event: DocumentEmbedded) -> None:
+        self._jobs.remove(job)
+        self._say(event)
+
+    def _tell(self, job: _Job) -> None:
+        now = self._clock()
+        if now - job.begun_s < _FIRST_SAID_AFTER_S or now - job.said_s < _SAY_EVERY_S:
+            return
+        job.said_s = now
+        fraction = self._embedder.fraction(job.text, job.passages)
+        self._say(DocumentEmbedded(job.request, "running", fraction))
+
+
+class _Job:
+    def __init__(self, request: str, text: str) -> None:
+        self.request = request
+        self.text = text
+        self.passages: Array
+        self.work: Embedding | None = None
+        self.begun_s = self.said_s = 0.0

@@ -1,0 +1,56 @@
+"""Vectors of documents' passages, by which sparse prefill and searches compare meaning.
+
+    embed_document  → document_embedded* (running …, then done, stopped or failed)
+    stop_embedding  → document_embedded(state="stopped"), if it was waiting or running
+    erase_vectors
+
+Documents are embedded while nothing else is to be done, also while no model is loaded, one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from core.events.wire import Wire
+
+EmbeddingState = Literal["running", "done", "stopped", "failed"]
+
+
+class EmbedDocument(Wire, frozen=True):
+    """Compute the vectors of a document's passages while idle and keep them on the disk."""
+
+    request: str
+    text: str
+
+
+class StopEmbedding(Wire, frozen=True):
+    """Stop the `embed_document` command with this id. Unknown ids are ignored."""
+
+    request: str
+
+
+class EraseVectors(Wire, frozen=True):
+    """Erase the vectors of the texts with these SHA-256 digests (hexadecimal), or of all texts.
+
+    A prompt holds a document without white space at its ends; the digest is that of the text so stripped.
+    """
+
+    digests: tuple[str, ...] = ()
+    everything: bool = False
+
+
+class DocumentEmbedded(Wire, frozen=True):
+    """Progress of an `embed_document` command: `fraction` of the document is done, 0 to 1.
+
+    `running` comes at most four times a second, and first when half a second has not been enough. `problem`
+    says in sentences why it `failed`.
+    """
+
+    request: str
+    state: EmbeddingState
+    fraction: float = 0.0
+    problem: str = ""
+
+
+EmbeddingCommand = EmbedDocument | StopEmbedding | EraseVectors
+EmbeddingEvent = DocumentEmbedded

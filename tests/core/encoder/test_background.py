@@ -1,0 +1,167 @@
+"""Documents embedded while idle: order, progress, stopping, erasing, failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.encoder.background import BackgroundEmbedding
+from core.encoder.encoder import Encoder
+from core.encoder.store import Embedder, VectorStore, text_key
+from core.errors import EncoderUnavailableError
+from core.events import DocumentEmbedded
+from core.prefill.passages import cut
+from tests.core.encoder.texts import SENTENCES, finish, shipped_encoder
+
+SHORT = " ".join(SENTENCES)
+LONG = " ".join(SENTENCES * 60)
+
+
+class Idle:
+    """A background embedding whose clock advances a second with each piece, and what it said."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = VectorStore(folder)
+        self.embedder = Embedder(self.store, shipped_encoder)
+        self.said: list[DocumentEmbedded] = []
+        self.now_s = 0.0
+        self.work = BackgroundEmbedding(self.embedder, cut, self.said.append, lambda: self.now_s)
+
+    def run(self, pieces: int = 10_000) -> None:
+        """Up to so many pieces, until there is nothing to do."""
+        for _ in range(pieces):
+            if not self.work.piece():
+                return
+            self.now_s += 1.0
+
+    def kept(self, text: str) -> bool:
+        """Whether vectors of `text` are on the disk."""
+        return self.store.read(text, cut(text)) is not None
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Idle:
+    return Idle(tmp_path / "vectors")
+
+
+def test_documents_are_embedded_one_after_the_other_and_kept_as_prompts_hold_them(idle: Idle) -> None:
+    idle.work.add("a", f"\n {LONG}\n")
+    idle.work.add("b", SHORT)
+    idle.run()
+    assert idle.kept(LONG)
+    assert idle.kept(SHORT)
+    states = [(each.request, each.state) for each in idle.said]
+    assert states[-1] == ("b", "done")
+    assert states.index(("a", "done")) == len(states) - 1 - sum(name == "b" for name, _ in states)
+    fractions = [each.fraction for each in idle.said if each.request == "a"]
+    assert fractions == sorted(fractions)
+    assert len(set(fractions)) > 3
+    assert fractions[-1] == 1.0
+
+
+def test_a_quick_document_is_said_to_be_done_and_nothing_else(idle: Idle) -> None:
+    idle.work.add("a", SHORT)
+    while idle.work.piece():
+        idle.now_s += 0.01
+    assert idle.said == [DocumentEmbedded("a", "done", 1.0)]
+    idle.work.add("again", SHORT)
+    idle.run()
+    assert idle.said[1:] == [DocumentEmbedded("again", "done", 1.0)]
+
+
+def test_a_stopped_document_leaves_nothing_and_the_next_is_done(idle: Idle) -> None:
+    idle.work.add("a", LONG)
+    idle.work.add("b", SHORT)
+    idle.run(4)
+    assert 0 < idle.embedder.fraction(LONG, cut(LONG)) < 1
+    idle.work.stop("a")
+    idle.work.stop("unknown")
+    assert idle.embedder.fraction(LONG, cut(LONG)) == 0
+    idle.run()
+    assert not idle.kept(LONG)
+    assert idle.kept(SHORT)
+    assert DocumentEmbedded("a", "stopped") in idle.said
+
+
+def test_a_text_that_waits_twice_loses_nothing_when_one_is_stopped(idle: Idle) -> None:
+    idle.work.add("a", LONG)
+    idle.work.add("b", LONG)
+    idle.run(4)
+    idle.work.stop("a")
+    assert idle.embedder.fraction(LONG, cut(LONG)) > 0
+    idle.run()
+    assert idle.said[-1] == DocumentEmbedded("b", "done", 1.0)
+
+
+def test_a_question_continues_what_is_half_done(idle: Idle) -> None:
+    idle.work.add("a", LONG)
+    idle.run(4)
+    before = idle.embedder.fraction(LONG, cut(LONG))
+    asked = idle.embedder.vectors(LONG, cut(LONG))
+    next(asked)
+    assert idle.embedder.fraction(LONG, cut(LONG)) > before > 0
+    finish(asked)
+    idle.run()
+    assert idle.said[-1] == DocumentEmbedded("a", "done", 1.0)
+
+
+def test_unloading_the_encoder_begins_the_document_again(idle: Idle) -> None:
+    idle.work.add("a", LONG)
+    idle.run(4)
+    idle.embedder.unload()
+    assert not idle.embedder.is_open
+    idle.run()
+    assert idle.kept(LONG)
+
+
+def test_erasing_removes_vectors_and_stops_work_on_them(idle: Idle) -> None:
+    idle.work.add("a", SHORT)
+    idle.run()
+    idle.work.add("b", LONG)
+    idle.run(4)
+    idle.work.erase((text_key(SHORT), text_key(LONG), "../*"))
+    assert not idle.work.piece()
+    assert not idle.kept(SHORT)
+    assert idle.said[-1] == DocumentEmbedded("b", "stopped")
+    idle.work.add("c", SHORT)
+    idle.run()
+    idle.work.add("d", LONG)
+    idle.work.erase_all()
+    assert not idle.work.piece()
+    assert not idle.kept(SHORT)
+
+
+def test_a_missing_encoder_is_said_in_sentences(tmp_path: Path) -> None:
+    said: list[DocumentEmbedded] = []
+
+    def opener() -> Encoder:
+        raise EncoderUnavailableError("The sentence encoder is damaged.", "Install Draftlight again.")
+
+    work = BackgroundEmbedding(Embedder(VectorStore(tmp_path), opener), cut, said.append)
+    work.add("a", SHORT)
+    assert work.piece()
+    assert not work.piece()
+    assert said == [
+        DocumentEmbedded("a", "failed", problem="The sentence encoder is damaged. Install Draftlight again.")
+    ]
+
+
+def test_memory_that_runs_out_ends_the_document_and_not_the_others(
+    idle: Idle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = Encoder.states
+
+    def exhausted(self: Encoder, windows: list[np.ndarray]) -> object:
+        monkeypatch.setattr(Encoder, "states", states)
+        raise RuntimeError("[malloc] Unable to allocate 40 bytes.")
+
+    monkeypatch.setattr(Encoder, "states", exhausted)
+    idle.work.add("a", LONG)
+    idle.work.add("b", SHORT)
+    idle.run()
+    assert [(each.request, each.state) for each in idle.said if each.state != "running"] == [
+        ("a", "failed"),
+        ("b", "done"),
+    ]

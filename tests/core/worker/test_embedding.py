@@ -1,0 +1,142 @@
+"""Documents embedded in a worker of its own: without a model, beside answers, stopped and erased."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.events import (
+    CountTokens,
+    DocumentEmbedded,
+    EmbedDocument,
+    EraseVectors,
+    Failed,
+    Finished,
+    Heartbeat,
+    LoadModel,
+    ModelLoaded,
+    StandStill,
+    StopEmbedding,
+    TokenCount,
+)
+from tests.core.encoder.texts import SENTENCES
+from tests.core.worker.test_worker import Conversation, ask, run, worker
+
+SHORT = " ".join(SENTENCES)
+LONG = " ".join(SENTENCES * 400)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+async def _end(talk: Conversation, request: str) -> DocumentEmbedded:
+    """The event that ends an embedding; running ones may come before it."""
+    while (event := await talk.until(DocumentEmbedded)).state == "running":
+        assert event.request == request
+    return event
+
+
+def _kept(home: Path) -> list[str]:
+    return sorted(path.name for path in (home / "cache" / "vectors").glob("*"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_document_is_embedded_without_a_model_and_erased(home: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(EmbedDocument("d", f"{SHORT}\n"))
+            assert await _end(talk, "d") == DocumentEmbedded("d", "done", 1.0)
+            (name,) = _kept(home)
+            assert name.startswith(_digest(SHORT))
+            await talk.client.send(EraseVectors((_digest(SHORT),)))
+            await talk.client.send(EmbedDocument("e", LONG[:500]))
+            await _end(talk, "e")
+            (name,) = _kept(home)
+            assert name.startswith(_digest(LONG[:500].strip()))
+            await talk.client.send(EraseVectors(everything=True))
+            while _kept(home):
+                await talk.until(Heartbeat)
+            assert not talk.of(Failed)
+
+    run(life)
+
+
+def test_a_question_goes_first_and_progress_is_told(toy_folder: Path, home: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            await talk.client.send(EmbedDocument("d", LONG))
+            running = await talk.until(DocumentEmbedded)
+            assert running.state == "running"
+            assert running.fraction < 1
+            await talk.client.send(ask("q"))
+            await talk.until(Finished)
+            assert all(each.state == "running" for each in talk.of(DocumentEmbedded))
+            while (event := await talk.until(DocumentEmbedded)).state == "running":
+                assert event.fraction >= running.fraction
+                running = event
+            assert event == DocumentEmbedded("d", "done", 1.0)
+            assert len(_kept(home)) == 1
+
+    run(life)
+
+
+def test_a_stopped_document_is_not_kept(home: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(EmbedDocument("d", LONG))
+            await talk.until(DocumentEmbedded)
+            await talk.client.send(StopEmbedding("d"))
+            assert await _end(talk, "d") == DocumentEmbedded("d", "stopped")
+            await talk.until(Heartbeat)
+            assert not _kept(home)
+
+    run(life)
+
+
+def test_nothing_is_embedded_while_the_worker_is_to_stand_still(toy_folder: Path, home: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.client.send(StandStill(True))
+            await talk.client.send(EmbedDocument("d", SHORT))
+            await talk.client.send(CountTokens("c", "four"))
+            await talk.until(TokenCount)
+            await talk.until(Heartbeat)
+            assert not talk.of(DocumentEmbedded)
+            await talk.client.send(StandStill(False))
+            assert await _end(talk, "d") == DocumentEmbedded("d", "done", 1.0)
+
+    run(life)
+
+
+def test_without_documents_and_sparse_prefill_nothing_of_the_encoder_is_loaded(toy_folder: Path) -> None:
+    program = f"""
+import sys
+from core.models.runtime.runtime import prepare
+prepare()
+from core.engine.engine import Engine
+from core.events import Generate, Message
+from core.settings import Settings, assign_all
+engine = Engine()
+engine.load({str(toy_folder)!r})
+settings = assign_all(Settings(), [("prefill.mode", "off"), ("sampling.max_tokens", 2)])
+for event in engine.generate(Generate("q", (Message("user", "hello " * 50),), settings)):
+    pass
+for _ in range(3):
+    engine.idle_work()
+print([name for name in ("core.encoder.encoder", "core.encoder.vectors") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
