@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.chat.titles import TitleController
+from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.models import ModelsController
 from app.controllers.running_answer import RunningAnswer
 from app.controllers.server.sharing import WorkerSharing
@@ -21,6 +22,7 @@ from app.session.turn import effects as fx
 from app.session.turn.turn import OUT_OF_BAND
 from app.session.worker.trouble import Until
 from core.events import (
+    DocumentEmbedded,
     DownloadProgress,
     MachineFigures,
     MachinesChecked,
@@ -51,6 +53,7 @@ class Handlers:
         settings: ChatSettings,
         sharing: WorkerSharing,
         titles: TitleController,
+        embedding: EmbeddingController,
     ) -> None:
         self._restart = restart
         self._answer = answer
@@ -60,6 +63,7 @@ class Handlers:
         self._tables = tables
         self._settings = settings
         self._titles = titles
+        self._embedding = embedding
         self.table: dict[type, Callable[[Any], None]] = {
             fx.Send: send,
             fx.RestartWorker: self._on_restart,
@@ -95,6 +99,7 @@ class Handlers:
             TableDone: tables.on_event,
             Rehearsing: tables.on_event,
             TitleSuggested: titles.on_suggested,
+            DocumentEmbedded: embedding.on_embedded,
             ModelList: models.on_event,
             ModelsFound: models.on_event,
             DownloadProgress: models.on_event,
@@ -127,12 +132,14 @@ class Handlers:
     def _on_restart(self, effect: fx.RestartWorker) -> None:
         self._worker.forget()
         self._titles.forget()
+        self._embedding.forget()
         self._trouble.end(Until.READY)
         self._restart()
 
     def _on_worker_died(self, effect: fx.WorkerDied) -> None:
         self._worker.forget()
         self._titles.forget()
+        self._embedding.forget()
         self._trouble.on_worker_died(effect, self._answer.take_lost())
 
     def _on_load_started(self, effect: fx.LoadStarted) -> None:

@@ -21,6 +21,7 @@ from app.controllers.chat.chat import ChatController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.chat.titles import TitleController
+from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.documents.library import LibraryController
 from app.controllers.handlers import Handlers
 from app.controllers.machines.machines import MachinesController
@@ -36,6 +37,7 @@ from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
 from app.session.chats.chats import Chats
+from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.library.documents import Documents
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, Count, Load, Restart
@@ -72,10 +74,12 @@ class WindowController(QObject):
         kept = self.home.preferences.now
         cluster = kept.cluster if kept.together and not model else None
         self._link = Link(model or kept.model or "starter", cluster=cluster)
+        self.embedding = EmbeddingController(views, self.handle, self._is_kept, self)
         self.chats = Chats(
             archive=self.home.archive,
             open_id=self.home.preferences.now.open_chat,
             first_preset=self.home.preferences.first_preset,
+            erased=self.embedding.erase,
         )
         meter = ContextMeter(views.composer, self._count, self)
         self.trouble = TroubleController(views.banner, lambda: meter.limit_tokens)
@@ -98,7 +102,13 @@ class WindowController(QObject):
         )
         self._worker = WorkerController(views, meter)
         self.tables = TablesController(self.chat.settings, self.home.preferences, self.handle, self)
-        self.library = LibraryController(views, Documents(self.home.documents), meter, self.trouble, self)
+        self.library = LibraryController(
+            views,
+            Documents(self.home.documents, erased=self.embedding.erase),
+            meter,
+            self.trouble,
+            self,
+        )
         self.racing = RaceController(views, self.chats, self.handle, self)
         self.models = ModelsController(views.inspector, self.home.preferences, self.handle, self)
         self.machines = MachinesController(self.models, self.home.preferences, self)
@@ -127,6 +137,7 @@ class WindowController(QObject):
             self.chat.settings,
             self.sharing,
             self._titles,
+            self.embedding,
         )
         if self.home.library and not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
@@ -174,6 +185,7 @@ class WindowController(QObject):
                 self._show_link,
                 partial(self.models.follow, link),
                 partial(self.tables.follow, link),
+                partial(self.embedding.follow, link),
                 partial(self.link_changed.emit, link),
             ]
         return work
@@ -244,6 +256,12 @@ class WindowController(QObject):
     def _server_settings(self) -> Server:
         return self.home.preferences.now.settings.server
 
+    def _is_kept(self, text: str) -> bool:
+        """Whether the open chat or the library has a document with this text."""
+        sent = self.chats.open.with_draft(NOTHING_WRITTEN).attachments
+        in_chat = any(text == each.text for each in sent)
+        return in_chat or self.library.documents.of_text(text) is not None
+
     def _served_base(self) -> Settings:
         """Of a request that says nothing: as new chats, without words of ours, and all of it is read."""
         settings = permitted(self.chat.settings.defaults, self.home.preferences.now.settings.allowed)
@@ -278,5 +296,6 @@ class WindowController(QObject):
         self._answering.answer_finished.connect(self.answer_finished)
         self._answering.answer_finished.connect(lambda turn_id: self._titles.answer_finished())
         page.chat_shown.connect(self.racing.close)
+        page.chat_shown.connect(self.embedding.refresh)
         page.chat_shown.connect(self._show_link)
         page.chat_shown.connect(self.models.changed)

@@ -67,6 +67,7 @@ def report(window: Look | None = None) -> int:
         ("Compute", _compute),
         ("Exactness", _exactness),
         ("Starter model", _starter),
+        ("Encoder", _encoder),
         ("Folders", _folders),
         ("Tables", _tables),
     ]
@@ -201,6 +202,22 @@ def _starter() -> Iterator[Finding]:
         yield Finding(subject, "note", f"{NAME}: {problem}.", "The next start unpacks it again.")
     else:
         yield Finding(subject, "ok", f"{NAME}, unpacked and whole")
+
+
+def _encoder() -> Iterator[Finding]:
+    """Its files are read whole and compared with what ships."""
+    from core.models.runtime.runtime import prepare
+
+    prepare()
+    from core.encoder.encoder import NAME, check_files
+
+    subject = "Encoder"
+    try:
+        check_files()
+    except DraftlightError as error:
+        yield Finding(subject, "note", error.message, error.hint)
+        return
+    yield Finding(subject, "ok", f"{NAME}, as shipped")
 
 
 def _folders() -> Iterator[Finding]:

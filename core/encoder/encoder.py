@@ -42,8 +42,9 @@ SHIPPED = {
     "encoder.safetensors": "93f010f99a414a005df72cbf2475d9ebe93de565f64a4c1ad1a3acc5cd6084e1",
     "tokenizer.json": "5fd1c882abbd30517dced455a2c9768945ec726b96727927e4959348d9de550b",
 }
+NAME = "all-MiniLM-L6-v2"
 # Names vectors of this encoder on the disk.
-MODEL_ID = f"all-MiniLM-L6-v2/{SHIPPED['encoder.safetensors'][:16]}"
+MODEL_ID = f"{NAME}/{SHIPPED['encoder.safetensors'][:16]}"
 
 
 class Encoder:

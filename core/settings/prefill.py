@@ -207,6 +207,11 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         return new_tokens < _UNKNOWN_PACE_TOKENS if dense_s is None else dense_s <= self.patience_s
 
     @property
+    def compares_meaning(self) -> bool:
+        """Whether passages are compared with the question by meaning, for which documents are embedded."""
+        return self.mode != "off" and self.scorer == "auto"
+
+    @property
     def reads_beyond(self) -> bool:
         """Whether of a text longer than the context the passages that fit are read."""
         return self.mode != "off" and self.positions != "true" and self.keep_pct < 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.windows.about.licences import Licence, collect, font_licences
+from app.windows.about.licences import Licence, collect, encoder_licences, font_licences
 from bundle.project import FORMAL_NAME
 
 NOTICE = "NOTICE.txt"
@@ -30,11 +30,12 @@ def write_notice(resources: Path) -> None:
 
 
 def licences_in(resources: Path) -> list[Licence]:
-    """Packages of the bundle without the project itself, and the fonts that the project ships."""
+    """Packages of the bundle without the project itself, the fonts and the encoder that the project ships."""
     packages = resources / "app_packages"
     found = collect([str(packages)])
     others = [licence for licence in found if licence.package.lower() != FORMAL_NAME.lower()]
-    return [*others, *font_licences(packages / "resources" / "fonts")]
+    shipped = packages / "resources"
+    return [*others, *font_licences(shipped / "fonts"), *encoder_licences(shipped / "encoder")]
 
 
 def notice(licences: list[Licence]) -> str:

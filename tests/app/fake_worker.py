@@ -40,7 +40,9 @@ from core.events import (
     CheckMachines,
     ClusterEnded,
     CountTokens,
+    DocumentEmbedded,
     Effective,
+    EmbedDocument,
     Event,
     Failed,
     Finished,
@@ -64,6 +66,7 @@ from core.events import (
     ReadingMap,
     Shutdown,
     Stats,
+    StopEmbedding,
     SuggestTitle,
     TitleSuggested,
     Token,
@@ -84,6 +87,7 @@ _muted = threading.Event()
 _joined = threading.Event()
 _at_work: list[str] = []
 _cancelled: set[str] = set()
+_documents: dict[str, int] = {}
 _commands: queue.SimpleQueue[object] = queue.SimpleQueue()
 
 
@@ -276,6 +280,17 @@ def suggest_title(command: SuggestTitle) -> None:
     send(TitleSuggested(command.request, title))
 
 
+def embed_a_tenth() -> None:
+    """One more tenth of the first document with the word `slowly` in it; others are done at once."""
+    request, tenths = next(iter(_documents.items()))
+    if tenths == 10:
+        del _documents[request]
+        send(DocumentEmbedded(request, "done", 1.0))
+    else:
+        _documents[request] = tenths + 1
+        send(DocumentEmbedded(request, "running", tenths / 10))
+
+
 def map_of(command: Generate) -> ReadingMap | None:
     """Passages of 32 tokens and 160 characters; every fifth is kept, and the question after them."""
     if command.settings.prefill.mode == "off":
@@ -332,7 +347,11 @@ def main() -> None:
     threading.Thread(target=beat, daemon=True).start()
     threading.Thread(target=read, daemon=True).start()
     while True:
-        command = _commands.get()
+        try:
+            command = _commands.get(timeout=0.05 if _documents else None)
+        except queue.Empty:
+            embed_a_tenth()
+            continue
         if isinstance(command, LoadModel):
             load(command.model, command.cluster)
         elif isinstance(command, CheckMachines):
@@ -343,6 +362,13 @@ def main() -> None:
             answer(command)
         elif isinstance(command, SuggestTitle):
             suggest_title(command)
+        elif isinstance(command, EmbedDocument):
+            if "slowly" in command.text:
+                _documents[command.request] = 0
+            else:
+                send(DocumentEmbedded(command.request, "done", 1.0))
+        elif isinstance(command, StopEmbedding) and _documents.pop(command.request, None) is not None:
+            send(DocumentEmbedded(command.request, "stopped"))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Chips beside the message that is written: a document, or a file on its way to being one.
 
 A chip has a name, a line about it, and a cross. A document's chip is a button: a click, Space or
-Return show what is in it, Delete takes it away. A file's chip shows how far its reading is; its
-cross gives it up.
+Return show what is in it, Delete takes it away. Where indexing it takes long, a bar shows the progress. A
+file's chip shows how far its reading is; its cross gives it up.
 """
 
 from __future__ import annotations
@@ -127,6 +127,7 @@ class AttachmentChip(Chip):
         super().__init__(theme, attachment.name, strings.remove_attachment(attachment.name), parent)
         self._attachment = attachment
         self._tokens: int | None = None
+        self._embedded: float | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._ring = FocusRing(self, theme, _RADIUS_PX)
         self.show_tokens(attachment.tokens or None)
@@ -144,7 +145,19 @@ class AttachmentChip(Chip):
     def show_tokens(self, tokens: int | None) -> None:
         """What the worker counted; None while it has not, which takes nothing away."""
         self._tokens = tokens or self._tokens
-        self.set_note(size_words(self.attachment))
+        self._show()
+
+    def show_embedding(self, fraction: float | None) -> None:
+        """How much of it is embedded; None: all or nothing is, and no bar is shown."""
+        self._embedded = fraction
+        self._show()
+
+    def _show(self) -> None:
+        note = size_words(self.attachment)
+        self.set_note(note, self._embedded)
+        words = note if self._embedded is None else f"{note}\n{strings.indexing(self._embedded)}"
+        self.setAccessibleDescription(words)
+        self.setToolTip(f"{self.text()}\n{words}")
 
 
 class FileChip(Chip):

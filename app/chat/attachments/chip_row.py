@@ -24,6 +24,7 @@ class ChipRow(QWidget):
     """
 
     changed = Signal()
+    removed = Signal(object)  # Attachment, by its own cross or key
     opened = Signal(object)  # AttachmentChip
     given_up = Signal(object)  # Reading
 
@@ -117,6 +118,11 @@ class ChipRow(QWidget):
             chip.show_tokens(count(chip.attachment.text))
         self._arrange()
 
+    def show_embedding(self, fraction: Callable[[str], float | None]) -> None:
+        """Show how much of each document is embedded, and nothing for those of which `fraction` is None."""
+        for chip in self.chips:
+            chip.show_embedding(fraction(chip.attachment.text))
+
     def sizeHint(self) -> QSize:
         return QSize(200, self.height())
 
@@ -131,9 +137,14 @@ class ChipRow(QWidget):
 
     def _chip(self, attachment: Attachment) -> AttachmentChip:
         chip = AttachmentChip(self._theme, attachment, self)
-        chip.remove_requested.connect(lambda: self.remove(chip))
+        chip.remove_requested.connect(lambda: self._remove(chip))
         chip.clicked.connect(lambda: self.opened.emit(chip))
         return chip
+
+    def _remove(self, chip: AttachmentChip) -> None:
+        attachment = chip.attachment
+        self.remove(chip)
+        self.removed.emit(attachment)
 
     def _put(self, chip: Chip, instead_of: Reading | None = None) -> None:
         file = self._files.pop(instead_of, None) if instead_of else None

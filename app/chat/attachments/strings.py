@@ -19,6 +19,10 @@ def show_attachment(name: str) -> str:
     return f"Show {name}"
 
 
+def indexing(fraction: float) -> str:
+    return f"Indexing, {fraction:.0%}"
+
+
 CLOSE_PREVIEW = "Close preview"
 KEEP = "Keep in library"
 

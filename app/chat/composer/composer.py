@@ -67,6 +67,7 @@ class Composer(QWidget):
     attach_failed = Signal(object)  # RequestError
     new_chat_requested = Signal()  # with what is written
     folder_attached = Signal(object)  # FolderReading
+    attachment_removed = Signal(object)  # Attachment, by a person, from its chip
     keep_requested = Signal(object)  # Attachment, to be kept in the library
     library_requested = Signal()
 
@@ -108,6 +109,7 @@ class Composer(QWidget):
         # Qt's own slot: the field still tells of its focus while both are being destroyed.
         self.edit.focus_changed.connect(self.update)
         self._chips.changed.connect(self._changed)
+        self._chips.removed.connect(self.attachment_removed)
         self._intake.failed.connect(self.attach_failed)
         self._intake.folder_read.connect(self.folder_attached)
         self._preview.keep_requested.connect(self.keep_requested)
@@ -199,6 +201,10 @@ class Composer(QWidget):
     def show_tokens(self, count: Callable[[str], int | None]) -> None:
         """Write the chips' sizes in tokens, as far as `count` knows them."""
         self._chips.show_tokens(count)
+
+    def show_embedding(self, fraction: Callable[[str], float | None]) -> None:
+        """Show on the chips how much of each document is embedded; None: nothing to show."""
+        self._chips.show_embedding(fraction)
 
     def show_fit(self, written: Written, refused_by_tokens: int = 0) -> None:
         """Say by how much the message is too long and what can be done; nothing if it fits.

@@ -9,6 +9,7 @@ such chat to start from.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ from app.session.chats.archive import ChatArchive, Hit, MemoryArchive, Summary, 
 from app.session.chats.conversation import NOTHING_WRITTEN, Conversation, merged
 from app.session.chats.presets import Preset
 from app.session.chats.strings import UNFINISHED_NOTE
+from core.errors import RequestError
 
 # A chat of 60,000 tokens takes about 15 MB: the open one, the running one, and a few to go back to.
 _HELD = 4
@@ -32,7 +34,8 @@ def utc_now() -> datetime:
 class Chats:
     """`now` gives the time a chat is created at; `open_id` is the chat to begin with, if it is there.
 
-    `first_preset` gives the preset that new chats start with, None for the defaults.
+    `first_preset` gives the preset that new chats start with, None for the defaults. `erased` gets the text
+    of each document of a chat that is deleted for good.
     """
 
     def __init__(
@@ -41,9 +44,11 @@ class Chats:
         archive: ChatArchive | None = None,
         open_id: str = "",
         first_preset: Callable[[], Preset | None] = lambda: None,
+        erased: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.now = now
         self._first_preset = first_preset
+        self._erased = erased
         self._archive: ChatArchive = archive or MemoryArchive()
         self._summaries = {summary.id: summary for summary in self._archive.summaries()}
         self._held: dict[str, Conversation] = {}
@@ -163,6 +168,9 @@ class Chats:
 
     def purge(self, chat_id: str) -> None:
         """The chat goes for good. The open one is not purged: select another first."""
+        with suppress(KeyError, RequestError):  # what cannot be read any more goes all the same
+            for attachment in (self._held.get(chat_id) or self._archive.load(chat_id)).attachments:
+                self._erased(attachment.text)
         self._summaries.pop(chat_id, None)
         self._held.pop(chat_id, None)
         self._archive.purge(chat_id)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from app.session.chats.continuing import can_go_on, end_of, joined, to_go_on_from
 from app.session.chats.overrides import Override
-from core.events import Finished, Message, ReadingMap, Token
+from core.events import Attachment, Finished, Message, ReadingMap, Token
 from core.settings import Settings
 
 # `imported` answers are words only: their one token is the whole text.
@@ -259,6 +259,12 @@ class Conversation(Struct, frozen=True):
     def with_preset(self, name: str) -> Conversation:
         """With that preset as the one it took last; empty for none."""
         return replace(self, preset=name)
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The documents of all versions of its turns, and of the draft."""
+        asked = [version.user for turn in self.turns for version in turn.versions]
+        return tuple(each for message in (*asked, self.draft) for each in message.attachments)
 
     def with_draft(self, draft: Message) -> Conversation:
         """With `draft` written and not sent."""

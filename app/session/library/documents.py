@@ -8,6 +8,7 @@ counts them again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from uuid import uuid4
 
@@ -16,15 +17,25 @@ from msgspec.structs import replace
 from app.session.chats.chats import utc_now
 from app.session.library.document import DocumentHit, KeptDocument, digest_of
 from app.session.library.document_archive import DocumentArchive, MemoryDocuments
+from core.errors import RequestError
 from core.events import Attachment
 
 
 class Documents:
-    """`now` gives the times. What a method does is on its way to the archive when it returns."""
+    """`now` gives the times, `erased` gets the text of each document that is deleted for good.
 
-    def __init__(self, archive: DocumentArchive | None = None, now: Callable[[], datetime] = utc_now) -> None:
+    What a method does is on its way to the archive when it returns.
+    """
+
+    def __init__(
+        self,
+        archive: DocumentArchive | None = None,
+        now: Callable[[], datetime] = utc_now,
+        erased: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self._archive: DocumentArchive = archive or MemoryDocuments()
         self._now = now
+        self._erased = erased
         self._known: dict[str, KeptDocument] = {}
         self._by_digest: dict[str, str] = {}
         self.refresh()
@@ -100,6 +111,8 @@ class Documents:
     def purge_removed(self) -> None:
         """All that was removed goes for good."""
         for each in [each for each in self._known.values() if each.removed]:
+            with suppress(KeyError, RequestError):  # what cannot be read any more goes all the same
+                self._erased(self._archive.text(each.id))
             del self._known[each.id]
             del self._by_digest[each.digest]
             self._archive.purge(each.id)

@@ -1,4 +1,4 @@
-"""Licences of the installed packages, from their metadata, and of the shipped fonts.
+"""Licences of the installed packages, from their metadata, and of the shipped fonts and sentence encoder.
 
 A package names its licence in one of three places, the newest first: `License-Expression`,
 `License`, a trove classifier. Its licence texts are in its metadata folder. Packages that ship
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.theme.fonts import FONTS, shipped_fonts
+from core.system.paths import resources_dir
 
 _FREE_TEXT_MOST = 80
 _UNSAID = {"", "UNKNOWN", "DUAL LICENSE"}
@@ -49,6 +50,15 @@ def font_licences(folder: Path = FONTS) -> list[Licence]:
         Licence(font.family, font.version, font.licence, ((folder / font.licence_file).read_text("utf-8"),))
         for font in shipped_fonts(folder)
     ]
+
+
+def encoder_licences(folder: Path | None = None) -> list[Licence]:
+    """The sentence encoder's in `folder` (None: the one that ships); empty if it is missing."""
+    try:
+        text = ((folder or resources_dir() / "encoder") / "LICENSE.txt").read_text("utf-8")
+    except FileNotFoundError:
+        return []
+    return [Licence("all-MiniLM-L6-v2", "0.1.2", "Apache-2.0", (text,))]
 
 
 def _read(distribution: importlib.metadata.Distribution) -> Licence:

@@ -16,7 +16,7 @@ from app.theme.icons import APP_ICON
 from app.theme.measures import set_font, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
 from app.windows.about import strings
-from app.windows.about.licences import Licence, collect, font_licences
+from app.windows.about.licences import Licence, collect, encoder_licences, font_licences
 from app.windows.about.updates import Release, UpdateLook
 
 _ICON_PX = 72
@@ -46,7 +46,9 @@ class AboutWindow(QDialog):
         self.answer = TextLabel(theme, "", 11, 15, "text2", wrap=True, align=middle)
         self.answer.hide()
         column.addWidget(self.answer)
-        self.licences = QPlainTextEdit(licence_text([*collect(), *font_licences()]), self)
+        self.licences = QPlainTextEdit(
+            licence_text([*collect(), *font_licences(), *encoder_licences()]), self
+        )
         self.licences.setReadOnly(True)
         set_font(self.licences, 11)
         self.licences.setTabChangesFocus(True)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.chat.titles import TitleController
+from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.handlers import Handlers
 from app.controllers.models import ModelsController
 from app.controllers.running_answer import RunningAnswer
@@ -46,6 +47,7 @@ def handlers() -> Handlers:
         bare(ChatSettings),
         bare(WorkerSharing),
         bare(TitleController),
+        bare(EmbeddingController),
     )
 
 

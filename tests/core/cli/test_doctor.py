@@ -12,6 +12,7 @@ import pytest
 
 from core.cli import doctor
 from core.cli.doctor import Finding, report
+from core.encoder.encoder import SHIPPED
 from core.errors import MissingLibraryError
 
 
@@ -32,7 +33,7 @@ def test_a_whole_installation_is_well(home: Path, capsys: pytest.CaptureFixture[
     assert subjects == {
         *("Draftlight", "Packages", "Device", "Matrix product", "Exactness", "Starter model"),
         *(("Threads",) if sys.platform == "linux" else ()),
-        *("Data folder", "Cache folder", "Tables", "Window"),
+        *("Encoder", "Data folder", "Cache folder", "Tables", "Window"),
     }
     assert said[-1] == "All that is needed is there."
     assert not home.exists(), "looking made a folder"
@@ -99,6 +100,16 @@ def test_a_damaged_table_is_noted(home: Path, capsys: pytest.CaptureFixture[str]
     assert report() == 0
     assert any(line.startswith("note    Tables") and name in line for line in lines(capsys))
     assert (folder / name).is_file(), "looking moved it"
+
+
+def test_an_encoder_that_is_damaged_is_noted(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report() == 0
+    assert any(line.startswith("ok      Encoder         all-MiniLM-L6-v2") for line in lines(capsys))
+    monkeypatch.setitem(SHIPPED, "encoder.safetensors", "0" * 64)
+    assert report() == 0
+    assert any(line.startswith("note    Encoder") and "SHA-256" in line for line in lines(capsys))
 
 
 def test_a_starter_that_is_damaged_is_noted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

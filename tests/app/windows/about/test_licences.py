@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.windows.about.licences import collect
+from app.windows.about.licences import collect, encoder_licences
 
 
 def package(folder: Path, name: str, fields: str, **texts: str) -> None:
@@ -52,3 +52,10 @@ def test_everything_that_runs_here_states_a_licence() -> None:
     assert found["mlx"].name_of_licence == "MIT"
     assert "LGPL-3.0" in found["PySide6_Essentials"].name_of_licence
     assert [name for name, licence in found.items() if not licence.name_of_licence] == []
+
+
+def test_the_sentence_encoder_is_listed_with_its_licence(tmp_path: Path) -> None:
+    (licence,) = encoder_licences()
+    assert (licence.package, licence.name_of_licence) == ("all-MiniLM-L6-v2", "Apache-2.0")
+    assert "Apache License" in licence.texts[0]
+    assert encoder_licences(tmp_path) == []

@@ -17,7 +17,10 @@ DATA = (
     *("chats.db-wal", "chats-damaged-20260101-000000.db", "backups/chats-20260101.db", "requests.db"),
     *("preferences.json", "preferences.json.77", "server.key", "lab/2026-01-01 10-00-00/results.json"),
 )
-CACHE = ("profiles/cost-1.json", "families/2", "transformers.json", "digests.json", "lib/3/libgfortran.so.5")
+CACHE = (
+    *("profiles/cost-1.json", "families/2", "transformers.json", "digests.json", "lib/3/libgfortran.so.5"),
+    "vectors/0123456789abcdef-0123.safetensors",
+)
 
 
 @pytest.fixture

@@ -1,0 +1,172 @@
+"""Attached documents are embedded before they are asked about: progress on the chip, stopping, erasing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from app.chat.attachments.attachment_chip import AttachmentChip
+from app.shell.window import MainWindow
+from core.events import Attachment, Command, EmbedDocument, EraseVectors, Message, StopEmbedding
+from core.settings import assign
+from tests.app.stage import FAKE, click, last, play, press, ready, until
+
+TIDES = Attachment("Tides.md", "\nHigh water at noon, and the water falls slowly.\n" * 40)
+FOG = Attachment("Fog.md", "In fog nobody leaves the harbour.\n" * 40)
+
+
+def digest(attachment: Attachment) -> str:
+    return hashlib.sha256(attachment.text.strip().encode()).hexdigest()
+
+
+def sent(window: MainWindow) -> list[Command]:
+    """The commands about vectors that leave from now on."""
+    commands: list[Command] = []
+    send = window.controller._send
+
+    def listen(command: Command, after: Callable[[], Awaitable[None]] | None) -> None:
+        if isinstance(command, EmbedDocument | StopEmbedding | EraseVectors):
+            commands.append(command)
+        send(command, after)
+
+    window.controller._send = listen
+    return commands
+
+
+def chip(window: MainWindow) -> AttachmentChip:
+    return window.views.composer._chips.chips[-1]
+
+
+def prefer(window: MainWindow, mode: str) -> None:
+    inspector = window.views.inspector
+    inspector.change_settings(assign(inspector.settings, "prefill.mode", mode))
+
+
+def test_a_chip_shows_the_progress_and_nothing_when_it_is_done(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        commands = sent(window)
+        window.views.composer.attach(TIDES)  # before there is a worker
+        await ready(window)
+        await until(lambda: "Indexing, 40%" in chip(window).toolTip())
+        assert "Indexing, 40%" in chip(window).accessibleDescription()
+        assert "Indexing" not in chip(window).size_text
+        with_bar = chip(window).grab().toImage()
+        await until(lambda: "Indexing" not in chip(window).toolTip())
+        assert chip(window).grab().toImage() != with_bar
+        window.views.composer.set_text("What about it?")
+        assert [type(command) for command in commands] == [EmbedDocument]
+        window.views.composer.attach(FOG)
+        window.views.composer.attach(Attachment("Copy.md", TIDES.text))
+        texts = [command.text for command in commands if isinstance(command, EmbedDocument)]
+        assert texts == [TIDES.text, FOG.text]
+
+    play(qapp, scene)
+
+
+def test_removing_the_chip_stops_and_erases(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        commands = sent(window)
+        window.views.composer.attach(TIDES)
+        await until(lambda: "Indexing" in chip(window).toolTip())
+        chip(window).setFocus()
+        await press(window, Qt.Key.Key_Delete)
+        request = commands[0].request if isinstance(commands[0], EmbedDocument) else ""
+        assert commands[1:] == [StopEmbedding(request), EraseVectors((digest(TIDES),))]
+        window.views.composer.attach(TIDES)
+        assert isinstance(commands[-1], EmbedDocument)
+        await until(lambda: "Indexing" in chip(window).toolTip())
+
+    play(qapp, scene)
+
+
+def test_what_is_kept_elsewhere_is_not_erased_and_a_sent_document_goes_on(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        commands = sent(window)
+        composer = window.views.composer
+        composer.attach(FOG)
+        window.controller.library.keep(FOG)
+        await click(chip(window).remove_button)
+        assert isinstance(commands[0], EmbedDocument)
+        composer.attach(TIDES)
+        window.controller.asking.submit(Message("user", "write 3", (TIDES,)))
+        await until(lambda: last(window).status == "finished")
+        assert isinstance(commands[-1], EmbedDocument)  # it was not stopped
+        composer.attach(TIDES)
+        await click(chip(window).remove_button)
+        assert not any(isinstance(command, EraseVectors) for command in commands)
+
+    play(qapp, scene)
+
+
+def test_nothing_is_embedded_where_sparse_prefill_is_off(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        prefer(window, "off")
+        commands = sent(window)
+        window.views.composer.attach(TIDES)
+        window.views.composer.set_text("What about it?")
+        assert commands == []
+        prefer(window, "auto")
+        await until(lambda: "Indexing" in chip(window).toolTip())
+        prefer(window, "off")
+        assert [type(command) for command in commands] == [EmbedDocument, StopEmbedding]
+        assert "Indexing" not in chip(window).toolTip()
+
+    play(qapp, scene)
+
+
+def test_a_new_worker_is_told_again(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        commands = sent(window)
+        window.views.composer.attach(TIDES)
+        await until(lambda: "Indexing" in chip(window).toolTip())
+        window.controller.restart()
+        assert "Indexing" not in chip(window).toolTip()
+        await until(lambda: "Indexing" in chip(window).toolTip())
+        assert [type(command) for command in commands] == [EmbedDocument, EmbedDocument]
+
+    play(qapp, scene)
+
+
+def test_deleting_a_chat_or_a_kept_document_for_good_erases_their_vectors(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        commands = sent(window)
+        controller = window.controller
+        controller.asking.submit(Message("user", "write 3", (TIDES,)))
+        await until(lambda: last(window).status == "finished")
+        chat_id = controller.chats.open.id
+        controller.chat.listing.delete(chat_id)
+        assert not any(isinstance(command, EraseVectors) for command in commands)
+        controller.chat.listing.erase(chat_id)
+        assert commands[-1] == EraseVectors((digest(TIDES),))
+        kept = controller.library.documents.keep(FOG)
+        controller.library.documents.remove(kept.id)
+        controller.library.documents.purge_removed()
+        assert commands[-1] == EraseVectors((digest(FOG),))
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_what_is_erased_while_there_is_no_worker_is_erased_by_the_next(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        commands = sent(window)
+        kept = window.controller.library.documents.keep(FOG)
+        window.controller.library.documents.remove(kept.id)
+        window.controller.library.documents.purge_removed()
+        assert commands == []
+        await ready(window)
+        assert commands == [EraseVectors((digest(FOG),))]
+
+    play(qapp, scene, folder=tmp_path, command=FAKE)
