@@ -330,8 +330,8 @@ class _Walk:
             self.marker = box if self.marker == _BULLET else f"{self.marker} {box}"
             cut = task.end()
             origins = origins[cut:]
-            styles = [replace(s, start=s.start - cut, end=s.end - cut) for s in inline.styles]
-            inline = InlineText(inline.text[cut:], inline.origins[cut:], tuple(styles))
+            shifted = tuple(replace(s, start=s.start - cut, end=s.end - cut) for s in inline.styles)
+            inline = InlineText(inline.text[cut:], inline.origins[cut:], shifted)
         kind: PieceKind = "heading" if self.level else "text"
         text, styles = inline.text, inline.styles
         if free and (indent := self._first_indent(node, first)):
