@@ -1,9 +1,9 @@
 """`make readers`: what the document readers keep of real files, against independent extractors.
 
 Word files are compared with LibreOffice, PDFs with pdftotext, pages with w3m. The files are those of
-`../shared/cases` where it is present, of Debian's documentation packages and of Python packages' test data, which
-are downloaded through apt-get and pip, and of every folder given. A tool or a download that is missing is named
-and skipped. Writes `results.jsonl`, and the table between the marks of docs/documents.md.
+`../shared/cases` where it is present, of Debian's documentation packages and of Python packages' test data,
+which are downloaded through apt-get and pip, and of every folder given. A tool or a download that is missing
+is named and skipped. Writes `results.jsonl`, and the table between the marks of docs/documents.md.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> int:
             results.flush()
             if isinstance(shares, Shares) and shares.words:
                 totals.setdefault((kind, source), []).append(shares)
-            if shares is None or isinstance(shares, Shares) and not _reaches(shares):
+            if line.get("lost") or (isinstance(shares, Shares) and not _reaches(shares)):
                 print(f"{kind:5} {path.name}: {line}")
     table = _table(totals)
     print(table)
@@ -78,14 +78,14 @@ def _reaches(shares: Shares) -> bool:
 def _compare(path: Path, kind: str, scratch: Path) -> dict[str, object]:
     """The shares of one file, or why there are none."""
     try:
-        ours = DocumentReading(path, Limits(whole_s=_LIMIT_S)).run()
-    except RequestError as error:
-        return {"refused": error.message}
-    try:
-        theirs = _reference(path, kind, scratch)
+        theirs = tokens(_reference(path, kind, scratch))
     except (subprocess.SubprocessError, OSError) as error:
         return {"reference failed": type(error).__name__}
-    shares = compared(tokens(ours), tokens(theirs))
+    try:
+        ours = DocumentReading(path, Limits(whole_s=_LIMIT_S)).run()
+    except RequestError as error:
+        return {"refused": error.message, "lost": len(theirs)}
+    shares = compared(tokens(ours), theirs)
     names = ("words", "numbers", "order", "added")
     return {"shares": shares, **dict(zip(names, (round(each, 2) for each in shares.percent)))}
 
@@ -158,7 +158,8 @@ def _fetched(command: list[str], folder: Path, package: str) -> bool:
 
 def _table(totals: dict[tuple[str, str], list[Shares]]) -> str:
     lines = [
-        "| format | files from | files | words | words kept | numbers kept | order kept | added | against |\n",
+        "| format | files from | files | words | words kept | numbers kept | order kept | added "
+        "| against |\n",
         "|---|---|--:|--:|--:|--:|--:|--:|---|\n",
     ]
     for (kind, source), each in sorted(totals.items()):

@@ -1,7 +1,7 @@
 """How much of a document two extractions have in common. Pure.
 
-Words are compared without case, after compatibility decomposition (ligatures, full-width letters), and without
-the marks of lists, headings and tables. Chinese and Japanese are compared character by character.
+Words are compared without case, after compatibility decomposition (ligatures, full-width letters), and
+without the marks of lists, headings and tables. Chinese and Japanese are compared character by character.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import pairwise
 
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u2010]\n[ \t]*(?=[^\W\d_])")
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\d[\d.,:/-]*\d|\d|[^\W\d_\u3040-\u30ff\u3400-\u9fff]+")
+_DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2212"), "-")
 _INVISIBLE = dict.fromkeys(
     map(ord, "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\ufeff")
 )
@@ -22,7 +23,7 @@ _INVISIBLE = dict.fromkeys(
 
 def tokens(text: str) -> list[str]:
     """The words and numbers of `text`, in order. A number has its separators."""
-    text = _HYPHENATED.sub("", unicodedata.normalize("NFKC", text.translate(_INVISIBLE)))
+    text = _HYPHENATED.sub("", unicodedata.normalize("NFKC", text.translate(_INVISIBLE | _DASHES)))
     return _TOKEN.findall(text.casefold())
 
 
