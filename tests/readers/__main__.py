@@ -9,6 +9,7 @@ is named and skipped. Writes `results.jsonl`, and the table between the marks of
 from __future__ import annotations
 
 import argparse
+import html
 import json
 import re
 import shutil
@@ -35,6 +36,7 @@ _ENDINGS = {".docx": "Word", ".pdf": "PDF", ".html": "HTML", ".htm": "HTML"}
 _TOOLS = {"Word": "soffice", "PDF": "pdftotext", "HTML": "w3m"}
 _NAMES = {"Word": "LibreOffice", "PDF": "pdftotext", "HTML": "w3m"}
 _MOST_OF_A_FOLDER = 40
+_TITLE = re.compile(rb"<title[^>]*>([^<]*)", re.I)
 _LIMIT_S = 120
 _GOALS = (99.0, 99.5)  # percent of words and of numbers
 
@@ -94,8 +96,11 @@ def _reference(path: Path, kind: str, scratch: Path) -> str:
     if kind == "PDF":
         return _run(["pdftotext", "-enc", "UTF-8", str(path), "-"])
     if kind == "HTML":
-        # Without a table's borders, and with lines that end where the page's do.
-        return _run(["w3m", "-dump", "-cols", "4000", "-O", "UTF-8", "-T", "text/html", str(path)])
+        # Without names of pictures, and marks of deleted text; w3m leaves out the title.
+        options = ["-cols", "4000", "-o", "pseudo_inlines=0", "-o", "display_ins_del=0"]
+        body = _run(["w3m", "-dump", *options, "-O", "UTF-8", "-T", "text/html", str(path)])
+        title = _TITLE.search(path.read_bytes())
+        return f"{html.unescape(title[1].decode('utf-8', 'replace'))}\n{body}" if title else body
     scratch.mkdir(parents=True, exist_ok=True)
     home = f"-env:UserInstallation=file://{scratch.resolve()}/profile"
     form = "txt:Text (encoded):UTF8"
