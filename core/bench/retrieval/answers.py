@@ -22,6 +22,7 @@ from core.settings import Settings, assign_all
 from core.settings.prefill import Prefill
 
 if TYPE_CHECKING:  # importing these loads MLX, which the bench must prepare first
+    from core.encoder.store import Embedder
     from core.kv.cached_sequence import CachedSequence
     from core.models.loader import LoadedModel
     from core.prefill.reading import PromptText, Reading
@@ -54,6 +55,7 @@ class Answered(Struct, frozen=True):
 
 def answer_pieces(
     loaded: LoadedModel,
+    embedder: Embedder,
     present: Sequence[tuple[Document, str]],
     of_documents: dict[str, list[Question]],
     settings: Prefill,
@@ -83,7 +85,7 @@ def answer_pieces(
             whole[document.name] = CachedSequence(loaded.new_cache)
         question = of_documents[document.name][number]
         attachment = Attachment(document.name, text)
-        ways = tuple(_ways(loaded, attachment, question, settings, keeps, whole[document.name]))
+        ways = tuple(_ways(loaded, embedder, attachment, question, settings, keeps, whole[document.name]))
         return Answered(document.name, number, question.kind, document.language, document.held_out, ways)
 
     return [
@@ -96,6 +98,7 @@ def answer_pieces(
 
 def _ways(
     loaded: LoadedModel,
+    embedder: Embedder,
     attachment: Attachment,
     question: Question,
     settings: Prefill,
@@ -116,7 +119,7 @@ def _ways(
     for keep in keeps:
         chosen = [("prefill.mode", "on"), ("prefill.keep_pct", keep)]
         sparse = assign_all(Settings(prefill=settings), chosen).prefill
-        sequence, reading = read(loaded, CachedSequence(loaded.new_cache), with_document, sparse)
+        sequence, reading = read(loaded, CachedSequence(loaded.new_cache), with_document, sparse, embedder)
         if not reading.outcome.sparse:
             raise RequestError(f"Sparse prefill was refused: {reading.outcome.reason}.", "Omit --answers.")
         tokens = sequence.columns.count + 1
@@ -140,18 +143,20 @@ def prompt_text(loaded: LoadedModel, messages: Sequence[Message]) -> PromptText:
 
 
 def read(
-    loaded: LoadedModel, sequence: CachedSequence, text: PromptText, settings: Prefill
+    loaded: LoadedModel,
+    sequence: CachedSequence,
+    text: PromptText,
+    settings: Prefill,
+    embedder: Embedder | None = None,
 ) -> tuple[CachedSequence, Reading]:
     """Read all of `text` but its last token into `sequence`, as an answer would."""
-    from core.encoder.store import Embedder
     from core.prefill.reading import Reading, ReadingInputs
 
     def no_draft() -> Any:
         raise RequestError("This bench has no draft model.", "Choose another scorer.")
 
-    reading = Reading(
-        "", loaded, sequence, text, settings, ReadingInputs(lambda tokens: "", no_draft, embedder=Embedder())
-    )
+    inputs = ReadingInputs(lambda tokens: "", no_draft, embedder=embedder)
+    reading = Reading("", loaded, sequence, text, settings, inputs)
     for _ in chain(reading.plan(), reading.events()):
         pass
     return sequence, reading

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,8 +37,10 @@ from core.settings import Settings, parse_all
 from core.settings.prefill import Prefill
 
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
+    from core.encoder.store import Embedder
     from core.models.loader import LoadedModel
     from core.prefill.layout import Layout
+    from core.prefill.scorers.lexical import Words
 
 Array = np.ndarray[Any, Any]
 # Every other scorer is compared with this one.
@@ -49,6 +52,7 @@ class Found(Struct, frozen=True):
     """One question with one scorer.
 
     `recall`: one value for each keep percentage; empty if the gold passages are read whatever their score.
+    `without`: why a part of the scorer was not used, empty if all of it was.
     """
 
     document: str
@@ -61,6 +65,7 @@ class Found(Struct, frozen=True):
     tokens: int
     score_s: float
     recall: tuple[float, ...]
+    without: str
 
     @property
     def key(self) -> tuple[str, int, str]:
@@ -89,6 +94,7 @@ def run(options: argparse.Namespace) -> int:
     settings = parse_all(Settings(), [tuple(text.split("=", 1)) for text in options.set]).prefill
     blas = prepare()
     from core.bench.environment import describe
+    from core.encoder.store import Embedder, VectorStore
     from core.models.loader import load
 
     texts = {
@@ -109,12 +115,16 @@ def run(options: argparse.Namespace) -> int:
         for name in (document.name for document, _ in present)
     }
     held = conditions(environment, loaded.info.name, options.keep, *sorted(options.set))
-    pieces = list(_pieces(loaded, present, of_documents, options.scorers, settings, options.keep))
+    # Vectors of a document are computed once, and not put into the app's cache.
+    embedder = Embedder(VectorStore(options.out / "vectors"))
+    pieces = list(_pieces(loaded, embedder, present, of_documents, options.scorers, settings, options.keep))
     journal = Journal(options.out / "found.jsonl", held, Found)
     progress = measure(journal, pieces, _described, quiet=options.quiet)
     answers: tuple[Answered, ...] = ()
     if options.answers and progress.whole:
-        asked = answer_pieces(loaded, present, of_documents, settings, options.keep, options.answers)
+        asked = answer_pieces(
+            loaded, embedder, present, of_documents, settings, options.keep, options.answers
+        )
         answer_journal = Journal(options.out / "answers.jsonl", held, Answered)
         answered = measure(answer_journal, asked, describe_answered, quiet=options.quiet)
         answers = tuple(of_run(answer_journal, asked))
@@ -133,15 +143,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Prompt(NamedTuple):
-    """A rendered question about a document. `gold` (bool, one a token): what answers it."""
+    """A rendered question about a document, with its terms. `gold` (bool, one a token): what answers it."""
 
     ids: list[int]
     layout: Layout
+    words: Words
     gold: Array
 
 
 def _pieces(
     loaded: LoadedModel,
+    embedder: Embedder,
     present: Sequence[tuple[Document, str]],
     of_documents: dict[str, list[Question]],
     scorers: Sequence[str],
@@ -160,7 +172,7 @@ def _pieces(
         return Found(
             *(document.name, number, scorer, question.kind, document.form, str(document.language)),
             document.held_out,
-            *_recall(loaded, prompt(at, number), question.question, scorer, settings, keeps),
+            *_recall(prompt(at, number), question.question, scorer, loaded, embedder, settings, keeps),
         )
 
     for at, (document, _) in enumerate(present):
@@ -172,6 +184,7 @@ def _pieces(
 def _rendered(loaded: LoadedModel, document: Document, text: str, question: Question) -> _Prompt:
     from core.models.prompt import offsets, render
     from core.prefill.layout import layout
+    from core.prefill.scorers.lexical import words_of
 
     prompt = render(
         loaded.tokenizer, (Message("user", question.question, (Attachment(document.name, text),)),)
@@ -180,44 +193,48 @@ def _rendered(loaded: LoadedModel, document: Document, text: str, question: Ques
     gold = np.zeros(len(prompt.ids), dtype=np.bool_)
     for first, last in question.gold:
         gold |= (parts.source == 0) & (parts.first_char < last) & (parts.last_char > first)
-    return _Prompt(list(prompt.ids), parts, gold)
+    words = words_of(loaded.tokenizer.convert_ids_to_tokens(prompt.ids))
+    return _Prompt(list(prompt.ids), parts, words, gold)
 
 
 def _recall(
-    loaded: LoadedModel, prompt: _Prompt, seed: str, scorer: str, settings: Prefill, keeps: Sequence[float]
-) -> tuple[int, float, tuple[float, ...]]:
-    """The prompt's length in tokens, the seconds that scoring took, and the recall at each of `keeps`."""
-    from core.encoder.store import Embedder
-    from core.prefill.scorers.lexical import words_of
+    prompt: _Prompt,
+    seed: str,
+    scorer: str,
+    loaded: LoadedModel,
+    embedder: Embedder,
+    settings: Prefill,
+    keeps: Sequence[float],
+) -> tuple[int, float, tuple[float, ...], str]:
+    """The last four fields of `Found`."""
     from core.prefill.scorers.registry import SCORERS as SPECS
     from core.prefill.scorers.scorer import ScorerInputs, finished
     from core.prefill.select import must_keep, select
 
-    tokens, layout = len(prompt.ids), prompt.layout
+    layout, tokens = prompt.layout, len(prompt.ids)
     protected = layout.protected | layout.question
     passages = layout.passages(0, tokens, settings)
+    without = ""
     started = time.perf_counter()
     if scorer in SPECS:
-        convert = loaded.tokenizer.convert_ids_to_tokens
         inputs = ScorerInputs(
-            *(loaded, prompt.ids, layout, passages, lambda: words_of(convert(prompt.ids)), settings),
-            embedder=Embedder(),
+            *(loaded, prompt.ids, layout, passages, lambda: prompt.words, settings), embedder=embedder
         )
-        scores = finished(SPECS[scorer].score(inputs)).scores
+        scored = finished(SPECS[scorer].score(inputs))
+        scores, without = scored.scores, scored.without
     else:
         scores = _baseline(scorer, len(passages), seed)
     score_s = time.perf_counter() - started
     earned = prompt.gold & ~np.repeat(must_keep(protected, passages), passages.lengths)
     recall = []
     for keep in keeps if earned.any() else ():
-        chosen = select(scores, protected, passages, keep_pct=keep)
-        kept = np.repeat(chosen.kept, chosen.ends - chosen.starts)
-        recall.append(float(kept[earned].mean()))
-    return tokens, score_s, tuple(recall)
+        kept = select(scores, protected, passages, keep_pct=keep).kept
+        recall.append(float(np.repeat(kept, passages.lengths)[earned].mean()))
+    return tokens, score_s, tuple(recall), without
 
 
 def _baseline(name: str, count: int, seed: str) -> Array:
-    """Scores of the baselines' passages: random ones, or the distance from the middle."""
+    """float32, one a passage: random scores, or the distance from the middle."""
     if name == "random":
         rng = random.Random(seed)
         return np.array([rng.random() for _ in range(count)], np.float32)
@@ -258,6 +275,7 @@ def _half(title: str, half: Sequence[Found], keeps: Sequence[float]) -> list[str
         some = [found for found in half if found.scorer == scorer]
         seconds = median(found.score_s for found in some)
         lines.append(f"| {scorer} | {len(some)} | {_shares(some)} | {seconds:.2f} |")
+    lines += _incomplete(half)
     lines += ["", f"| group | questions | scorer | {columns} |", f"|---|---|---{rule}|"]
     worse = []
     for group in sorted({group for found in half for group in _groups(found)}, key=_group_order):
@@ -276,6 +294,12 @@ def _half(title: str, half: Sequence[Found], keeps: Sequence[float]) -> list[str
         lines += ["", f"Worse than `{_REFERENCE}` by more than {_TOLERANCE} in the mean:", ""]
         lines += [f"- {each}" for each in worse]
     return [*lines, ""]
+
+
+def _incomplete(half: Sequence[Found]) -> list[str]:
+    """Which scorers did not use a part of them, and why."""
+    times = Counter((found.scorer, found.without) for found in half if found.without)
+    return ["", *(f"- {scorer}, {n} questions: {why}" for (scorer, why), n in times.items())] if times else []
 
 
 def _groups(found: Found) -> tuple[str, ...]:

@@ -21,10 +21,12 @@ from core.bench.retrieval.answers import read as read_into
 from core.bench.retrieval.questions import Document, Language, QuestionKind, documents, questions
 from core.bench.retrieval.retrieval import Found, RetrievalResults, write_report
 from core.cli import main
+from core.encoder import encoder
 from core.engine.engine import Engine
 from core.events import Attachment, Message
 from core.kv.cached_sequence import CachedSequence
 from core.settings import Settings, assign_all
+from core.system.paths import cache_dir
 
 CHOSEN = ("click-termui", "fsspec-caching")
 
@@ -116,6 +118,19 @@ def test_results_and_report_and_resuming(
     assert (tmp_path / "found.jsonl").read_bytes() == before
 
 
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> tuple[Document, str]:
+    """The beginning of a document, which is then the bench's only one, with its text."""
+    full = next(document for document in documents() if document.name == "tide-mill")
+    text = (full.text() or "")[:2200]
+    document = replace(full, end=full.start + len(text), sha256=hashlib.sha256(text.encode()).hexdigest())
+    asked = [one for one in questions() if one.document == full.name and one.gold[-1][1] < len(text)]
+    assert sum(one.answer is not None for one in asked) > 2
+    monkeypatch.setattr(retrieval, "documents", lambda: [document])
+    monkeypatch.setattr(retrieval, "questions", lambda: asked)
+    return document, text
+
+
 def test_all_scorers_of_a_question_share_its_prompt(
     toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,13 +148,31 @@ def test_all_scorers_of_a_question_share_its_prompt(
     assert len(rendered) == sum(question.document == "shuchuan" for question in questions())
 
 
+def test_vectors_of_a_document_are_computed_once_and_not_put_into_the_apps_cache(
+    toy_folder: Path, short: tuple[Document, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+
+    def counted() -> encoder.Encoder:
+        opened.append(open_encoder())
+        return opened[-1]
+
+    open_encoder = encoder.open_encoder
+    monkeypatch.setattr(encoder, "open_encoder", counted)
+    results = bench(toy_folder, tmp_path, "--scorers", "embedding,fusion")
+    assert len(results["found"]) == 2 * len(retrieval.questions())
+    assert len(opened) == 1
+    assert len(list((tmp_path / "vectors").iterdir())) == 1
+    assert not (cache_dir() / "vectors").exists()
+
+
 def test_settings_are_the_measurements_own(toy_folder: Path, tmp_path: Path) -> None:
     options = ("--documents", "shuchuan", "--scorers", "lexical")
-    results = bench(toy_folder, tmp_path / "long", *options, "--set", "prefill.passage_tokens=64")
-    assert results["settings"] == ["prefill.passage_tokens=64"]
-    others = bench(toy_folder, tmp_path / "short", *options, "--set", "prefill.passage_tokens=8")
+    results = bench(toy_folder, tmp_path / "fixed", *options, "--set", "prefill.passages=fixed")
+    assert results["settings"] == ["prefill.passages=fixed"]
+    others = bench(toy_folder, tmp_path / "sentences", *options)
     assert [found["recall"] for found in results["found"]] != [found["recall"] for found in others["found"]]
-    refused = ["--out", str(tmp_path / "long"), "--quiet", *options]
+    refused = ["--out", str(tmp_path / "fixed"), "--quiet", *options]
     assert main(["bench", "retrieval", "--model", str(toy_folder), *refused]) == 1
 
 
@@ -148,13 +181,13 @@ def test_other_settings_are_refused(setting: str, tmp_path: Path) -> None:
     assert main(["bench", "retrieval", "--out", str(tmp_path), "--set", setting]) == 2
 
 
-def _found(scorer: str, number: int, recall: float, kind: str = "verbatim") -> Found:
-    return Found("letter", number, scorer, kind, "prose", "fr", True, 900, 0.1, (recall,))
+def _found(scorer: str, number: int, recall: float, kind: str = "verbatim", without: str = "") -> Found:
+    return Found("letter", number, scorer, kind, "prose", "fr", True, 900, 0.1, (recall,), without)
 
 
 def test_the_report_names_kinds_that_are_worse_than_words() -> None:
     found = [_found("lexical", 0, 0.9), _found("other", 0, 0.89)]
-    found += [_found("lexical", 1, 0.9, "code"), _found("other", 1, 0.8, "code")]
+    found += [_found("lexical", 1, 0.9, "code"), _found("other", 1, 0.8, "code", "no encoder")]
     results = RetrievalResults(
         "retrieval", describe(), "Toy", (20.0,), (), (), tuple(found), (), PieceProgress(4, 4)
     )
@@ -162,29 +195,24 @@ def test_the_report_names_kinds_that_are_worse_than_words() -> None:
     assert "- other, question: code, 20%: 0.80 instead of 0.90" in report
     assert "other, question: verbatim, 20%" not in report
     assert "- lexical" not in report
+    assert "- other, 1 questions: no encoder" in report
 
 
 def test_right_answers_after_sparse_and_complete_reading(
-    toy_folder: Path, toy_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy_folder: Path, toy_engine: Engine, short: tuple[Document, str], tmp_path: Path
 ) -> None:
-    full = next(document for document in documents() if document.name == "tide-mill")
-    text = (full.text() or "")[:1700]
-    short = replace(full, end=full.start + len(text), sha256=hashlib.sha256(text.encode()).hexdigest())
-    asked = [one for one in questions() if one.document == short.name and one.gold[-1][1] < len(text)]
-    assert sum(one.answer is not None for one in asked) > 2
-    monkeypatch.setattr(retrieval, "documents", lambda: [short])
-    monkeypatch.setattr(retrieval, "questions", lambda: asked)
-    options = ("--scorers", "random", "--keep", "20,60", "--answers", "2")
+    document, text = short
+    options = ("--scorers", "random", "--keep", "40", "--answers", "2")
     answers = bench(toy_folder, tmp_path, *options)["answers"]
     assert len(answers) == 2
     for answered in answers:
-        assert [way["name"] for way in answered["ways"]] == ["no document", "20%", "60%", "everything"]
+        assert [way["name"] for way in answered["ways"]] == ["no document", "40%", "everything"]
         read = [way["tokens"] for way in answered["ways"]]
         assert read == sorted(set(read))
     # The second question continues what the first one read of the document: as if it were read from nothing.
-    second = asked[answers[1]["number"]]
+    second = retrieval.questions()[answers[1]["number"]]
     loaded = toy_engine.loaded
-    message = Message("user", second.question, (Attachment(short.name, text),))
+    message = Message("user", second.question, (Attachment(document.name, text),))
     prompt = prompt_text(loaded, (message,))
     off = assign_all(Settings(), [("prefill.mode", "off")]).prefill
     sequence, _ = read_into(loaded, CachedSequence(loaded.new_cache), prompt, off)
