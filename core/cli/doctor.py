@@ -254,7 +254,7 @@ def _nearest(folder: Path) -> Path:
 def _tables() -> Iterator[Finding]:
     """Every saved table is read whole, checksum and all, and left where it is."""
     from core.system.paths import tables_dir
-    from core.tables.container import Refused, read_file
+    from core.tables.container import InvalidFileError, read_file
     from core.tables.folder import TableFolder
     from core.tables.table_file import decode_table
 
@@ -267,7 +267,7 @@ def _tables() -> Iterator[Finding]:
             content = read_file(path, _MOST_TABLE_BYTES)
             size_bytes += len(content)
             decode_table(content)
-        except (Refused, OSError) as error:
+        except (InvalidFileError, OSError) as error:
             yield Finding(
                 "Tables",
                 "note",

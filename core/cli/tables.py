@@ -23,7 +23,7 @@ from core.models.library.naming import family_label, readable
 from core.system.paths import tables_dir
 
 if TYPE_CHECKING:  # importing it loads numpy, which no other command waits for
-    from core.tables.memory import Done, TableMemory
+    from core.tables.memory import TableMemory, TableResult
 
 _Table = TypeVar("_Table", TableInfo, LearnedTable, TableInfo | LearnedTable)
 
@@ -135,7 +135,7 @@ def _show(options: argparse.Namespace) -> int:
 def _save(options: argparse.Namespace) -> int:
     memory, info = _opened(options.family)
     try:
-        return _said("Saved", memory.save(all_of_it=True), _called(info.family_name))
+        return _said("Saved", memory.save(force=True), _called(info.family_name))
     finally:
         memory.close()
 
@@ -247,7 +247,7 @@ def _whose(text: str, tables: Sequence[TableInfo | LearnedTable]) -> str:
     return next((f"{_called(name)}, " for name in names), "")
 
 
-def _said(what: str, done: Done, whom: str) -> int:
+def _said(what: str, done: TableResult, whom: str) -> int:
     files = "1 file" if done.files == 1 else f"{done.files} files"
     print(f"{what} {whom}: {done.entries:,} entries, {files}, {done.took_s * 1000:.0f} ms.")
     return 0

@@ -127,7 +127,7 @@ class Rehearsal:
         counter = GramCounter(plan.pruning.highest_order)
         for stream in read_records(plan.records):
             counter.add(stream.prompt, stream.out, stream.tops, stream.shares)
-        if not counter.places:
+        if not counter.positions:
             return
         pieces = counter.pieces(plan.pruning)
         while True:
@@ -138,7 +138,7 @@ class Rehearsal:
                 break
             yield self.progress()
         info = self._loaded.info
-        learned_from = f"{counter.places:,} places in answers of {info.name}"
+        learned_from = f"{counter.positions:,} places in answers of {info.name}"
         save_grams(
             table, plan.table, family=info.family, family_name=info.family_name, learned_from=learned_from
         )

@@ -1,14 +1,4 @@
-"""Texts as token ids: files and folders, read a piece at a time, so that any amount of text will do.
-
-A piece ends at a line's end, so that tokens are those of the whole file but for that one place.
-Files that are not text in UTF-8, hidden ones and links out of a folder are passed over and counted.
-Knows no table; the tokenizer is given to it.
-
-A gram table of texts, for the `auto` drafter: a corpus in, a table out.
-
-Counted in memory, about 320 bytes a token at its end (2.6 million took 1.0 GB), so no more than
-`most_tokens` of a corpus are read.
-"""
+"""A corpus as token ids, read in pieces so that its size is unlimited, and a gram table counted from it."""
 
 from __future__ import annotations
 
@@ -29,16 +19,18 @@ _PIECE_BYTES = 1 << 20
 
 
 class CorpusPiece(Struct, frozen=True):
-    """Ids of a part of one file. `starts` is True for its first."""
+    """Ids of a part of one file; `starts` is True for the file's first piece."""
 
     ids: list[int]
     starts: bool
 
 
 class Corpus:
-    """`paths` are files or folders; folders are searched whole. Raises `RequestError` for what is missing.
+    """Text files and folders, which are searched recursively. Raises `RequestError` if one does not exist.
 
-    `read_bytes` and `passed_over`, files that are no text, count what `pieces` has come by.
+    A piece ends at the end of a line, so its tokens are those of the whole file except at that position.
+    Files that are not UTF-8 text are skipped and counted in `passed_over`; hidden files and links in folders
+    are ignored. `read_bytes` counts the bytes that `pieces` has read.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -50,18 +42,20 @@ class Corpus:
             elif path.is_dir():
                 self.files += _inside(path)
             else:
-                raise RequestError(f"There is no file or folder at {path}.", "Check the path.")
+                raise RequestError(f"{path} does not exist.", "Check the path.")
         if not self.files:
-            raise RequestError("There are no files to read.", "Give text files, or folders that hold some.")
+            raise RequestError(
+                "There are no files to read.", "Specify text files, or folders that contain some."
+            )
         self.size_bytes = sum(path.stat().st_size for path in self.files)
 
     def fingerprint(self) -> str:
-        """Another one if any file changed."""
+        """A hash that changes if any file changes."""
         facts = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in self.files]
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
     def pieces(self, encode: Encode, *, after: int = 0) -> Iterator[CorpusPiece]:
-        """Every piece but the first `after`, file after file."""
+        """Every piece except the first `after`, file by file."""
         left = after
         for path in self.files:
             starts = True
@@ -88,62 +82,66 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _texts(path: Path) -> Iterator[tuple[str, int]]:
-    """Texts of about a megabyte, and their sizes. Raises `UnicodeDecodeError` where it is no text."""
+    """Pieces of about a megabyte and their sizes. Raises `UnicodeDecodeError` if the file is not text."""
     with path.open("rb") as file:
-        rest = b""
+        remaining = b""
         while block := file.read(_PIECE_BYTES):
             if b"\0" in block:
-                raise UnicodeDecodeError("utf-8", block[:1], 0, 1, "it is no text")
-            whole = rest + block
-            end = whole.rfind(b"\n") + 1
-            if not end:  # a line longer than a piece: cut where a character ends
-                end = len(whole)
-                while end and end > len(whole) - 4 and whole[end - 1] & 0xC0 == 0x80:
+                raise UnicodeDecodeError("utf-8", block[:1], 0, 1, "it is not text")
+            joined = remaining + block
+            end = joined.rfind(b"\n") + 1
+            if not end:  # a line longer than a piece: cut at the end of a character
+                end = len(joined)
+                while end and end > len(joined) - 4 and joined[end - 1] & 0xC0 == 0x80:
                     end -= 1
-                end -= 1 if end and whole[end - 1] >= 0xC0 else 0
+                end -= 1 if end and joined[end - 1] >= 0xC0 else 0
             if end:
-                yield whole[:end].decode("utf-8"), end
-            rest = whole[end:]
-        if rest:
-            yield rest.decode("utf-8"), len(rest)
+                yield joined[:end].decode("utf-8"), end
+            remaining = joined[end:]
+        if remaining:
+            yield remaining.decode("utf-8"), len(remaining)
 
 
 class CountedText(Struct, frozen=True):
-    """Tokens counted so far, and the share of the corpus's bytes that was read for them."""
+    """Tokens counted, and the share of the corpus's bytes that were read."""
 
     tokens: int
     share: float
 
 
 class TextGrams:
-    """`read`, then `table`."""
+    """Counts a corpus into a gram table for `auto`: call `read`, then `table`.
+
+    Counting takes about 320 bytes of memory per token (2.6 million took 1.0 GB), so at most `most_tokens` are
+    read.
+    """
 
     def __init__(self, corpus: Corpus, encode: Encode, *, most_tokens: int) -> None:
         self._corpus = corpus
         self._encode = encode
-        self._most = most_tokens
+        self._max_tokens = most_tokens
         self._counter = GramCounter()
         self._read_bytes = 0.0
 
     def read(self) -> Iterator[CountedText]:
-        """Count the corpus, a piece at a time, until its end or `most_tokens`."""
+        """Counts the corpus piece by piece, until its end or `most_tokens`."""
         before = 0
         for piece in self._corpus.pieces(self._encode):
-            ids = piece.ids[: self._most - self._counter.places]
-            # A piece that goes on in the middle of a file loses the four tokens before it: too few to matter.
+            ids = piece.ids[: self._max_tokens - self._counter.positions]
+            # A piece that starts inside a file lacks its four preceding tokens: too few to matter.
             self._counter.add((), ids)
             bytes_read = self._corpus.read_bytes - before
             self._read_bytes += bytes_read * len(ids) / max(len(piece.ids), 1)
             before += bytes_read
             yield self.counted
-            if len(ids) < len(piece.ids) or self._counter.places >= self._most:
+            if len(ids) < len(piece.ids) or self._counter.positions >= self._max_tokens:
                 return
 
     @property
     def counted(self) -> CountedText:
-        """How far it is."""
-        return CountedText(self._counter.places, self._read_bytes / max(self._corpus.size_bytes, 1))
+        """The progress of counting."""
+        return CountedText(self._counter.positions, self._read_bytes / max(self._corpus.size_bytes, 1))
 
     def table(self, pruning: Pruning) -> GramTable:
-        """What was counted, pruned to its size."""
+        """The counted table, pruned."""
         return self._counter.table(pruning)

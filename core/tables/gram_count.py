@@ -1,14 +1,14 @@
-"""GramCounter: places in, a GramTable out. Counting, pruning and quantising, on arrays.
+"""GramCounter: positions in, a GramTable out. Counting, pruning and quantising, on arrays.
 
-A *place* is where a token was chosen: the tokens before it and the likeliest ids with their
-probabilities (an answer of a model), or the one token that came (a text). A context's total is the
-number of its places; a follower's share is its probability summed over them ÷ total.
+A *position* is where a token was chosen: the tokens before it, and the most probable ids with their
+probabilities (a model's answer) or the one token that followed (a text). A context's total is the number of
+its positions; a follower's share is its summed probability divided by the total.
 
-Pruned in the way of Stolcke ("Entropy-based pruning of backoff language models", 1998): a context
-is worth what its distribution says that the longest kept shorter one does not, as total × relative
-entropy, and the contexts worth most for their bytes are kept. Two deviations: a total is discounted
-first (a context met once is met again less often than its count says), and the shorter distribution
-is taken as it is, without back-off weights, as the drafter mixes orders in its own way.
+Pruned as in Stolcke (“Entropy-based pruning of backoff language models”, 1998): the worth of a context is
+total × relative entropy to the longest kept shorter context, and the contexts with the greatest worth per
+byte are kept. Two deviations: a total is discounted first (a context seen once is seen again less often than
+its count says), and the shorter distribution is used without back-off weights, because the drafter mixes
+orders in its own way.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _Floats = NDArray[np.float64]
 
 _MULTIPLIER = np.uint64(MULTIPLIER)
 _SHIFT = np.uint64(SHIFT)
-# Before the first token there is nothing; such contexts are not counted.
+# Contexts that would start before the first token are not counted.
 _NO_STATE = np.uint64(0)
-# What a follower that a shorter context does not list is taken to have there.
+# Assumed share of a follower that the shorter context does not list.
 _FLOOR = 1e-4
-# Nats a byte between which the limit is looked for.
+# Bounds of the search for the minimum worth, in nats per byte.
 _LEAST_WORTH, _MOST_WORTH = 1e-6, 1e6
-# Bytes of a context and of each of its followers in a file.
+# File size of a context and of each follower, in bytes.
 _CONTEXT_BYTES = 6
 _FOLLOWER_BYTES = 3
 
 
 class Pruning(Struct, frozen=True):
-    """What a table may hold.
+    """Limits of a table.
 
-    `most_bytes`: about how large its file becomes. `followers`: most for one context.
-    `least_share`: smaller ones are left out. `discount`: taken off a total to weigh it.
+    `most_bytes`: approximate file size. `followers`: maximum per context. `least_share`: followers with
+    smaller shares are dropped. `discount`: subtracted from totals when weighing contexts.
     """
 
     most_bytes: int = 1_500_000
@@ -54,11 +54,11 @@ class Pruning(Struct, frozen=True):
 
 
 class GramCounter:
-    """`add` answers or texts, then `table`. Holds about 100 bytes a place."""
+    """`add` answers or texts, then `table`. Takes about 100 bytes per position."""
 
     def __init__(self, highest_order: int = 4) -> None:
         self.highest_order = highest_order
-        self.places = 0
+        self.positions = 0
         self._states: list[_Words] = []
         self._known: list[NDArray[np.int8]] = []
         self._tokens: list[_Ids] = []
@@ -72,7 +72,7 @@ class GramCounter:
         tops: Sequence[Sequence[int]] = (),
         shares: Sequence[Sequence[float]] = (),
     ) -> None:
-        """Count every place of `out`. Without `shares` the token that came counts as certain."""
+        """Counts every position of `out`. Without `shares`, the token that followed has probability 1."""
         if not out:
             return
         text = np.array([*prompt[max(0, len(prompt) - self.highest_order) :], *out], dtype=np.uint64)
@@ -90,11 +90,11 @@ class GramCounter:
         self._known.append(known)
         self._tokens.append(tokens)
         self._shares.append(weights)
-        self._owners.append(np.repeat(np.arange(len(out)) + self.places, widths))
-        self.places += len(out)
+        self._owners.append(np.repeat(np.arange(len(out)) + self.positions, widths))
+        self.positions += len(out)
 
     def table(self, pruning: Pruning) -> GramTable:
-        """The table of what was added so far. The counter can go on afterwards."""
+        """The table of everything added. More can be added afterwards."""
         pieces = self.pieces(pruning)
         while True:
             try:
@@ -103,8 +103,10 @@ class GramCounter:
                 return done.value  # type: ignore[no-any-return]
 
     def pieces(self, pruning: Pruning) -> Generator[None, None, GramTable]:
-        """The same, in pieces of under a second for 100,000 places; the table is what it returns."""
-        if not self.places:
+        """Like `table`, in steps of under a second for 100,000 positions; the table is the generator's return
+        value.
+        """
+        if not self.positions:
             return GramTable(())
         states = np.concatenate(self._states)
         known = np.concatenate(self._known)
@@ -114,13 +116,13 @@ class GramCounter:
         for n in range(min(pruning.highest_order, self.highest_order) + 1):
             counted.append(_count(states[:, n], known >= n, tokens, weights, owners, pruning))
             yield
-        above = _parents(states, known, counted)
+        parents = _parents_of(states, known, counted)
         yield
-        return (yield from _kept(counted, above, pruning))
+        return (yield from _pruned(counted, parents, pruning))
 
 
 class _Counted(Struct):
-    """One order: contexts by ascending key; followers of context i are rows starts[i]:starts[i+1]."""
+    """One order: contexts by ascending key; followers of context i are rows starts[i]:starts[i + 1]."""
 
     keys: _Words
     totals: _Floats
@@ -130,7 +132,9 @@ class _Counted(Struct):
 
 
 def _states(text: _Words, start: int, highest: int) -> tuple[_Words, NDArray[np.int8]]:
-    """Hash states [places, highest + 1] of the contexts before text[start:], and how long they get."""
+    """Hash states [positions, highest + 1] of the contexts before text[start:], and their available
+    orders.
+    """
     ends = np.arange(start, len(text))
     states = np.zeros((len(ends), highest + 1), dtype=np.uint64)
     for order in range(1, highest + 1):
@@ -153,12 +157,12 @@ def _count(
     context = np.full(len(states), -1, dtype=np.int64)
     context[known] = which
     rows = context[owners]
-    mine = rows >= 0
-    pairs, row = np.unique(rows[mine] << 32 | tokens[mine], return_inverse=True)
-    summed = np.bincount(row, weights=weights[mine], minlength=len(pairs))
+    rows_of_order = rows >= 0
+    pairs, row = np.unique(rows[rows_of_order] << 32 | tokens[rows_of_order], return_inverse=True)
+    summed = np.bincount(row, weights=weights[rows_of_order], minlength=len(pairs))
     owner, ids = pairs >> 32, pairs & 0xFFFFFFFF
     shares = summed / totals[owner]
-    # Largest first inside each context, then the best few.
+    # Largest share first inside each context, then the best few.
     order = np.lexsort((-shares, owner))
     owner, ids, shares = owner[order], ids[order], shares[order]
     rank = np.arange(len(owner)) - np.searchsorted(owner, owner, side="left")
@@ -167,31 +171,33 @@ def _count(
     return _Counted(keys, totals, np.searchsorted(owner, np.arange(len(keys) + 1)), ids, shares)
 
 
-def _parents(states: _Words, known: NDArray[np.int8], counted: Sequence[_Counted]) -> list[NDArray[np.int64]]:
+def _parents_of(
+    states: _Words, known: NDArray[np.int8], counted: Sequence[_Counted]
+) -> list[NDArray[np.int64]]:
     """For each order and context, the index of the same context without its oldest token."""
-    above: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+    parents: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     for order in range(1, len(counted)):
-        mine = states[known >= order]
-        keys = mine[:, order] >> np.uint64(32)
-        shorter = np.searchsorted(counted[order - 1].keys, mine[:, order - 1] >> np.uint64(32))
+        rows_of_order = states[known >= order]
+        keys = rows_of_order[:, order] >> np.uint64(32)
+        shorter = np.searchsorted(counted[order - 1].keys, rows_of_order[:, order - 1] >> np.uint64(32))
         parent = np.zeros(len(counted[order].keys), dtype=np.int64)
         parent[np.searchsorted(counted[order].keys, keys)] = shorter
-        above.append(parent)
-    return above
+        parents.append(parent)
+    return parents
 
 
-def _kept(
-    counted: Sequence[_Counted], above: Sequence[NDArray[np.int64]], pruning: Pruning
+def _pruned(
+    counted: Sequence[_Counted], parents: Sequence[NDArray[np.int64]], pruning: Pruning
 ) -> Generator[None, None, GramTable]:
-    """The contexts worth most for their bytes, as many as fit; one trial a piece."""
+    """The contexts with the greatest worth per byte that fit; yields after each trial."""
     lookup = _Lookup(counted)
-    chosen = _choose(counted, above, lookup, pruning, 0.0)
+    chosen = _choose(counted, parents, lookup, pruning, 0.0)
     low, high = _LEAST_WORTH, _MOST_WORTH
     fits = _bytes(counted, chosen) <= pruning.most_bytes
     while not fits and high / low > 1.01:
         yield
         middle = (low * high) ** 0.5
-        trial = _choose(counted, above, lookup, pruning, middle)
+        trial = _choose(counted, parents, lookup, pruning, middle)
         if _bytes(counted, trial) > pruning.most_bytes:
             low = middle
         else:
@@ -201,28 +207,28 @@ def _kept(
 
 def _choose(
     counted: Sequence[_Counted],
-    above: Sequence[NDArray[np.int64]],
+    parents: Sequence[NDArray[np.int64]],
     lookup: _Lookup,
     pruning: Pruning,
     least_worth: float,
 ) -> list[NDArray[np.bool_]]:
-    """Which contexts are worth `least_worth` nats a byte, orders ascending.
+    """Which contexts have a worth of at least `least_worth` nats per byte, in ascending order.
 
-    `base[i]` is the context, kept, that stands in for context i if that is left out.
+    `base[i]` is the kept context that replaces context i if that is dropped.
     """
     kept = [np.ones(len(counted[0].keys), dtype=np.bool_)]
-    # (order, index) of the longest kept context that is i or ends i, as one number.
+    # The longest kept context that is context i or a suffix of it, as an index over all orders.
     stands_in = [np.zeros(len(counted[0].keys), dtype=np.int64)]
     for order in range(1, len(counted)):
         level = counted[order]
-        base = stands_in[order - 1][above[order]]
+        base = stands_in[order - 1][parents[order]]
         sizes = np.diff(level.starts)
         owner = np.repeat(np.arange(len(level.keys)), sizes)
-        there = np.maximum(lookup.share(base[owner], level.ids), _FLOOR)
-        told = np.bincount(
-            owner, weights=level.shares * np.log(level.shares / there), minlength=len(level.keys)
+        base_shares = np.maximum(lookup.share(base[owner], level.ids), _FLOOR)
+        information = np.bincount(
+            owner, weights=level.shares * np.log(level.shares / base_shares), minlength=len(level.keys)
         )
-        worth = np.maximum(level.totals - pruning.discount, 0.0) * told
+        worth = np.maximum(level.totals - pruning.discount, 0.0) * information
         keep = (sizes > 0) & (worth > least_worth * (_CONTEXT_BYTES + _FOLLOWER_BYTES * sizes))
         kept.append(keep)
         stands_in.append(np.where(keep, np.arange(len(level.keys)) + lookup.first[order], base))
@@ -245,7 +251,7 @@ class _Lookup:
         self._shares = np.concatenate([level.shares for level in counted])[order]
 
     def share(self, contexts: _Ids, tokens: _Ids) -> _Floats:
-        """0 where the token is not listed."""
+        """The shares; 0 if a token is not listed."""
         wanted = contexts << 32 | tokens
         at = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
         return np.where(self._keys[at] == wanted, self._shares[at], 0.0)

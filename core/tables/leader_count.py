@@ -1,20 +1,12 @@
-"""LeaderCount: cacheback's frozen table from any amount of text, in bounded memory.
+"""LeaderCount: Cacheback's frozen table from any amount of text, in bounded memory.
 
-Seed 003, §4: every window of leader and follower is counted; the most frequent leaders stay, each
-with its most frequent followers. A counter of all windows of a gigabyte would need tens of
-gigabytes of memory, so windows are collected, sorted and counted `rows` at a time (and the piece of
-text that goes over), each run goes to disk, and the runs are merged block by block. The counts are
-exact. The disk holds at most about 12 to 20 bytes a token of text until the count is discarded.
+As in the paper's §4: every window of leader and follower is counted; the most frequent leaders are kept, each
+with its most frequent followers. Counting all windows of a gigabyte in memory would take tens of gigabytes,
+so windows are collected, sorted and counted `rows` at a time, written to disk as a run (`CountRuns`), and the
+runs are merged block by block. The counts are exact. The disk holds about 12 to 20 bytes per token of text
+until `discard`.
 
-Among equally frequent ones the smaller ids stay. Knows no file format and no tokenizer.
-
-CountRuns: rows with how often they came, in sorted runs on disk that are merged block by block.
-
-With each run goes a mark, how far the text was read by then. So a count that was stopped, or died,
-goes on from its last run: the folder is opened again with the same `basis`. With another one, or
-if a run is not what it was, it starts empty. One process at a time.
-
-Invariant: every row before the mark is in the runs, and no row behind it.
+Of equally frequent leaders or followers, those with smaller ids are kept.
 """
 
 from __future__ import annotations
@@ -40,10 +32,10 @@ ROWS = 2_000_000
 
 
 class Shape(Struct, frozen=True):
-    """Tokens of a leader and of a follower, how many leaders, and how many followers of each.
+    """Tokens per leader and per follower, number of leaders, and followers of each.
 
-    A follower that came less than `least_count` times is left out. So are the rarest, where all
-    leaders together have more than `most` followers: that bounds the memory and the file.
+    Followers seen fewer than `least_count` times are dropped, and the rarest ones if all leaders together
+    have more than `most`: that bounds the memory and the file size.
     """
 
     leader_tokens: int = 1
@@ -61,10 +53,10 @@ class _Leader(Struct):
 
 
 class LeaderCount:
-    """`with LeaderCount(shape, vocabulary, folder) as count`: `add` texts, ask for the `table`, `discard`.
+    """`with LeaderCount(shape, vocabulary, folder) as count`: `add` texts, get the `table`, `discard`.
 
-    What is counted is kept in `folder`. Left without `discard`, it goes on from there the next time
-    it is opened with the same `basis`: then give it only what comes after its `mark`.
+    The counts are kept in `folder`. Without `discard`, counting resumes there the next time it is opened with
+    the same `basis`: then add only what follows its `mark`.
     """
 
     def __init__(
@@ -96,7 +88,9 @@ class LeaderCount:
         return self._mark
 
     def add(self, ids: Sequence[int], *, starts: bool = True) -> None:
-        """Count the windows of a piece. Unless it `starts` a text, those that began in the last one, too."""
+        """Counts the windows of a piece; unless it `starts` a text, also those that began in the previous
+        piece.
+        """
         text = np.array(ids, dtype=np.int64)
         if not starts:
             text = np.concatenate([np.array(self._mark.tail, dtype=np.int64), text])
@@ -106,31 +100,31 @@ class LeaderCount:
             return
         big_endian = text.astype(">u2" if self._bytes == 2 else ">u4")
         windows = np.lib.stride_tricks.sliding_window_view(big_endian, self._window)
-        # One byte string a window: big-endian, so that their order is that of the ids. A trailing
-        # zero byte is no difference to numpy, and none here, since all have one length.
+        # One byte string per window, big-endian so that it sorts like the ids. NumPy ignores trailing zero
+        # bytes, which is harmless because all have one length.
         self._waiting.append(np.frombuffer(np.ascontiguousarray(windows).tobytes(), dtype=self._row))
         self._waiting_rows += len(self._waiting[-1])
         if self._waiting_rows >= self._limit:
             self._spill()
 
     def table(self) -> FrozenTable:
-        """The table of all that was added; leaders most frequent first. To be asked for once."""
+        """The table of everything added, most frequent leaders first. Call it once."""
         self._spill()
-        shape, held, size = self._shape, list[_Leader](), 0
+        shape, leaders_held, size = self._shape, list[_Leader](), 0
         for leader in self._leaders():
             if leader.followers:
-                held.append(leader)
+                leaders_held.append(leader)
                 size += len(leader.followers)
-            if len(held) >= 2 * shape.leaders or size >= 4 * shape.most:
-                held = _thinned(_best(held, shape.leaders), 2 * shape.most)
-                size = sum(len(leader.followers) for leader in held)
+            if len(leaders_held) >= 2 * shape.leaders or size >= 4 * shape.most:
+                leaders_held = _limit_followers(_most_frequent(leaders_held, shape.leaders), 2 * shape.most)
+                size = sum(len(leader.followers) for leader in leaders_held)
         entries = {}
-        for leader in _thinned(_best(held, shape.leaders), shape.most):
+        for leader in _limit_followers(_most_frequent(leaders_held, shape.leaders), shape.most):
             entries[self._ids(leader.key)] = tuple(self._ids(row) for _, row in leader.followers)
         return FrozenTable(entries)
 
     def discard(self) -> None:
-        """Nothing of this is needed any more."""
+        """Deletes the counts."""
         self._runs.discard()
 
     def _spill(self) -> None:
@@ -139,55 +133,57 @@ class LeaderCount:
             self._waiting, self._waiting_rows = [], 0
 
     def _leaders(self) -> Iterator[_Leader]:
-        """Each leader once, with its best followers, most frequent first."""
+        """Each leader once, with its most frequent followers."""
         shape, size = self._shape, self._shape.leader_tokens * self._bytes
-        now: _Leader | None = None
+        current: _Leader | None = None
         for rows, counts in self._runs.merged():
             raw = rows.view(np.uint8).reshape(len(rows), self._row.itemsize)
             keys = np.ascontiguousarray(raw[:, :size])
             changes = np.flatnonzero((keys[1:] != keys[:-1]).any(axis=1)) + 1
             for start, end in zip([0, *changes.tolist()], [*changes.tolist(), len(rows)]):
                 key = keys[start].tobytes()
-                if now is None or now.key != key:
-                    if now is not None:
-                        yield _sorted(now, shape.followers)
-                    now = _Leader(key, 0, [])
-                now.total += int(counts[start:end].sum())
-                enough = np.flatnonzero(counts[start:end] >= shape.least_count) + start
-                order = enough[np.argsort(-counts[enough], kind="stable")][: shape.followers]
-                now.followers += [(int(counts[i]), raw[i, size:].tobytes()) for i in order.tolist()]
-                if len(now.followers) > 2 * shape.followers:
-                    _sorted(now, shape.followers)
-        if now is not None:
-            yield _sorted(now, shape.followers)
+                if current is None or current.key != key:
+                    if current is not None:
+                        yield _keep_most_frequent(current, shape.followers)
+                    current = _Leader(key, 0, [])
+                current.total += int(counts[start:end].sum())
+                frequent = np.flatnonzero(counts[start:end] >= shape.least_count) + start
+                order = frequent[np.argsort(-counts[frequent], kind="stable")][: shape.followers]
+                current.followers += [(int(counts[i]), raw[i, size:].tobytes()) for i in order.tolist()]
+                if len(current.followers) > 2 * shape.followers:
+                    _keep_most_frequent(current, shape.followers)
+        if current is not None:
+            yield _keep_most_frequent(current, shape.followers)
 
     def _ids(self, packed: bytes) -> tuple[int, ...]:
         return tuple(np.frombuffer(packed, dtype=">u2" if self._bytes == 2 else ">u4").tolist())
 
 
-def _best(held: list[_Leader], most: int) -> list[_Leader]:
-    return sorted(held, key=lambda leader: (-leader.total, leader.key))[:most]
+def _most_frequent(leaders_held: list[_Leader], most: int) -> list[_Leader]:
+    return sorted(leaders_held, key=lambda leader: (-leader.total, leader.key))[:most]
 
 
-def _sorted(leader: _Leader, most: int) -> _Leader:
+def _keep_most_frequent(leader: _Leader, most: int) -> _Leader:
     leader.followers.sort(key=lambda pair: (-pair[0], pair[1]))
     del leader.followers[most:]
     return leader
 
 
-def _thinned(held: list[_Leader], most: int) -> list[_Leader]:
-    """At most `most` followers in all: the rarest go, of equally rare ones those of rarer leaders."""
-    counts = np.array([count for leader in held for count, _ in leader.followers], dtype=np.int64)
+def _limit_followers(leaders_held: list[_Leader], most: int) -> list[_Leader]:
+    """Drops the rarest followers until at most `most` are left; of equally rare ones, those of rarer
+    leaders.
+    """
+    counts = np.array([count for leader in leaders_held for count, _ in leader.followers], dtype=np.int64)
     if len(counts) <= most:
-        return held
+        return leaders_held
     least = int(np.partition(counts, len(counts) - most)[len(counts) - most])
     ties = most - int((counts > least).sum())
-    for leader in held:
+    for leader in leaders_held:
         kept = sum(count > least for count, _ in leader.followers)
         tied = min(ties, sum(count == least for count, _ in leader.followers))
         ties -= tied
         del leader.followers[kept + tied :]
-    return [leader for leader in held if leader.followers]
+    return [leader for leader in leaders_held if leader.followers]
 
 
 Rows = NDArray[np.bytes_]
@@ -198,7 +194,7 @@ _STATE = "state.json"
 
 
 class CountMark(Struct, frozen=True):
-    """How far the text was read: pieces, tokens in them, and the last tokens, which begin the next window."""
+    """How far the text was read: pieces, tokens, and the last tokens, with which the next window begins."""
 
     pieces: int = 0
     tokens: int = 0
@@ -212,7 +208,7 @@ class _State(Struct, frozen=True):
 
 
 class _Run:
-    """Rows in order with their counts, in two files, read from the start on."""
+    """Sorted rows and their counts in two files, read sequentially."""
 
     def __init__(self, path: Path, row: np.dtype[np.bytes_], size: int) -> None:
         self._rows, self._counts = path.with_suffix(".rows"), path.with_suffix(".counts")
@@ -232,21 +228,26 @@ class _Run:
         return all(path.is_file() and path.stat().st_size == self.size * width for path, width in files)
 
     def next_rows(self, most: int) -> Rows:
-        """The next rows, which stay the next ones."""
+        """The next rows, without consuming them."""
         start = self._at * self._row.itemsize
         return np.fromfile(self._rows, dtype=self._row, count=min(most, self.left), offset=start)
 
-    def take(self, size: int) -> Counts:
-        """Pass over the next rows; their counts."""
+    def consume(self, size: int) -> Counts:
+        """Skips the next `size` rows and returns their counts."""
         counts = np.fromfile(self._counts, dtype=np.uint32, count=size, offset=self._at * 4)
         self._at, self.left = self._at + size, self.left - size
         return counts.astype(np.int64)
 
 
 class CountRuns:
-    """`with CountRuns(folder, row, basis) as runs`. `row` is the type of a row, `basis` what is counted.
+    """`with CountRuns(folder, row, basis) as runs`: rows and their counts as sorted runs on disk, merged in
+    blocks.
 
-    Raises `TableError` if another process has the folder, and `OSError` where the disk does not do.
+    `row` is the dtype of a row; `basis` identifies the count. Each run is stored with a mark of how far
+    the text was read, so a count that was stopped or died resumes after its last run if the folder is opened
+    with the same `basis`. With another one, or if a run is damaged, it starts empty. Invariant: the runs hold
+    exactly the rows before the mark. Raises `TableError` if another process uses the folder, and `OSError`
+    for disk errors.
     """
 
     def __init__(self, folder: Path, row: np.dtype[np.bytes_], basis: str) -> None:
@@ -279,7 +280,7 @@ class CountRuns:
         return len(self._runs)
 
     def add(self, rows: Rows, mark: CountMark) -> None:
-        """One more run, of `rows` in any order and as often as they came; the text is read up to `mark`."""
+        """Adds a run of `rows`, in any order and with repetitions; the text was read up to `mark`."""
         found, counts = np.unique(rows, return_counts=True)
         run = _Run(self.folder / str(len(self._runs)), self._row, len(found))
         run.write(found, counts)
@@ -289,22 +290,22 @@ class CountRuns:
         write_whole(self.folder / _STATE, msgspec.json.encode(state))
 
     def merged(self) -> Iterator[tuple[Rows, Counts]]:
-        """All runs as one, in blocks: rows ascending, no row twice. To be asked for once."""
+        """All runs merged, in blocks: ascending rows without repetition. Call it once."""
         open_ = [run for run in self._runs if run.left]
         while open_:
             each = max(1, _BLOCK_ROWS // len(open_))
             blocks = [run.next_rows(each) for run in open_]
-            # Rows up to the smallest of the blocks' last ones are in these blocks, all of them.
+            # All rows up to the smallest last row are in these blocks.
             last = min(block[-1] for block in blocks)
             taken = [int(np.searchsorted(block, last, side="right")) for block in blocks]
-            counts = np.concatenate([run.take(size) for run, size in zip(open_, taken)])
+            counts = np.concatenate([run.consume(size) for run, size in zip(open_, taken)])
             rows = np.concatenate([block[:size] for block, size in zip(blocks, taken)])
             found, which = np.unique(rows, return_inverse=True)
             yield found, np.bincount(which, weights=counts).astype(np.int64)
             open_ = [run for run in open_ if run.left]
 
     def discard(self) -> None:
-        """The runs are not needed any more."""
+        """Deletes the runs."""
         shutil.rmtree(self.folder)
 
     def _restore(self) -> None:

@@ -1,13 +1,8 @@
-"""PrebuiltTables: what was learned before the first answer, with one model: `auto`'s answers and texts,
-`cacheback`'s frozen table.
+"""Prebuilt tables of a model's family: gram tables of answers and texts for `auto`, frozen tables for
+`cacheback`.
 
-Files are read when they are first asked for, and once. Engine's thread.
-
-The tables learned beforehand that are at hand: those built here, then those shipped.
-
-A file built here is newer evidence than a shipped one, and the newest of several is taken. Files
-of other families are passed over; one of this family that is damaged is reported, and the next
-one taken. Reads only, until a family is erased.
+Tables that were built on this machine precede shipped ones, and newer ones precede older ones. Files of other
+families are skipped; a damaged file of this family is reported, and the next one used.
 """
 
 from __future__ import annotations
@@ -24,29 +19,31 @@ from core.errors import TableError
 from core.events import Change, LearnedTable, ModelInfo
 from core.settings.drafting import Auto, Cacheback
 from core.system.paths import resources_dir, tables_dir
-from core.tables.container import Refused
+from core.tables.container import InvalidFileError
 from core.tables.prebuilt_files import FROZEN, GRAMS, LearnedKind, chosen_table, leader_tokens
 
 
 class PrebuiltTables:
-    """Of the family of the model that `info` describes."""
+    """Prebuilt tables of the family of the model `info`. Files are read once, on first use. Engine's
+    thread.
+    """
 
     def __init__(self, info: ModelInfo) -> None:
         self._info = info
-        self._read: dict[str, tuple[GramTable | None, tuple[str, ...]]] = {}
+        self._loaded: dict[str, tuple[GramTable | None, tuple[str, ...]]] = {}
         self._frozen: tuple[FrozenTable | None, tuple[str, ...]] | None = None
 
     def continuations(self, auto: Auto, changes: list[Change]) -> Continuations | None:
-        """What `auto` wants of it and is at hand; `changes` gains one for each file that is no use."""
+        """The tables that `auto`'s settings enable, if any. Appends a change for each unusable file."""
         answers = self._table("auto.learned", SUFFIX, changes) if auto.learned else None
         texts = self._table("auto.texts", TEXTS_SUFFIX, changes) if auto.texts else None
         return JoinedTables(answers, texts) if answers is not None or texts is not None else None
 
     def frozen(self, cacheback: Cacheback, changes: list[Change]) -> FrozenTable | None:
-        """The table that is named, else the family's own if its leaders fit.
+        """The table in `frozen_file`, else the family's own if its leader length fits.
 
-        `changes` gains one if the settings ask for a table and there is none. Raises `TableError` for a
-        named one that is no use.
+        Appends a change if the settings require a table and there is none. Raises `TableError` if the table
+        in `frozen_file` is unusable.
         """
         if cacheback.mode == "dynamic":
             return None
@@ -54,106 +51,105 @@ class PrebuiltTables:
             return chosen_table(cacheback, self._info)
         if self._frozen is None:
             self._frozen = load_frozen(self._info)
-        table, troubles = self._frozen
-        reason = " ".join(troubles) or "no table learned beforehand is here for this tokenizer"
+        table, notes = self._frozen
+        reason = " ".join(notes) or "there is no prebuilt table for this tokenizer"
         if table is not None:
-            held = leader_tokens(table)
-            if held == cacheback.leader_tokens:
+            length = leader_tokens(table)
+            if length == cacheback.leader_tokens:
                 mode = cacheback.mode
-                changes.extend(Change("cacheback.mode", mode, mode, text) for text in troubles)
+                changes.extend(Change("cacheback.mode", mode, mode, text) for text in notes)
                 return table
-            reason = f"the table at hand has leaders of {held} tokens"
+            reason = f"the prebuilt table has leaders of {length} tokens"
         used = "dynamic" if cacheback.mode == "dual" else "none"
         changes.append(Change("cacheback.mode", cacheback.mode, used, reason))
         return None
 
     def forget(self) -> None:
-        """A table was built: read again for the next answer."""
-        self._read.clear()
+        """Reads the files again for the next answer, because a table was built."""
+        self._loaded.clear()
         self._frozen = None
 
     def _table(self, setting: str, suffix: str, changes: list[Change]) -> GramTable | None:
-        if suffix not in self._read:
-            self._read[suffix] = load_built(self._info, suffix)
-        table, troubles = self._read[suffix]
-        changes.extend(Change(setting, "on", "on" if table else "off", text) for text in troubles)
+        if suffix not in self._loaded:
+            self._loaded[suffix] = load_built(self._info, suffix)
+        table, notes = self._loaded[suffix]
+        changes.extend(Change(setting, "on", "on" if table else "off", text) for text in notes)
         return table
 
 
 T = TypeVar("T")
 
-# Gram tables, both for `auto`: of a model's own answers, and of texts.
+# Gram tables for `auto`: of a model's own answers, and of texts.
 SUFFIX = ".grams.safetensors"
 TEXTS_SUFFIX = ".texts.safetensors"
 _FROZEN_SUFFIX = ".frozen.safetensors"
 
 
 def built_dir() -> Path:
-    """Where tables that were built on this machine are put."""
+    """The folder of tables that were built on this machine."""
     return tables_dir() / "built"
 
 
 def rehearsal_paths(model: str) -> tuple[Path, Path]:
-    """Where the answers of the model of that name are kept when it rehearses, and the table made of them."""
+    """Paths of a model's rehearsal answers and of the table made of them."""
     name = _file_name(model)
     return built_dir() / f"{name}.answers.jsonl", built_dir() / f"{name}{SUFFIX}"
 
 
 def texts_path(family_name: str) -> Path:
-    """Where the gram table of texts is put for the family of that name."""
+    """Path of the family's gram table of texts."""
     return built_dir() / f"{_file_name(family_name)}{TEXTS_SUFFIX}"
 
 
 def shipped_dir() -> Path:
-    """Where Draftlight's own are."""
+    """The folder of tables that are part of Draftlight."""
     return resources_dir() / "tables"
 
 
 def load_built(info: ModelInfo, suffix: str = SUFFIX) -> tuple[GramTable | None, tuple[str, ...]]:
-    """The family's gram table of answers, or of texts, and what was wrong with those passed over.
-
-    None if there is none.
+    """The family's gram table of answers or of texts, and the problems with skipped files. None if there is
+    none.
     """
-    return _first(GRAMS, suffix, info)
+    return _newest_usable(GRAMS, suffix, info)
 
 
 def load_frozen(info: ModelInfo) -> tuple[FrozenTable | None, tuple[str, ...]]:
-    """The family's newest frozen table for `cacheback`, and what was wrong with those passed over."""
-    return _first(FROZEN, _FROZEN_SUFFIX, info)
+    """The family's newest frozen table for `cacheback`, and the problems with skipped files."""
+    return _newest_usable(FROZEN, _FROZEN_SUFFIX, info)
 
 
 def frozen_for(family: str) -> Path | None:
-    """The newest frozen table of `family` for `cacheback` that can be read; None if there is none."""
+    """Path of the newest readable frozen table of `family`; None if there is none."""
     for path in _candidates(_FROZEN_SUFFIX):
         if FROZEN.family_of(path) == family:
             return path
     return None
 
 
-def _first(kind: LearnedKind[T], suffix: str, info: ModelInfo) -> tuple[T | None, tuple[str, ...]]:
-    troubles: list[str] = []
+def _newest_usable(kind: LearnedKind[T], suffix: str, info: ModelInfo) -> tuple[T | None, tuple[str, ...]]:
+    notes: list[str] = []
     for path in _candidates(suffix):
         if kind.family_of(path) not in (info.family, None):
-            continue  # one that does not even say whose it is may be ours, so it is reported
+            continue  # one whose family cannot be read may be this family's, so it is reported
         try:
             table = kind.load(
                 path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary
             )
         except TableError as error:
-            troubles.append(error.message)
+            notes.append(error.message)
             continue
-        return table, tuple(troubles)
-    return None, tuple(troubles)
+        return table, tuple(notes)
+    return None, tuple(notes)
 
 
 def prebuilt_listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:
-    """Every table learned beforehand, of all families, newest first; and sentences on files that are none."""
+    """Every prebuilt table, of all families, newest first, and a sentence for each invalid file."""
     tables: list[LearnedTable] = []
     refused: list[str] = []
     for path in (*_candidates(SUFFIX), *_candidates(TEXTS_SUFFIX), *_candidates(_FROZEN_SUFFIX)):
         try:
-            tables.append(_looked_at(path))
-        except Refused as refusal:
+            tables.append(_description(path))
+        except InvalidFileError as refusal:
             refused.append(f"{path.name} {refusal}.")
         except OSError as error:
             refused.append(f"{path.name} could not be read: {error.strerror}.")
@@ -161,35 +157,37 @@ def prebuilt_listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:
 
 
 def erase_built(folder: Path, family: str) -> int:
-    """Delete all that was built here for `family` in `folder`; how many files.
+    """Deletes everything in `folder` that was built for `family`; returns the number of files.
 
-    A rehearsal's answers go with the table made of them. What does not say whose it is goes, too: it may
-    be this family's, and nothing of that is to stay. Raises `TableError` that names the first file that
-    cannot be erased.
+    A rehearsal's answers are deleted with the table made of them. Files whose family cannot be read are
+    deleted too, because they may be this family's. Raises `TableError` that names the first file that cannot
+    be erased.
     """
     if not folder.is_dir():
         return 0
-    doomed = [path for path in sorted(folder.iterdir()) if path.is_file() and _owner(path) in (family, None)]
-    for path in doomed:
+    paths = [
+        path for path in sorted(folder.iterdir()) if path.is_file() and _family_of(path) in (family, None)
+    ]
+    for path in paths:
         try:
             path.unlink()
         except OSError as error:
             raise TableError(
                 f"{path} could not be erased: {error.strerror}.", "Make the folder writable and reset again."
             ) from error
-    return len(doomed)
+    return len(paths)
 
 
-def _owner(path: Path) -> str | None:
-    """The family that a file in the folder of built tables is of; None if nothing says it."""
+def _family_of(path: Path) -> str | None:
+    """The family of a file in the folder of built tables; None if unknown."""
     if ".answers." in path.name:
         path = path.with_name(path.name.partition(".answers.")[0] + SUFFIX)
     return GRAMS.family_of(path) or FROZEN.family_of(path)
 
 
-def _looked_at(path: Path) -> LearnedTable:
+def _description(path: Path) -> LearnedTable:
     grams = path.name.endswith((SUFFIX, TEXTS_SUFFIX))
-    header, arrays, size_bytes = GRAMS.look(path) if grams else FROZEN.look(path)
+    header, arrays, size_bytes = GRAMS.inspect(path) if grams else FROZEN.inspect(path)
     return LearnedTable(
         path.name,
         header.family,
@@ -197,7 +195,7 @@ def _looked_at(path: Path) -> LearnedTable:
         "auto" if grams else "cacheback",
         path.parent == shipped_dir(),
         header.learned_from,
-        # Contexts, or leaders: what is looked up.
+        # Contexts or leaders.
         len(arrays["keys" if grams else "leaders"]),
         size_bytes,
         path.stat().st_mtime,

@@ -1,31 +1,25 @@
-"""What every file of evidence learned beforehand has in common: whose it is, and what it was learned from.
+"""File formats of prebuilt tables: gram tables and frozen tables, in a `container` with their family and
+origin.
 
-Its content is a `container`; it is written whole or not at all, and nothing in it is believed.
-Each kind of table has its own name, version and arrays (`LearnedKind`).
-
-A frozen table as a file: safetensors with the family it belongs to in its header.
+A frozen table:
 
     leaders    [n, LL]   the leaders, most frequent first
     followers  [m, FL]   all followers, those of one leader together, most frequent first
-    counts     [n]       how many of them belong to each leader; they sum to m
+    counts     [n]       followers of each leader; they sum to m
 
-Ids are uint16 where all of them fit, else int32; counts are int32.
+Ids are uint16 if all of them fit, else int32; counts are int32.
 
-Nothing in a file is believed: sizes, shapes, sums and every id are _frozen_table before a table is made
-of it, so a truncated, foreign or hostile file is an error with its name and never a wrong table.
-
-A gram table as a file: what a model tends to say, in a few bytes a context.
+A gram table:
 
     sizes    int32 [orders]            contexts of 0, 1, 2 … tokens
     keys     uint32 [n]                their keys, ascending inside each order
-    totals   uint8 [n]                 how often each was met, coded
-    counts   uint8 [n]                 how many followers each has, at least one
-    ids      uint16 or uint32 [m]      all followers, those of one context together, likeliest first
-    shares   uint8 [m]                 their probabilities, 255 being one
+    totals   uint8 [n]                 occurrences of each, coded
+    counts   uint8 [n]                 followers of each, at least one
+    ids      uint16 or uint32 [m]      all followers, those of one context together, most probable first
+    shares   uint8 [m]                 their probabilities, 255 being 1.0
 
-Nothing in a file is believed: sizes, sums, orders, shares and every id are _gram_table before a table
-is made of it, so a truncated, foreign or hostile file is an error with its name and never a wrong
-table.
+Every size, sum, order, share and id is checked before a table is made, so a truncated, foreign or
+malicious file is an error with its name and never a wrong table.
 """
 
 from __future__ import annotations
@@ -44,10 +38,10 @@ from core.drafting.gram_table import FULL_SHARE, GramTable, Level
 from core.errors import TableError
 from core.events import ModelInfo
 from core.settings.drafting import Cacheback
-from core.tables.container import Arrays, Refused, decode, encode, read_file, write_whole
+from core.tables.container import Arrays, InvalidFileError, decode, encode, read_file, write_whole
 from core.tables.table_file import Fingerprint
 
-# The shipped tables are under 3 MB together; nothing sensible is near this.
+# The shipped tables are under 3 MB together.
 MOST_BYTES = 256 * 1024 * 1024
 _NAME = 200
 _FROM = 400
@@ -66,7 +60,9 @@ class LearnedHeader(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LearnedKind(Generic[T]):
-    """One kind of these files. `make` makes a table of arrays and a vocabulary, or raises `Refused`."""
+    """One kind of file. `make` makes a table of arrays and a vocabulary size, or raises
+    `InvalidFileError`.
+    """
 
     def __init__(self, name: str, version: int, make: Callable[[Arrays, int], T]) -> None:
         self._name = name
@@ -74,7 +70,7 @@ class LearnedKind(Generic[T]):
         self._make = make
 
     def header(self, family: str, family_name: str, learned_from: str) -> LearnedHeader:
-        """With words that are short enough to be read again."""
+        """A header with texts truncated to the lengths that can be read again."""
         return LearnedHeader(self._name, self._version, family, family_name[:_NAME], learned_from[:_FROM])
 
     def write(
@@ -86,59 +82,61 @@ class LearnedKind(Generic[T]):
         family_name: str,
         learned_from: str,
     ) -> None:
-        """Write the file in one rename. Raises `TableError` if the place cannot take it."""
+        """Writes the file atomically. Raises `TableError`."""
         content = encode(self.header(family, family_name, learned_from), arrays)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, content)
         except OSError as error:
             raise TableError(
-                f"{path} cannot be written: {error}.", "Choose a place with room for it."
+                f"{path} cannot be written: {error}.", "Choose a writable folder with enough space."
             ) from error
 
     def load(self, path: Path, *, family: str, family_name: str, vocabulary: int) -> T:
         """The table in `path`, for a model of `family` with ids below `vocabulary`.
 
-        Raises `TableError` that names the file and what is wrong with it; of another family, both.
+        Raises `TableError` that names the file and the problem, or both families.
         """
         header, table = self._read(path, vocabulary, lambda header: header.family == family)
         if table is None:
             raise TableError(
-                f"{path.name} was learned for the {header.family_name or 'nameless'} tokenizer, and the model"
-                f" has the {family_name} one.",
+                f"{path.name} was built for the {header.family_name or 'nameless'} tokenizer; the model"
+                f" uses the {family_name} tokenizer.",
                 f"Choose a table of the {family_name} family, or none.",
             )
         return table
 
     def load_any(self, path: Path, vocabulary: int) -> T:
-        """The table in `path`, whatever family's: for ids that only a bench compares. Raises `TableError`."""
+        """The table in `path`, of any family, for benches that only compare ids. Raises `TableError`."""
         table = self._read(path, vocabulary, lambda header: True)[1]
         assert table is not None
         return table
 
     def decode(self, content: bytes) -> tuple[LearnedHeader, Arrays]:
-        """Header and arrays of a file's content. Raises `Refused`."""
+        """Header and arrays of a file's content. Raises `InvalidFileError`."""
         return decode(content, LearnedHeader, self._name, self._version)
 
-    def look(self, path: Path) -> tuple[LearnedHeader, Arrays, int]:
-        """Header, arrays and bytes of a file, of whatever family. Raises `Refused` and `OSError`."""
+    def inspect(self, path: Path) -> tuple[LearnedHeader, Arrays, int]:
+        """Header, arrays and size in bytes of a file of any family. Raises `InvalidFileError` and
+        `OSError`.
+        """
         content = read_file(path, MOST_BYTES)
         return *self.decode(content), len(content)
 
     def family_of(self, path: Path) -> str | None:
-        """The family that a file was learned for; None if it is no file of this kind."""
+        """The family of a file; None if it is not a file of this kind."""
         try:
-            return self.look(path)[0].family
-        except (Refused, OSError):
+            return self.inspect(path)[0].family
+        except (InvalidFileError, OSError):
             return None
 
     def _read(
         self, path: Path, vocabulary: int, wanted: Callable[[LearnedHeader], bool]
     ) -> tuple[LearnedHeader, T | None]:
         try:
-            header, arrays, _ = self.look(path)
+            header, arrays, _ = self.inspect(path)
             return header, self._make(arrays, vocabulary) if wanted(header) else None
-        except Refused as refusal:
+        except InvalidFileError as refusal:
             raise _refused(path, str(refusal)) from None
         except OSError as error:
             raise _refused(path, f"cannot be read ({error.strerror})") from error
@@ -155,7 +153,9 @@ _ID_TYPES = (np.uint16, np.int32)
 
 
 def save_frozen(table: FrozenTable, path: Path, *, family: str, family_name: str, learned_from: str) -> None:
-    """Write `table` atomically. All leaders have one length, and so have all followers."""
+    """Writes `table` atomically. All leaders have one length, and all followers another. Raises
+    `TableError`.
+    """
     entries = table.entries()
     leaders = _narrow(np.array(list(entries), dtype=np.int32))
     followers = _narrow(np.array([gram for held in entries.values() for gram in held], dtype=np.int32))
@@ -165,43 +165,43 @@ def save_frozen(table: FrozenTable, path: Path, *, family: str, family_name: str
 
 
 def chosen_table(settings: Cacheback, info: ModelInfo) -> FrozenTable:
-    """The table that `settings` name. Raises `TableError`, also if its leaders do not fit."""
+    """The table in `settings.frozen_file`. Raises `TableError`, also if its leader length does not fit."""
     path = Path(settings.frozen_file).expanduser()
     held = FROZEN.load(path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary)
     length = leader_tokens(held)
     if length != settings.leader_tokens:
         raise TableError(
-            f"{path.name} has leaders of {length} tokens, and {settings.leader_tokens} are looked up.",
+            f"{path.name} has leaders of {length} tokens, not {settings.leader_tokens}.",
             f"Set cacheback.leader_tokens to {length}, or choose another table.",
         )
     return held
 
 
 def leader_tokens(table: FrozenTable) -> int:
-    """How many tokens its leaders have; 0 if it is empty."""
+    """Tokens per leader; 0 if the table is empty."""
     return len(next(iter(table.entries()), ()))
 
 
 def _frozen_table(parts: Arrays, vocabulary: int) -> FrozenTable:
-    """A table of a file's arrays, with ids below `vocabulary`. Raises `Refused`."""
+    """A table of a file's arrays, with ids below `vocabulary`. Raises `InvalidFileError`."""
     if parts.keys() != _PARTS:
-        raise Refused("does not hold the arrays it should")
+        raise InvalidFileError("does not contain the expected arrays")
     leaders, followers, counts = parts["leaders"], parts["followers"], parts["counts"]
     if counts.dtype != np.int32 or any(ids.dtype not in _ID_TYPES for ids in (leaders, followers)):
-        raise Refused("has ids that are not 16- or 32-bit integers")
+        raise InvalidFileError("has ids that are not 16- or 32-bit integers")
     if leaders.ndim != 2 or followers.ndim != 2 or counts.shape != leaders.shape[:1]:
-        raise Refused("has parts that do not fit together")
+        raise InvalidFileError("has parts that do not fit together")
     if counts.size and (int(counts.min()) < 1 or int(counts.sum(dtype=np.int64)) != len(followers)):
-        raise Refused("has counts that do not add up")
+        raise InvalidFileError("has counts that do not add up")
     for ids in (leaders, followers):
         if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= vocabulary):
-            raise Refused(f"holds ids outside the model's vocabulary of {vocabulary:,}")
+            raise InvalidFileError(f"holds ids outside the model's vocabulary of {vocabulary:,}")
     grams = [tuple(gram) for gram in followers.tolist()]
     ends = np.cumsum(counts).tolist()
     starts = [0, *ends[:-1]] if ends else []
     keys = [tuple(leader) for leader in leaders.tolist()]
     if len(set(keys)) != len(keys):
-        raise Refused("has a leader that occurs twice")
+        raise InvalidFileError("has a leader that occurs twice")
     return FrozenTable({key: tuple(grams[a:b]) for key, a, b in zip(keys, starts, ends)})
 
 
@@ -218,7 +218,7 @@ _NAMES = (*_TYPES, "ids")
 
 
 def save_grams(table: GramTable, path: Path, *, family: str, family_name: str, learned_from: str) -> None:
-    """Write `table` atomically. Raises `TableError` if that fails."""
+    """Writes `table` atomically. Raises `TableError`."""
     levels = table.levels
     ids = np.concatenate([np.zeros(0, np.uint32), *(np.asarray(level.ids, np.uint32) for level in levels)])
     starts = [np.diff(np.asarray(level.starts, np.int64)) for level in levels]
@@ -234,7 +234,7 @@ def save_grams(table: GramTable, path: Path, *, family: str, family_name: str, l
 
 
 def _gram_table(parts: Arrays, vocabulary: int) -> GramTable:
-    """A table of a file's arrays, with ids below `vocabulary`. Raises `Refused`."""
+    """A table of a file's arrays, with ids below `vocabulary`. Raises `InvalidFileError`."""
     _check_grams(parts, vocabulary)
     levels, context, follower = [], 0, 0
     for size in parts["sizes"].tolist():
@@ -255,33 +255,33 @@ def _gram_table(parts: Arrays, vocabulary: int) -> GramTable:
 
 def _check_grams(parts: Arrays, vocabulary: int) -> None:
     if parts.keys() != set(_NAMES):
-        raise Refused("does not hold the arrays it should")
+        raise InvalidFileError("does not contain the expected arrays")
     if any(parts[name].dtype != dtype for name, dtype in _TYPES.items()) or (
         parts["ids"].dtype not in (np.uint16, np.uint32)
     ):
-        raise Refused("has parts of the wrong types")
+        raise InvalidFileError("has parts of the wrong types")
     if any(part.ndim != 1 for part in parts.values()) or not 0 < len(parts["sizes"]) <= HIGHEST_ORDER + 1:
-        raise Refused("has parts of the wrong shapes")
+        raise InvalidFileError("has parts of the wrong shapes")
     sizes, keys, counts = parts["sizes"].astype(np.int64), parts["keys"], parts["counts"].astype(np.int64)
     if int(sizes.min()) < 0 or int(sizes.sum()) != len(keys) or int(sizes[0]) > 1:
-        raise Refused("has orders that do not add up")
+        raise InvalidFileError("has orders that do not add up")
     if not len(keys) == len(counts) == len(parts["totals"]) or len(parts["ids"]) != len(parts["shares"]):
-        raise Refused("has parts that do not fit together")
+        raise InvalidFileError("has parts that do not fit together")
     if (counts == 0).any() or int(counts.sum()) != len(parts["ids"]):
-        raise Refused("has counts that do not add up")
+        raise InvalidFileError("has counts that do not add up")
     if len(parts["ids"]) and int(parts["ids"].max()) >= vocabulary:
-        raise Refused(f"holds ids outside the model's vocabulary of {vocabulary:,}")
+        raise InvalidFileError(f"holds ids outside the model's vocabulary of {vocabulary:,}")
     order = np.repeat(np.arange(len(sizes)), sizes)
     placed = order << 32 | keys
     if (np.diff(placed) <= 0).any():
-        raise Refused("has keys that are not in order")
+        raise InvalidFileError("has keys that are not in order")
     owner = np.repeat(np.arange(len(keys)), counts)
     shares = parts["shares"].astype(np.int64)
     rising = (np.diff(shares) > 0) & (np.diff(owner) == 0)
-    # Each share was rounded, so a context's may sum to a little over one.
+    # Shares are rounded, so those of a context may sum to slightly more than 1.
     sums = np.bincount(owner, weights=shares, minlength=len(keys))
     if (shares == 0).any() or rising.any() or (sums > FULL_SHARE + counts).any():
-        raise Refused("has shares that are no probabilities")
+        raise InvalidFileError("has shares that are not probabilities")
 
 
 def _packed(values: np.ndarray) -> array[int]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from core.drafting.follower_tables import FrozenTable
 from core.errors import TableError
-from core.tables.container import Refused, decode, encode
+from core.tables.container import InvalidFileError, decode, encode
 from core.tables.gram_count import GramCounter, Pruning
 from core.tables.prebuilt_files import FROZEN, GRAMS, LearnedHeader, save_frozen, save_grams
 from core.tables.table_file import TableHeader
@@ -221,7 +221,7 @@ def _opened(data: bytes, kind: str) -> tuple[Any, dict[str, Any]]:
     header = TableHeader if kind == "shared" else LearnedHeader
     try:
         return decode(data, header, found["format"], found["version"])
-    except Refused as error:  # the good file itself
+    except InvalidFileError as error:  # the good file itself
         raise AssertionError("the file to damage is no good") from error
 
 

@@ -101,7 +101,7 @@ def test_export_and_import(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
     out = tmp_path / "mine.table"
     assert main(["tables", "export", "Name of ab", str(out)]) == 0
     assert main(["tables", "export", "Name of ab", str(out)]) == 1
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert main(["tables", "export", "Name of ab", str(out), "--replace"]) == 0
     assert main(["tables", "export", "Name of ab", str(out), "--slots", "8192"]) == 1
     assert main(["tables", "reset", "Name of ab", "--yes"]) == 0

@@ -190,8 +190,8 @@ def test_texts_for_auto_are_asked_from_the_next_load_on(
     the = ids_of(engine, "the")
     assert table.lookup(the)[0].followers[0][0] == ids_of(engine, " ")[0]
     asked = []
-    look = GramTable.look
-    monkeypatch.setattr(GramTable, "look", lambda self, tail: asked.append(tail) or look(self, tail))
+    look = GramTable.lookup
+    monkeypatch.setattr(GramTable, "lookup", lambda self, tail: asked.append(tail) or look(self, tail))
     for wanted in (False, True):
         settings = assign_all(
             Settings(),

@@ -53,7 +53,7 @@ class Home:
     def learn(self, count: int = 50, seed: int = 0) -> Home:
         """An answer that taught the table."""
         fill(self.table, count, seed)
-        self.memory.learned(Settings())
+        self.memory.answer_finished(Settings())
         return self
 
     @property

@@ -79,7 +79,7 @@ def test_a_changed_file_is_another_corpus(tmp_path: Path) -> None:
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="no file or folder"):
+    with pytest.raises(RequestError, match="does not exist"):
         Corpus([tmp_path / "none"])
     with pytest.raises(RequestError, match="no files"):
         Corpus([tmp_path])

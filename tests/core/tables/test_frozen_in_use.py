@@ -56,7 +56,7 @@ def test_without_a_table_the_answer_says_what_ran(toy_engine: Engine) -> None:
     _, finished = run(toy_engine, [5, 6, 7, 8] * 6, settings(**wanted))
     (change,) = finished.effective.changes
     assert (change.asked, change.used) == ("frozen", "none")
-    assert "no table learned beforehand" in change.reason
+    assert "no prebuilt table" in change.reason
 
 
 def test_the_familys_own_table_needs_no_name(
@@ -98,7 +98,7 @@ def test_a_damaged_table_of_the_family_is_told(
 
 def test_another_familys_table_is_refused(toy_engine: Engine, tmp_path: Path) -> None:
     path = write(tmp_path / "foreign.frozen", [1, 2, 3, 4] * 9, "0" * 64)
-    with pytest.raises(TableError, match="learned for the Toy tokenizer"):
+    with pytest.raises(TableError, match="built for the Toy tokenizer"):
         run(toy_engine, [5, 6, 7], settings(**cacheback(path)))
     assert run(toy_engine, [5, 6, 7], settings())[0]
 

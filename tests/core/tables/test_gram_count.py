@@ -77,7 +77,7 @@ def test_the_prompt_is_context_and_nothing_in_it_is_counted() -> None:
     table = counter.table(EVERYTHING)
     assert dict(table.lookup([2, 3])[0].followers) == {4: 1.0}
     assert [seen.order for seen in table.lookup([1, 2])] == [0]
-    assert counter.places == 1
+    assert counter.positions == 1
 
 
 def test_a_context_that_says_what_the_shorter_one_says_goes_first() -> None:
