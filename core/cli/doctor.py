@@ -169,7 +169,7 @@ def _exactness() -> Iterator[Finding]:
         hint = "“draftlight models profile” compares them; answers with “exact” draft nothing before."
         yield Finding("Exactness", "ok", "no model's block widths were compared yet", hint)
     for profile in profiles:
-        yield Finding("Exactness", "ok", f"{profile.model}: {profile.words}")
+        yield Finding("Exactness", "ok", f"{profile.model}: {profile.summary}")
 
 
 def _matmul_gflops(size: int = 768, rounds: int = 5) -> float:

@@ -1,31 +1,8 @@
-"""GrammarState: where an answer stands in its grammar, and what may come at each row of a block.
+"""Grammars: constraints on an answer, compiled by llguidance for one model's tokenizer, and the mask at each
+row.
 
-What may come after a path is a function of the path alone, so a drafted run is masked like a plain one.
-Three cases:
-
-    forced    the grammar's text goes on in one way only, and so do its tokens: llguidance's fast-forward
-              tokens, the canonical tokenisation of the forced text as far as no token of what follows can
-              take a part of it. Then exactly the next of them may come, drafted or not. So a forced draft is
-              always accepted, and the same answer is written without it.
-    open      what llguidance's mask allows; the model's stop tokens where the text may end.
-    complete  the stop tokens and nothing else.
-
-Forced tokens are worked out where the last ones end, from there on they are known: a path is
-walked by its tokens from the answer's first on. A path that the grammar does not allow has no rows;
-a matcher that fails (a limit of the grammar was reached) allows nothing.
-
-Knows no model and no drafter. Worker's main thread.
-
-Grammars: what an answer must be, compiled for one model's tokenizer by llguidance.
-
-Calls of tools that need not be made stand among free text: a call's mark begins its grammar.
-
-A schema's JSON is written on one line, `{"name": "value", "next": [1, 2]}`, so that everything but the
-values is forced and can be drafted. Who wants other whitespace says so in the schema (llguidance's
-`x-guidance`). Keywords that llguidance does not know are refused, not ignored.
-
-llguidance is imported when the first grammar is asked for; then the tokenizer is bridged once a model
-(0.7 s for 49,152 tokens) and each grammar compiled anew (milliseconds). Worker's main thread.
+llguidance is imported when the first grammar is used; the tokenizer is then bridged once per model (0.7 s for
+49,152 tokens), and each grammar is compiled again (milliseconds). Worker's main thread.
 """
 
 from __future__ import annotations
@@ -48,12 +25,12 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
     from llguidance._lib import JsonCompileOptions
 
-# More are verified in the blocks that follow: no drafter makes wider blocks either.
+# More are verified in the following blocks: no drafter makes wider blocks either.
 MOST_FORCED_TOKENS = 64
 
 
-class _Place:
-    """A place on a path: the matcher there, and the forced tokens that come next. Never changed."""
+class _Position:
+    """A position on a path: its matcher, and the forced tokens that follow. Immutable."""
 
     __slots__ = ("forced", "matcher")
 
@@ -63,55 +40,69 @@ class _Place:
 
 
 class GrammarState:
-    """Of one answer. `eos` are the model's stop ids, which end a path.
+    """The position of one answer in its grammar, and the allowed tokens at each row of a block.
 
-    `drafts`: what is forced is to be drafted.
+    The tokens allowed after a path depend on the path alone, so a drafted run is masked like a plain one.
+    Three cases:
+
+        forced    the grammar's text continues in one way only, and so do its tokens: llguidance's
+                  fast-forward tokens, the canonical tokenisation of the forced text as far as no later token
+                  can absorb a part of it. Exactly the next of them is allowed, drafted or not. A forced draft
+                  is therefore always accepted, and the answer is the same without drafts.
+        open      llguidance's mask, and the model's stop tokens where the text may end.
+        complete  the stop tokens only.
+
+    Forced tokens are computed where the previous ones end and then followed token by token. A path that the
+    grammar rejects allows nothing, and neither does a matcher that failed (a limit of the grammar was
+    reached).
+
+    `eos` are the model's stop ids, which end a path. `drafts`: whether forced tokens are to be drafted.
     """
 
     def __init__(self, matcher: LLMatcher, eos: frozenset[int], *, drafts: bool) -> None:
         self._eos = eos
-        self._here = _Place(matcher, eos)
+        self._current = _Position(matcher, eos)
         self.drafts = drafts
 
     @property
     def forced(self) -> tuple[int, ...]:
-        """The tokens that come next for certain, at most so many as go into a block."""
-        return self._here.forced[:MOST_FORCED_TOKENS]
+        """The forced tokens that follow, at most as many as fit into a block."""
+        return self._current.forced[:MOST_FORCED_TOKENS]
 
     @property
-    def forces(self) -> int:
-        """How many tokens are forced here."""
-        return len(self._here.forced)
+    def forced_count(self) -> int:
+        """Number of forced tokens that follow."""
+        return len(self._current.forced)
 
     @property
     def failure(self) -> str:
-        """Why nothing may come any more, though the text is not complete; empty if something may."""
-        return str(self._here.matcher.get_error())
+        """Why nothing is allowed although the text is incomplete; empty if something is."""
+        return str(self._current.matcher.get_error())
 
     def advance(self, tokens: Sequence[int]) -> None:
-        """The answer goes on with `tokens`. Raises `GrammarError` if the grammar does not allow them."""
+        """Appends `tokens` to the answer. Raises `GrammarError` if the grammar does not allow them."""
         for token in tokens:
             if token in self._eos:
                 return
-            place = self._after(self._here, token)
-            if place is None:
+            position = self._advanced(self._current, token)
+            if position is None:
                 raise GrammarError(
-                    f"The grammar does not take the answer's token {token:,}: {self._why_not(token)}.",
-                    "An answer that was begun without the grammar cannot go on by it.",
+                    f"The grammar does not allow the answer's token {token:,}: {self._why_not(token)}.",
+                    "An answer that was begun without a grammar cannot continue with one.",
                 )
-            self._here = place
+            self._current = position
 
-    def admit(self, draft: Draft, lead: Sequence[int] = ()) -> Draft:
-        """The nodes of `draft`, drafted behind `lead`, that the grammar allows."""
-        place: _Place | None = self._here
+    def filter_draft(self, draft: Draft, lead: Sequence[int] = ()) -> Draft:
+        """The nodes of `draft`, drafted after `lead`, that the grammar allows."""
+        position: _Position | None = self._current
         for token in lead:
-            place = self._after(place, token) if place else None
-        places = [place]
+            position = self._advanced(position, token) if position else None
+        positions = [position]
         kept: list[int] = []
         for node, (token, parent) in enumerate(zip(draft.tokens, draft.parents)):
-            above = places[parent + 1]
-            places.append(self._after(above, token) if above else None)
-            if places[-1] is not None or (above and token in self._eos and self._may_end(above)):
+            above = positions[parent + 1]
+            positions.append(self._advanced(above, token) if above else None)
+            if positions[-1] is not None or (above and token in self._eos and self._may_end(above)):
                 kept.append(node)
         if len(kept) == len(draft):
             return draft
@@ -123,40 +114,40 @@ class GrammarState:
         )
 
     def allowed(self, draft: Draft, vocabulary: int) -> NDArray[np.bool_]:
-        """What may come: bool [1 + len(draft), vocabulary]; nothing behind nodes that are not allowed."""
+        """The mask: bool [1 + len(draft), vocabulary]; all False after nodes that are not allowed."""
         allowed = np.zeros((1 + len(draft), vocabulary), dtype=np.bool_)
-        places: list[_Place | None] = [self._here]
-        self._fill(allowed[0], self._here)
+        positions: list[_Position | None] = [self._current]
+        self._fill(allowed[0], self._current)
         for row, (token, parent) in enumerate(zip(draft.tokens, draft.parents), 1):
-            above = places[parent + 1]
-            place = self._after(above, token) if above else None
-            places.append(place)
-            if place is not None:
-                self._fill(allowed[row], place)
+            above = positions[parent + 1]
+            position = self._advanced(above, token) if above else None
+            positions.append(position)
+            if position is not None:
+                self._fill(allowed[row], position)
         return allowed
 
-    def _after(self, place: _Place, token: int) -> _Place | None:
-        """The place behind `token`; None if it may not come there or ends the text."""
-        if token in self._eos or (place.forced and token != place.forced[0]):
+    def _advanced(self, position: _Position, token: int) -> _Position | None:
+        """The position after `token`; None if it is not allowed or ends the text."""
+        if token in self._eos or (position.forced and token != position.forced[0]):
             return None
-        matcher = place.matcher.deep_copy()
+        matcher = position.matcher.deep_copy()
         if matcher.try_consume_tokens([token]) != 1:
             return None
-        return _Place(matcher, self._eos, place.forced[1:])
+        return _Position(matcher, self._eos, position.forced[1:])
 
     def _why_not(self, token: int) -> str:
-        matcher = self._here.matcher.deep_copy()
+        matcher = self._current.matcher.deep_copy()
         matcher.try_consume_tokens([token])
-        return str(matcher.get_error()) or "something else must come"
+        return str(matcher.get_error()) or "another token is required"
 
-    def _may_end(self, place: _Place) -> bool:
-        return not place.forced and bool(place.matcher.is_accepting())
+    def _may_end(self, position: _Position) -> bool:
+        return not position.forced and bool(position.matcher.is_accepting())
 
-    def _fill(self, row: NDArray[np.bool_], place: _Place) -> None:
-        if place.forced:
-            row[place.forced[0]] = True
+    def _fill(self, row: NDArray[np.bool_], position: _Position) -> None:
+        if position.forced:
+            row[position.forced[0]] = True
             return
-        matcher = place.matcher
+        matcher = position.matcher
         if not matcher.is_stopped():
             bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
             width = min(len(row), 8 * len(bits))
@@ -164,7 +155,7 @@ class GrammarState:
             if matcher.is_error():
                 row[:] = False
                 return
-        row[[token for token in self._eos if token < len(row)]] = self._may_end(place)
+        row[[token for token in self._eos if token < len(row)]] = self._may_end(position)
 
 
 def _text_only(tokens: Sequence[int], eos: frozenset[int]) -> tuple[int, ...]:
@@ -180,26 +171,31 @@ _ON_ONE_LINE: JsonCompileOptions = {
 }
 _ANY_OBJECT = '{"type": "object"}'
 _MOST_ERROR_CHARS = 400
-# What may stand in a Lark grammar for a token.
+# Tokens that a Lark grammar can name.
 _TOKEN = re.compile(r"<[^<>\s]+>")
 
 
 class Grammars:
-    """Of one loaded model."""
+    """The grammars of one loaded model.
+
+    A schema's JSON is written on one line, `{"name": "value", "next": [1, 2]}`, so everything except the
+    values is forced and can be drafted. A schema can request other whitespace (llguidance's `x-guidance`).
+    Unsupported keywords are rejected, not ignored.
+    """
 
     def __init__(self, model: LoadedModel) -> None:
         self._model = model
         self._tokenizer: LLTokenizer | None = None
 
     def start(self, grammar: Grammar) -> GrammarState:
-        """`grammar` at its beginning. Raises `GrammarError`, with the compiler's message."""
+        """`grammar` at its beginning. Raises `GrammarError` with the compiler's message."""
         from llguidance import LLMatcher, LLParserLimits
 
         eos = self._model.eos
         if not eos:
             raise GrammarError(
-                f"{self._model.info.name} names no end-of-text token: a grammar could never end its answer.",
-                "Choose a model that names one.",
+                f"{self._model.info.name} has no end-of-text token, so a grammar could not end its answer.",
+                "Choose a model that has one.",
             )
         tokenizer = self._bridged()
         text = _ANY_OBJECT if grammar.kind == "json_object" else grammar.text
@@ -209,22 +205,21 @@ class Grammars:
                 compiled = LLMatcher.grammar_from_lark(self._calls(grammar, schema))
             else:
                 compiled = LLMatcher.grammar_from_json_schema(text, defaults=_ON_ONE_LINE)
-        except ValueError as error:  # nested too deeply, half a surrogate pair
-            raise _refusal(str(error)) from None
-        # Verbose messages tell the parser's insides.
+        except ValueError as error:  # nested too deeply, or an unpaired surrogate
+            raise _schema_error(str(error)) from None
+        # Verbose messages expose the parser's internals.
         limits = LLParserLimits(verbose_errors=False)
         matcher = LLMatcher(tokenizer, compiled, log_level=0, limits=limits)
         if matcher.is_error():
-            raise _refusal(matcher.get_error())
+            raise _schema_error(matcher.get_error())
         state = GrammarState(matcher, eos, drafts=grammar.drafts)
         if not state.allowed(EMPTY, self._model.info.vocabulary).any():
-            raise _refusal(f"no text fits it ({state.failure})")
+            raise _schema_error(f"no text fits it ({state.failure})")
         return state
 
     def _calls(self, grammar: Grammar, schema: dict[str, Any]) -> str:
-        """Text, and calls in it. A mark that the model has as a control token is one: no text is.
-
-        Such tokens of thoughts may stand in the text, too.
+        """A Lark grammar of free text and tool calls. A call's mark that is a control token of the model is
+        matched as one, never as text. The model's control tokens for thoughts may also occur in the text.
         """
         tokenizer = self._model.tokenizer
         special = {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
@@ -235,7 +230,7 @@ class Grammars:
         thoughts = [mark(tag) for tag in (tokenizer.think_start, tokenizer.think_end) if tag in special]
         begin, end = mark(grammar.begin), mark(grammar.end)
         call = json.dumps({"x-guidance": _ON_ONE_LINE} | schema)
-        # Lazy: the text ends where the mark does, so that what follows is a call's.
+        # Lazy: the text ends at the mark, so that what follows belongs to the call.
         lazy = "" if grammar.begin in special else "[lazy]"
         return "\n".join(
             [
@@ -250,7 +245,7 @@ class Grammars:
         )
 
     def _bridged(self) -> LLTokenizer:
-        """The tokenizer as llguidance takes it. Raises `GrammarError` if it cannot be bridged."""
+        """The tokenizer in llguidance's form. Raises `GrammarError` if it cannot be converted."""
         from llguidance import LLTokenizer
 
         if self._tokenizer is None:
@@ -259,7 +254,7 @@ class Grammars:
             if fast is None:
                 raise GrammarError(
                     f"The tokenizer of {model.info.name} has no tokenizer.json, which grammars need.",
-                    "Ask without a grammar, or choose another model.",
+                    "Send the request without a grammar, or choose another model.",
                 )
             try:
                 fast = copy(fast)
@@ -270,16 +265,18 @@ class Grammars:
                     n_vocab=model.info.vocabulary,
                     eos_token=sorted(model.eos),
                 )
-            except Exception as error:  # it raises ValueError and what its Rust half panics with
+            except Exception as error:  # raises ValueError, and panics of its Rust part
                 raise GrammarError(
-                    f"The tokenizer of {model.info.name} cannot be used with grammars: {_line(str(error))}.",
-                    "Ask without a grammar, or choose another model.",
+                    f"The tokenizer of {model.info.name} does not support grammars: {_one_line(str(error))}.",
+                    "Send the request without a grammar, or choose another model.",
                 ) from error
         return self._tokenizer
 
 
 def _with_rows(fast: Any, rows: int) -> str:
-    """`fast` as tokenizer.json, without added tokens above the embedding rows: a grammar would force them."""
+    """`fast` as tokenizer.json, without added tokens above the embedding rows, which a grammar would
+    otherwise force.
+    """
     text = str(fast.to_str())
     if max(fast.get_added_tokens_decoder(), default=0) < rows:
         return text
@@ -292,19 +289,19 @@ def _object(text: str) -> dict[str, Any]:
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _refusal(f"it is not JSON: {error}") from None
+        raise _schema_error(f"it is not JSON: {error}") from None
     if not isinstance(schema, dict):
-        raise _refusal("it is not a JSON object")
+        raise _schema_error("it is not a JSON object")
     return schema
 
 
-def _refusal(message: str) -> GrammarError:
+def _schema_error(message: str) -> GrammarError:
     return GrammarError(
-        f"The JSON schema cannot be compiled: {_line(message)}.",
-        "Change the schema. Keywords that are not supported are refused, not ignored.",
+        f"The JSON schema cannot be compiled: {_one_line(message)}.",
+        "Change the schema. Unsupported keywords are rejected, not ignored.",
     )
 
 
-def _line(message: str) -> str:
-    """`message`, which may have lines and pictures, on one line."""
+def _one_line(message: str) -> str:
+    """`message`, which may have several lines, on one line."""
     return " ".join(message.split())[:_MOST_ERROR_CHARS].rstrip(".")

@@ -1,32 +1,16 @@
-"""Sampler: the verifier's choice at every row of a block. Main thread; lazy MLX arrays.
+"""The target's choice at every row of a block: sampling, penalties, ranking and logprobs. Main thread; lazy
+MLX arrays.
 
-At temperature 0 the choice is the arg-max. Above it, each row draws once by the Gumbel-max
-rule, with noise that depends only on (seed, absolute position of the drawn token). With equal
-logits a speculative run therefore equals the plain run token for token, and since one draw is
-made a node, whatever was drafted, the output's distribution is the target's (see `accept`).
+At temperature 0 the choice is the arg-max. Above it, each row draws once by the Gumbel-max rule, with
+noise that depends only on (seed, absolute position of the drawn token). With equal logits a speculative
+run therefore equals the plain run token for token, and because each row draws once, whatever was drafted,
+the output has the target's distribution (see `accept`).
 
-The repetition penalty of a row sees the last tokens of the prompt and of the path to that row
-and nothing else; the frequency and presence penalties (OpenAI's: a logit loses count · frequency and,
-where count > 0, presence) count the answer's own tokens up to that row. Penalties and bias come first,
-then what a grammar does not allow is ruled out, then top-p, min-p, top-k on the untempered distribution,
-then temperature: the order of mlx-lm, whose filters are used (a mask before top-p would shift it).
-
-AnswerRows: what the choice at each row of a block goes by, beside its logits: its own past.
-
-A block is known tokens (the lead) and a draft; its rows are the last known token and the draft's
-nodes. A row's past is the context, the lead and the nodes on the path to it, and nothing else, so
-a drafted run goes by the same as a plain one. Worker's main thread; lazy MLX arrays.
-
-top_ids: the likeliest ids of rows of logits, for drafters that recycle them.
-
-A full selection over a vocabulary costs a notable part of a small model's step. Only ids within a
-few logits of the best can matter, and they are few: one comparison over the row finds them.
-
-Logprobs: what the model itself thought of the tokens of a step, before anything was done to its logits.
-
-The natural log-softmax of a row of raw logits: before penalties, bias, grammar, filters and temperature.
-Rows along the accepted path are the plain run's rows, so drafted and plain runs tell the same but for
-the noise of a block's width. Worker's main thread.
+The repetition penalty of a row covers the last tokens of the prompt and of the path to that row. The
+frequency and presence penalties (OpenAI's: a logit loses count · frequency and, if count > 0, presence)
+count the answer's tokens up to that row. Penalties and bias come first, then the grammar's mask, then
+top-p, min-p and top-k on the untempered distribution, then temperature: the order of mlx-lm, whose filters
+are used (a mask before top-p would shift it).
 """
 
 from __future__ import annotations
@@ -43,21 +27,22 @@ from core.drafting.draft import Draft
 from core.kv.cached_sequence import CachedSequence
 from core.settings.sampling import Sampling
 
-# Tokens that the repetition penalty looks back on; the setting's help says so too.
+# Tokens covered by the repetition penalty; the setting's help states the number too.
 PENALTY_WINDOW_TOKENS = 64
-# Odd multiplier of a 64-bit mix (Steele, Lea and Flood's SplitMix64 increment): spreads
-# neighbouring (seed, position) pairs over the key space.
+# Odd multiplier of a 64-bit mix (the increment of Steele, Lea and Flood's SplitMix64): spreads neighbouring
+# (seed, position) pairs over the key space.
 _MIX = 0x9E3779B97F4A7C15
-# Stands for the choice at a row whose logits are not numbers; no drafted id equals it.
+# Choice at a row whose logits are not numbers; equals no drafted id.
 NO_CHOICE = -1
 
 
-class Rows(NamedTuple):
-    """Of w rows. `positions[i]`: where the token stands that row i chooses.
+class RowInputs(NamedTuple):
+    """Inputs of the choice at w rows, in addition to logits. `positions[i]`: position of the token chosen at
+    row i.
 
-    `windows`: int [w, n], the ids that the repetition penalty of each row looks at. `counts`: float32
-    [w, vocabulary], how often each id was said in the answer before. `allowed`: bool
-    [w, vocabulary], what a grammar allows. None where nobody asks.
+    `windows`: int [w, n], ids covered by each row's repetition penalty. `counts`: float32 [w, vocabulary],
+    occurrences of each id in the answer before. `allowed`: bool [w, vocabulary], the grammar's mask. None
+    where not needed.
     """
 
     positions: Sequence[int]
@@ -67,21 +52,21 @@ class Rows(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """Lazy: token ids, uint32 [w], and `peaks` [w], which are finite where the row's logits allow a choice.
+    """Lazy token ids, uint32 [w], and `peaks` [w], which are finite if the row's logits allow a choice.
 
-    A row with a NaN or +∞ has no largest logit that means anything, nor has one of −∞ only: its peak
-    shows it, for the largest of a row, or its log-sum, is not a finite number either.
+    A row with a NaN or +∞, or with only −∞, has no meaningful maximum: its largest value or its log-sum is
+    then not finite.
     """
 
     ids: mx.array
     peaks: mx.array
 
     def start(self) -> None:
-        """Begin computing without waiting for it."""
+        """Starts the computation without waiting."""
         mx.async_eval(self.ids, self.peaks)  # type: ignore[no-untyped-call]
 
     def pull(self) -> list[int]:
-        """The ids, `NO_CHOICE` where there is none."""
+        """Waits for the ids; `NO_CHOICE` where there is none."""
         mx.eval(self.ids, self.peaks)
         ids: Any = self.ids.tolist()
         peaks: Any = self.peaks.tolist()
@@ -99,13 +84,15 @@ class Sampler:
         self._bias = dict(bias or {})
         self._biases = mx.array(0.0)
 
-    def choose(self, logits: mx.array, rows: Rows) -> Choices:
+    def choose(self, logits: mx.array, rows: RowInputs) -> Choices:
         """The choice at each row of `logits` [w, vocabulary]."""
         scores, peaks = self._scores(logits, rows)
         return Choices(mx.argmax(scores, axis=-1), peaks)
 
-    def choose_with_margins(self, logits: mx.array, rows: Rows) -> tuple[Choices, mx.array]:
-        """Like `choose`, and by how much each choice won, float32 [w], in units of the logits."""
+    def choose_with_margins(self, logits: mx.array, rows: RowInputs) -> tuple[Choices, mx.array]:
+        """Like `choose`, with the margin of each choice over the next best, float32 [w], in units of the
+        logits.
+        """
         scores, peaks = self._scores(logits, rows)
         scores = scores.astype(mx.float32)
         best = mx.topk(scores, 2, axis=-1)
@@ -113,8 +100,8 @@ class Sampler:
         margins = mx.abs(best[:, 1] - best[:, 0]) * scale
         return Choices(mx.argmax(scores, axis=-1), peaks), margins
 
-    def _scores(self, logits: mx.array, rows: Rows) -> tuple[mx.array, mx.array]:
-        """What the choice is the arg-max of, and the peaks."""
+    def _scores(self, logits: mx.array, rows: RowInputs) -> tuple[mx.array, mx.array]:
+        """The scores whose arg-max is the choice, and the peaks."""
         if rows.windows is not None:
             logits = self._penalise(logits, rows.windows)
         if rows.counts is not None:
@@ -122,7 +109,7 @@ class Sampler:
         if self._bias:
             logits = logits + self._bias_of(logits.shape[-1])
         if rows.allowed is not None:
-            # What is ruled out counts for the peak none the less: the row is broken or it is not.
+            # The peak includes masked ids: the whole row is valid or broken.
             whole = mx.max(logits, axis=-1).astype(mx.float32)
             scores, peaks = self._filter(mx.where(rows.allowed, logits, -mx.inf), rows.positions)
             return scores, peaks.astype(mx.float32) + whole
@@ -167,10 +154,13 @@ class Sampler:
         return self._biases
 
 
-class AnswerRows:
-    """Of one answer, whose context but for its last token is in `sequence`.
+class RowHistory:
+    """The history of each row of a block, for penalties and positions, during one answer.
 
-    The last `begun` tokens of the context are the answer's own: it goes on behind them.
+    A block is known tokens (the lead) and a draft; its rows are the last known token and the draft's nodes. A
+    row's history is the context, the lead and the nodes on the path to it, so drafted and plain runs use the
+    same. `sequence` holds the context except its last token; the last `begun` tokens of the context belong to
+    the answer.
     """
 
     def __init__(self, sequence: CachedSequence, sampler: Sampler, begun: int = 0) -> None:
@@ -178,29 +168,31 @@ class AnswerRows:
         self._sampler = sampler
         self._start = len(sequence.tokens) + 1 - begun
         self._counts = np.zeros(0, dtype=np.float32)
-        # The answer's tokens that are counted.
+        # Tokens of the answer that are counted.
         self._counted: list[int] = []
 
-    def of(self, lead: Sequence[int], draft: Draft, unknown: mx.array | None, vocabulary: int) -> Rows:
-        """The rows of `lead` and `draft`; `unknown`, [1], is a token that is still being computed.
+    def inputs(
+        self, lead: Sequence[int], draft: Draft, unknown: mx.array | None, vocabulary: int
+    ) -> RowInputs:
+        """The inputs of the rows of `lead` and `draft`, for logits of width `vocabulary`.
 
-        It stands for a lead, then. `vocabulary` is the width of the logits.
+        `unknown`, [1], is a token that is still being computed and replaces the lead.
         """
         start = len(self._sequence.tokens) + (1 if unknown is not None else len(lead))
         depths = [0]
         for parent in draft.parents:
             depths.append(depths[parent + 1] + 1)
-        return Rows(
+        return RowInputs(
             [start + depth for depth in depths],
             self._windows(lead, draft, unknown) if self._sampler.penalises else None,
             self._answer_counts(lead, draft, unknown, vocabulary) if self._sampler.counts else None,
         )
 
     def _windows(self, lead: Sequence[int], draft: Draft, unknown: mx.array | None) -> mx.array:
-        """For each row the last ids of its own path.
+        """For each row, the last ids of its path.
 
-        All rows see equally far back. A path that is shorter than the longest one begins with its first
-        id again: the penalty asks whether an id is there, never how often.
+        All rows cover equally many tokens. A path shorter than the longest is padded with its first id: the
+        penalty depends on whether an id occurs, not on how often.
         """
         context = self._sequence.tokens[-PENALTY_WINDOW_TOKENS:]
         if unknown is not None:
@@ -232,7 +224,7 @@ class AnswerRows:
         return mx.repeat(counts, 1 + len(draft), axis=0).at[mx.array(rows), mx.array(ids)].add(1.0)
 
     def _count(self, lead: Sequence[int], vocabulary: int) -> None:
-        """Count the answer's tokens up to the end of `lead`, which may be earlier than the last time."""
+        """Counts the answer's tokens up to the end of `lead`, which may be earlier than last time."""
         if not len(self._counts):
             self._counts = np.zeros(vocabulary, dtype=np.float32)
         held, counted = self._sequence.tokens, self._counted
@@ -248,14 +240,18 @@ class AnswerRows:
 
 
 TOP_IDS = 8
-# e⁻⁸ of the best one's probability: such an id is never worth a draft.
+# Ids below e⁻⁸ of the best probability are not worth drafting.
 _WITHIN_LOGITS = 8.0
-# Rows so flat that nothing stands out are not worth sorting either.
+# Rows with more candidates are too flat to be worth sorting.
 _MOST_CANDIDATES = 512
 
 
 def top_ids(logits: mx.array, rows: Sequence[int]) -> list[list[int]]:
-    """For each of `rows` of evaluated `logits` [w, vocabulary] at most eight ids, best first."""
+    """For each of `rows` of evaluated `logits` [w, vocabulary], at most eight ids, best first, for drafters.
+
+    A full selection over the vocabulary costs a notable part of a small model's step. Ids within a few logits
+    of the best are few, and one comparison over the row finds them.
+    """
     found = []
     for row in rows:
         values = np.asarray(logits[row].astype(mx.float32))
@@ -267,19 +263,27 @@ def top_ids(logits: mx.array, rows: Sequence[int]) -> list[list[int]]:
     return found
 
 
-# Stands for −∞, which JSON has not; OpenAI's own stand-in.
+# Replaces −∞, which JSON lacks; OpenAI uses the same value.
 LEAST_LOGPROB = -9999.0
 
 
 class Logprob(NamedTuple):
-    """`own`: of the token that was chosen. `likely`: ids and logprobs of the likeliest, best first."""
+    """`own`: logprob of the chosen token. `likely`: ids and logprobs of the most probable tokens, best
+    first.
+    """
 
     own: float
     likely: tuple[tuple[int, float], ...]
 
 
 def logprobs(logits: mx.array, tokens: Sequence[int], top: int) -> tuple[Logprob, ...]:
-    """For each of `tokens`, chosen at the rows of `logits` [n, vocabulary], and the `top` likeliest there."""
+    """The logprob of each of `tokens`, chosen at the rows of `logits` [n, vocabulary], and the `top` most
+    probable.
+
+    The natural log-softmax of the raw logits: before penalties, bias, grammar, filters and temperature. Rows
+    along the accepted path are the plain run's rows, so drafted and plain runs report the same except for the
+    noise of block widths.
+    """
     top = min(top, logits.shape[-1])
     logits = logits.astype(mx.float32)
     rows = logits - mx.logsumexp(logits, axis=-1, keepdims=True)

@@ -1,22 +1,4 @@
-"""TokenTexts: the text of each token of an answer, exactly once, in order.
-
-The texts concatenate to `tokenizer.decode(answer)`, whatever the tokenizer. For each token the last tokens
-are decoded again: a window that is cut at its beginning where this leaves the text behind it unchanged. Of
-the window's text that part is certain which later tokens cannot change. Not certain are
-
-    the first bytes of a character         until its last byte comes
-    a run of byte-fallback tokens          until it ends or exceeds `_LONGEST_RUN`: the decoder replaces all
-                                           of its characters if one byte does not fit
-    spaces that the decoder may remove     until the next words
-
-A token owns the characters that it completes. One that only begins a character has empty text.
-
-StopTexts: ends an answer before the first stop text that it would write.
-
-Tokens go through here once their texts are certain. Those whose text may be the beginning of a stop
-text are held back, so that nothing of one is ever told. A stop text may begin and end inside tokens,
-and inside accepted drafts. Pure; no mlx.
-"""
+"""Text of an answer's tokens: detokenisation and stop texts."""
 
 from __future__ import annotations
 
@@ -32,18 +14,30 @@ from core.events.text import well_formed
 from core.models.decoder import decoder_facts, repair_decoder
 
 _INCOMPLETE = "\ufffd"
-_MOST_INCOMPLETE = 3  # bytes of a character whose last byte is missing
+_MOST_INCOMPLETE = 3  # bytes of a character without its last byte
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _LONGEST_RUN = 64
-# The longest text that the removal of spaces looks at (" n't"), and one character more.
+# Longest text that clean-up of spaces considers (" n't"), plus one character.
 _CLEANED = 5
-# The window is cut to half where it has so many tokens, if so many characters before the new ones stay.
+# Window length at which it is halved, and characters before the new ones that must stay unchanged.
 _CUT_TOKENS = 24
 _KEPT_CHARACTERS = 4
 
 
 class TokenTexts:
-    """One answer's detokeniser. Stop tokens are never passed to it.
+    """One answer's detokeniser: the text of each token, exactly once, in order. Stop tokens are never passed
+    to it.
+
+    The texts concatenate to `tokenizer.decode(answer)`, for any tokenizer. For each token the last tokens
+    are decoded again: a window that is shortened at its beginning where this leaves the text after it
+    unchanged. Of the window's text, only what later tokens cannot change is certain. Not certain are
+
+        the first bytes of a character         until its last byte arrives
+        a run of byte-fallback tokens          until it ends or exceeds `_LONGEST_RUN`: the decoder replaces
+                                               all of its characters if one byte is invalid
+        spaces that the decoder may remove     until the next words
+
+    A token owns the characters that it completes; one that only begins a character has empty text.
 
     `before`: tokens of the same text that precede the answer: the beginning of a continued answer, or a
     prompt without a template. A space at the beginning of what follows is kept, and a character that they
@@ -56,11 +50,11 @@ class TokenTexts:
         self._facts = decoder_facts(tokenizer)
         self._window: list[int] = []
         self._cut_at = _CUT_TOKENS
-        self._length = 0  # of the window's text as it was last decoded
+        self._length = 0  # length of the window's text when last decoded
         self._run = _Run(0)
         self._done = 0  # characters of the window's text that were yielded or precede the answer
-        self._ends: list[int] = []  # ends of the waiting tokens' own characters in the window's text
-        self._begun = 0  # the last waiting tokens, after which a character was incomplete
+        self._ends: list[int] = []  # ends of the waiting tokens' characters in the window's text
+        self._begun = 0  # last waiting tokens after which a character was incomplete
         first = max(0, len(before) - _CUT_TOKENS // 2)
         while first and self._byte_of(before[first]) is not None:
             first -= 1
@@ -71,7 +65,7 @@ class TokenTexts:
         self._done = self._complete(self._decoded())
 
     def add(self, token: int) -> Iterator[str]:
-        """Take the next token; yields the texts that are now certain, oldest token first."""
+        """Appends a token; yields the texts that are now certain, oldest token first."""
         self._append(token)
         run = self._run
         if run.bytes and run.is_utf8 and len(run.bytes) <= _LONGEST_RUN:
@@ -88,14 +82,14 @@ class TokenTexts:
             self._cut(text)
 
     def finish(self) -> Iterator[str]:
-        """The answer has ended; yields the texts of all tokens that still wait."""
+        """Ends the answer; yields the texts of all waiting tokens."""
         if self._ends:
             text = self._decoded()
             self._ends[-1] = len(text)
             yield from self._divide(text, len(self._ends))
 
     def alternative(self, token: int) -> str:
-        """The text that `token` would add if it came next."""
+        """The text that `token` would add as the next token."""
         known = str(self._tokenizer.decode(self._window)) if self._window else ""
         text = str(self._tokenizer.decode([*self._window, token]))
         return well_formed(text[len(known.rstrip(_INCOMPLETE)) :])
@@ -133,7 +127,7 @@ class TokenTexts:
         return text
 
     def _complete(self, text: str) -> int:
-        """How many characters of the window's `text` are whole."""
+        """Number of complete characters of the window's `text`."""
         if self._run.bytes:
             return self._run.start if self._run.is_begun else len(text)
         whole = len(text)
@@ -142,14 +136,14 @@ class TokenTexts:
         return whole
 
     def _certain(self, text: str, complete: int) -> int:
-        """How many characters of the window's `text` no later token can change."""
+        """Number of characters of the window's `text` that no later token can change."""
         if self._facts.cleans:
             space = text.find(" ", max(0, complete - _CLEANED), complete)
             return complete if space < 0 else space
         return complete
 
     def _cut(self, text: str) -> None:
-        """Drop the window's first tokens if the text behind them stays as it is."""
+        """Drops the window's first tokens if the text after them stays unchanged."""
         window = self._window
         first = min(len(window) // 2 - len(self._ends), len(window) - len(self._run.bytes) - 1)
         rest = str(self._tokenizer.decode(window[first:])) if first > 0 else ""
@@ -167,13 +161,15 @@ class TokenTexts:
 
 
 class _Run:
-    """The byte-fallback tokens at the window's end; `start` is where their text begins in the window's."""
+    """The byte-fallback tokens at the window's end; `start` is the offset of their text in the window's
+    text.
+    """
 
     def __init__(self, start: int) -> None:
         self.start = start
         self.bytes = bytearray()
         self.characters = 0
-        self.is_utf8 = True  # it is UTF-8, or becomes it with more bytes
+        self.is_utf8 = True  # whether the bytes are UTF-8, or a prefix of it
         self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def add(self, value: int) -> None:
@@ -185,25 +181,29 @@ class _Run:
 
     @property
     def is_begun(self) -> bool:
-        """Whether the last character's last bytes are missing."""
+        """Whether the last character lacks bytes."""
         return self.is_utf8 and bool(self._decoder.getstate()[0])
 
 
 class StopTexts:
-    """Of one answer. `stops` are texts, none of them empty; without any, tokens pass at once.
+    """Ends an answer before the first stop text in it. Pure.
 
-    `whole`: how many tokens were told with all their text. `stopped_by`: the stop text that came; after
-    it nothing is told.
+    Tokens are added once their texts are certain. Tokens whose text may be the beginning of a stop text are
+    held back, so no part of one is emitted. A stop text may begin and end inside tokens and inside accepted
+    drafts.
+
+    `stops` are non-empty texts; without any, tokens pass at once. `complete_tokens`: tokens emitted with
+    their whole text. `stopped_by`: the stop text that occurred; nothing is emitted after it.
     """
 
     def __init__(self, stops: Sequence[str] = ()) -> None:
         self._stops = stops
         self._held: list[Token] = []
-        self.whole = 0
+        self.complete_tokens = 0
         self.stopped_by = ""
 
     def add(self, token: Token) -> Iterator[Token]:
-        """Take the next token; the tokens that can be told now, oldest first."""
+        """Adds the next token; yields the tokens that can be emitted now, oldest first."""
         if self.stopped_by:
             return
         self._held.append(token)
@@ -214,22 +214,22 @@ class StopTexts:
         found = [(at, -len(stop), stop) for stop in self._stops if (at := text.find(stop)) >= 0]
         if found:
             at, _, self.stopped_by = min(found)
-            yield from self._until(at)
+            yield from self._release(at)
             self._held.clear()
         else:
-            yield from self._until(len(text) - max(_begun(text, stop) for stop in self._stops))
+            yield from self._release(len(text) - max(_partial_match(text, stop) for stop in self._stops))
 
     def finish(self) -> Iterator[Token]:
-        """The answer has ended: what is held back is told."""
+        """Ends the answer; yields the tokens that are held back."""
         held, self._held = self._held, []
-        self.whole += len(held)
+        self.complete_tokens += len(held)
         yield from held
 
-    def _until(self, end: int) -> Iterator[Token]:
-        """Tell the held tokens of the first `end` characters of what is held.
+    def _release(self, end: int) -> Iterator[Token]:
+        """Yields the held tokens of the first `end` characters of the held text.
 
-        A token that goes on behind them is held, or told in part where the answer has stopped. A token
-        without text right before them is held, too: it has the first bytes of the character that follows.
+        A token that extends beyond is held, or truncated if the answer has stopped. A token without text
+        right before `end` is also held, because it holds the first bytes of the next character.
         """
         at, length = 0, sum(len(held.text) for held in self._held)
         while self._held:
@@ -237,13 +237,13 @@ class StopTexts:
             if at + size > end or (not size and at == end < length):
                 break
             at += size
-            self.whole += 1
+            self.complete_tokens += 1
             yield self._held.pop(0)
         if self.stopped_by and at < end:
             yield replace(self._held[0], text=self._held[0].text[: end - at])
 
 
-def _begun(text: str, stop: str) -> int:
-    """How many characters at the end of `text` may be the beginning of `stop`."""
+def _partial_match(text: str, stop: str) -> int:
+    """Length of the longest end of `text` that is a proper prefix of `stop`."""
     longest = min(len(text), len(stop) - 1)
     return next((size for size in range(longest, 0, -1) if text.endswith(stop[:size])), 0)

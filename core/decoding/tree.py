@@ -1,29 +1,14 @@
-"""TreeRows: what each row of a verify block sees, and where it stands.
+"""Trees in one forward pass of an unmodified model: row masks and positions, applied by two temporary hooks.
 
-A block is `lead` known tokens (a chain) and the nodes of a tree after them, in one forward of N
-rows over P cached columns:
+While a `tree_pass` is open, on the given objects only:
 
-    step of row i   i in the lead, lead − 1 + depth in the tree; its position is offset + step.
-    mask            bool [N, P + N]. A row sees the cached past, the lead up to itself, its
-                    ancestors and itself; inside a window of W only what is less than W
-                    positions before its own.
+    mask       `make_mask` of every cache entry returns the tree's mask.
+    positions  every rotary module rotates each row to its own position (`core.models.rope`).
 
-Nodes at different indices can have the same position; a plain forward would tell them apart by
-index. Knows cache entries only as far as counting their columns. Worker's main thread.
-
-tree_pass: one forward of a stock model verifies a tree, by two hooks that are taken off again.
-
-A block is `lead` known tokens (a chain) and the tree's nodes after them; `tree_rows` says what
-each of its rows may see and where it stands. While a pass is open, on the objects at hand and
-nowhere else:
-
-    mask       `make_mask` of every cache entry gives the tree's mask.
-    positions  every rotary module turns each row to its own position (`core.models.rope`).
-
-Invariant: afterwards, also after an exception, model and cache are the objects they were, and
-the cache holds the block's rows in block order: rolling back is `core.kv`'s business. The graph
-is built inside the pass and may be computed later. That nothing else in a model goes by a
-token's index in the block is for `tree_probe` to find out. Worker's main thread.
+Invariant: afterwards, also after an exception, model and cache are the objects they were, and the cache holds
+the block's rows in block order; rolling back is up to `core.kv`. The graph is built inside the pass and may
+be evaluated later. `probes.trials` tests that nothing else in a model depends on a token's index in the
+block. Worker's main thread.
 """
 
 from __future__ import annotations
@@ -45,9 +30,17 @@ from core.models.rope import Rotation, Steps, rotations, standing
 
 
 class TreeRows(Steps):
-    """The rows of one block.
+    """Mask and positions of the rows of one verify block.
 
-    Raises `InternalError` if there is no lead or a node's parent does not come before it.
+    A block is `lead` known tokens (a chain) and the nodes of a tree after them, in one forward pass of N rows
+    over P cached columns:
+
+        step of row i   i in the lead, lead − 1 + depth in the tree; its position is offset + step.
+        mask            bool [N, P + N]. A row sees the cached past, the lead up to itself, its ancestors and
+                        itself; with a sliding window of W, only positions less than W before its own.
+
+    Nodes at different indices can have the same position. Raises `InternalError` if `lead` is 0 or a
+    node's parent does not precede it.
     """
 
     def __init__(self, parents: Sequence[int], lead: int) -> None:
@@ -59,18 +52,18 @@ class TreeRows(Steps):
         for node, parent in enumerate(parents):
             if not -1 <= parent < node:
                 raise InternalError(f"Node {node} of a tree has parent {parent}, which is not before it.")
-            # Node −1 is the last lead token, and that is the row before node 0.
+            # Node −1 is the last lead token: the row before node 0.
             row, above = lead + node, lead + parent
             sees[row] = sees[above]
             sees[row, row] = True
             steps[row] = steps[above] + 1
         super().__init__(steps)
         self._sees = mx.array(sees)
-        # Layers mostly share their columns and their window.
+        # Most layers share their columns and their window.
         self._masks: dict[tuple[int, int | None], mx.array] = {}
 
     def mask(self, entry: Any, window: int | None) -> mx.array:
-        """bool [N, P + N] for `entry` as it is before the block is put in."""
+        """bool [N, P + N] for `entry` as it is before the block is appended."""
         is_window = kind_of(entry) == "window"
         past = window_columns(entry) if is_window else columns_of(entry)
         if is_window:
@@ -83,7 +76,7 @@ class TreeRows(Steps):
         sees: mx.array = mx.concatenate([mx.ones((self.size, past), dtype=mx.bool_), self._sees], axis=1)
         if window is None:
             return sees
-        # The columns' positions, from the offset on. A window's own are without gaps.
+        # The columns' positions relative to the offset. A window's own have no gaps.
         behind = np.arange(-past, 0, dtype=np.int32)
         if isinstance(entry, Positioned):
             behind = entry.columns.places(0, past) - np.int32(entry.offset)
@@ -92,7 +85,7 @@ class TreeRows(Steps):
 
 
 def why_no_tree_masks(cache: Sequence[Any]) -> str:
-    """Why `cache` cannot give the mask of a tree, in words; empty if it can."""
+    """Why `cache` does not support tree masks; empty if it does."""
     for entry in leaves(cache):
         kind = kind_of(entry)
         if kind == "recurrent":
@@ -110,16 +103,16 @@ def tree_pass(
     lead: int,
     found: Sequence[Rotation] | None = None,
 ) -> Iterator[TreeRows]:
-    """While open, a forward over `lead` tokens and len(parents) nodes verifies a tree.
+    """While open, a forward pass over `lead` tokens and len(parents) nodes verifies a tree.
 
-    `parents[i]` is a node before i, or −1 for the last of the lead tokens. `found` is what
-    `rotations(model)` gave, to spare the walk through a large model. Raises `InternalError` if
-    the tree is malformed, the cache has no tree masks, or the forward is of another width.
+    `parents[i]` is a node before i, or −1 for the last lead token. `found` is the result of
+    `rotations(model)`, to avoid a traversal of a large model. Raises `InternalError` if the tree is
+    malformed, the cache does not support tree masks, or the forward pass has another width.
     """
     rows = TreeRows(parents, lead)
     if reason := why_no_tree_masks(cache):
-        raise InternalError(f"A tree was to be verified, but {reason}.")
-    # No nodes, no tree. One row alone would also take another path through the caches.
+        raise InternalError(f"The tree cannot be verified: {reason}.")
+    # Without nodes there is no tree. A single row would also take another path through the caches.
     found = [] if not parents else rotations(model) if found is None else found
     if parents and isinstance(cache, ToldCache):
         cache.tell(Tree(tuple(parents), lead))

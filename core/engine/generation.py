@@ -288,7 +288,7 @@ class Generation:
             yield from told.add(replace(waiting.pop(0), text=text))
         if told.stopped_by:
             reason = "stop"
-            del self._shown[told.whole :]
+            del self._shown[told.complete_tokens :]
         else:
             yield from (*told.finish(), *waiting)
         if broken:
@@ -398,7 +398,7 @@ class Generation:
             reading.reason,
             reading.scorer,
             self._threads.words,
-            exactness=plan.exactness.words,
+            exactness=plan.exactness.summary,
         )
 
     def _drop_unshown(self) -> None:

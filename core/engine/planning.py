@@ -137,7 +137,7 @@ class Planning:
 def _why_not_exact(exact: Exactness, prompt_tokens: int) -> str:
     """Why `exact` drafts nothing in an answer to a prompt of that length; empty if it drafts."""
     past = exact.length_limit is not None and prompt_tokens >= exact.length_limit
-    return f"exactness “exact”: {exact.words}" if past or exact.width_limit == 1 else ""
+    return f"exactness “exact”: {exact.summary}" if past or exact.width_limit == 1 else ""
 
 
 def drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:

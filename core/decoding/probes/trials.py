@@ -1,55 +1,45 @@
-"""Verdict: what trying a model out has shown, kept on disk by itself, and what is known before that.
+"""Trials of a loaded model: whether trees and splits are exact, and the saved verdicts.
 
-Trees and drafts of several tokens are exact for most models and not for all (`tree_probe`,
-`split_probe`). Trying takes some seconds, so it is done while nothing is asked or by `models profile`,
-never before a first token, and the verdict is kept by (config, dtype, versions of MLX and mlx-lm,
+Trees, and drafts of several tokens, are exact for most models and not for all. No list of exceptions stays
+complete, so trials on the model itself decide. They take some seconds, so they run while idle or by `models
+profile`, never before a first token, and the verdict is saved per (config, dtype, versions of MLX and mlx-lm,
 processor). Until there is one:
 
     trees    are not verified; chains are. One verdict ships: the starter's
              (`resources/decoding/verdicts.json`, written by `make starter-verdict`).
-    chains   are verified for the architectures on which all drafters were tried without a difference
+    chains   are verified for the architectures on which all drafters were tested without a difference
              (`resources/decoding/tried.json`: the names in `tests.core.architectures`, and those that
-             `docs/models.md` shows), unless the config asks for rotary scaling by the length. Others do
-             not speculate, nor go on with a prefix, until they were tried: a wrong answer costs more
-             than some slow seconds.
+             `docs/models.md` shows), unless the config requests rotary scaling by length. Others neither
+             speculate nor reuse a prefix until they were tested: a wrong answer costs more than some slow
+             seconds.
+
+*Trees* (`try_trees`) are exact if a token's index in the block matters to masks and rotary modules only.
+Ministral 3 and Llama 4 scale queries by it, learned positions are looked up by it, and dynamic RoPE cannot
+use one position per row. Two kinds of trials, on fresh caches:
+
+    near   a tree after a short context, which wraps small windows, against each of its branches alone in an
+           unmodified forward pass
+    far    for each power of two at which models change their scales: twin branches of the same tokens, the
+           second one's indices beyond that length and all positions before it; their caches are empty windows
+           at that length, so a trial costs one small forward pass
+
+Both sides of a comparison run the same kernels on the same shapes; only the columns that sums run over
+differ. Not detected: dependence on the index from a length that is not a power of two, and attention that
+selects keys by their position in the cache in long contexts.
+
+*Splits* (`try_splits`): drafting reads several tokens in one forward pass where plain decoding reads one at a
+time, and reusing a cache splits a text at another position than a cold start. Both are exact only if the
+split does not matter. It does if a mask for several tokens is wider than the window of single tokens
+(plamo3), if a block's rows are taken for the newest ones (phi3small's sparse blocks), and if keys depend on
+the length at which they were computed (dynamic rotary scaling). Around each power of two, one block is
+compared with the same tokens one at a time, each followed by one more token, which shows what the block left in the
+cache. To reach a length without reading that much, caches are filled: a short real context is repeated up to
+the length, in windows up to their size, with greater weights in the oldest columns, so that one column too
+many is detected. Beyond `_FILLED_TOKENS`, caches of whole texts have a gap before the length. Not detected:
+effects beyond `_FILLED_TOKENS` that depend on columns instead of positions, and windows and caches too large
+to be filled.
 
 Worker's main thread.
-
-tree_probe: whether trees are exact for a model, found out by trying.
-
-`tree_pass` is exact if nothing but masks and rotary modules makes a token's index in the block
-matter. Ministral 3 and Llama 4 scale queries by it, learned positions are looked up by it,
-dynamic RoPE cannot take one position a row. No list of such models stays complete, so two
-trials on the model itself decide, on fresh caches of the kinds at hand:
-
-    near   a tree after a short context, which wraps small windows, against each of its branches
-           run alone through the stock forward;
-    far    for each power of two that models change their scales at: twin branches, the same
-           tokens twice, the second one's indices beyond that length and all positions before it.
-           Its caches are empty windows that stand at that length, so it costs one small forward.
-
-Both sides of a comparison run the same kernels on the same shapes; only the columns that sums
-run over differ. Beyond the probe's sight: dependence on the index that sets in at a length which
-is no power of two, and attention that selects keys by their place in the cache once the context
-is long. Worker's main thread.
-
-split_probe: whether a model's answers depend on how its text was split into forwards, by trying.
-
-Drafting reads several tokens in one forward where plain decoding reads one at a time, and going on with
-what is in the cache splits a text elsewhere than a cold start does. Both are exact only if the split
-does not matter. It does where a mask for several tokens is wider than the window that single tokens
-see (plamo3), where a block's rows are taken for the newest ones (phi3small's sparse blocks), and where
-keys depend on the length at which they were made (dynamic rotary scaling). No list of such models stays
-complete, so trials on the model itself decide: at each power of two, from some tokens before it to some
-after it, one block against the same tokens one at a time, each followed by one more token, which shows
-what was left in the cache.
-
-To stand at a length without reading that much, caches are filled: a short real context is repeated up
-to the length, in windows up to their size, whose oldest columns weigh more, so that one column too many
-shows. Beyond `_FILLED_TOKENS` caches of whole texts stand at the length with a gap before it.
-
-Beyond the probe's sight: what sets in only after `_FILLED_TOKENS` and goes by columns, not positions;
-windows and caches that are too large to be filled for a try. Worker's main thread.
 """
 
 from __future__ import annotations
@@ -83,11 +73,11 @@ from core.models.rope import rotations
 from core.models.runtime.memory import is_exhausted
 from core.system.paths import cache_dir, resources_dir
 
-NOT_TRIED = "it was not tried on this model yet; that is done while nothing is asked, or by `models profile`"
+NOT_TRIED = "it was not tested on this model yet; tests run while idle, or with `models profile`"
 
 
 class Verdict(Struct, frozen=True):
-    """What was found for one model. `why_no_trees` is empty if trees are exact."""
+    """Trial results of one model. `why_no_trees` is empty if trees are exact."""
 
     key: str
     why_no_trees: str
@@ -100,7 +90,9 @@ class Verdict(Struct, frozen=True):
 
 
 def verdict_key(info: ModelInfo) -> str:
-    """Names a model by its config, as it runs here. Two copies of one model have one key."""
+    """Identifies a model by its config and its dtype, versions and device. Two copies of one model have
+    one key.
+    """
     versions = (version("mlx"), version("mlx-lm"), mx.default_device().type.name)
     return " ".join(
         map(str, (info.architecture, _config_hash(info), info.dtype, info.quantisation, *versions))
@@ -108,19 +100,19 @@ def verdict_key(info: ModelInfo) -> str:
 
 
 def load_verdict(info: ModelInfo) -> Verdict | None:
-    """The verdict that was found earlier or ships; None if there is none."""
+    """The saved or shipped verdict; None if there is none."""
     key = verdict_key(info)
     try:
-        held = msgspec.json.decode(_path(key).read_bytes(), type=Verdict)
-        if held.key == key:
-            return held
+        stored = msgspec.json.decode(_path(key).read_bytes(), type=Verdict)
+        if stored.key == key:
+            return stored
     except (OSError, msgspec.DecodeError):
-        pass  # none yet, or one that cannot be read: it will be found again
+        pass  # missing or unreadable: the trials run again
     return _shipped().get(key)
 
 
 def save_verdict(verdict: Verdict) -> None:
-    """Keep `verdict`, atomically."""
+    """Saves `verdict` atomically."""
     path = _path(verdict.key)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent)
@@ -130,7 +122,8 @@ def save_verdict(verdict: Verdict) -> None:
 
 
 def is_tried(info: ModelInfo) -> bool:
-    """Whether no difference was found on the model's architecture with such rotary scaling.
+    """Whether drafting was tested without a difference on the model's architecture and kind of rotary
+    scaling.
 
     A model type can be another name of an architecture: Kimi K2 runs as `deepseek_v3`.
     """
@@ -164,9 +157,9 @@ def _config(info: ModelInfo) -> Any:
 
 
 def _config_hash(info: ModelInfo) -> str:
-    """Of what the config says, not of how it is written; of the figures known, where there is none."""
-    said = _config(info) or [info.path, info.name, info.layers, info.parameters, info.vocabulary]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:24]
+    """Hash of the config's content, or of the known figures without a config."""
+    content = _config(info) or [info.path, info.name, info.layers, info.parameters, info.vocabulary]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
 
 def _path(key: str) -> Path:
@@ -187,26 +180,26 @@ def _shipped() -> dict[str, Verdict]:
 
 
 _LEAD = 2
-# Siblings at two depths: no node but the first has the position that its index would give it.
+# Siblings at two depths: only the first node has the position that its index would give it.
 _NEAR_PARENTS = (-1, -1, 0, 0, 1, 3)
 _NEAR_PATHS = ((0, 2), (0, 3, 5), (1, 4))
 _TWIN_PARENTS = (-1, 0, 1, -1, 3, 4)
 _FIRST_TWIN, _SECOND_TWIN = (0, 1, 2), (3, 4, 5)
-# So that the last nodes' indices are from 64 on and their positions before it.
+# Puts the last nodes' indices at 64 and above, and their positions below.
 _TREE_CONTEXT_TOKENS = 64 - _LEAD - 3
-# Known: Llama 4 at 8,192, Ministral 3 at 16,384.
+# Known cases: Llama 4 at 8,192, Ministral 3 at 16,384.
 _FAR_TOKENS = tuple(1 << power for power in range(7, 18))
-# Ids that every tokenizer has.
+# Ids below this exist in every tokenizer.
 _IDS = 200
-# A router at a near-tie may flip on the way; a model that goes by the index is wrong every time.
+# A router at a near-tie may flip once; a model that depends on the index or the split fails every time.
 _TRIALS = 3
 
 
 def why_no_trees(model: nn.Module, cache: Sequence[Any]) -> str:
-    """Why trees are not exact for `model` with caches like `cache`, in words; empty if they are.
+    """Why trees are not exact for `model` with caches like `cache`; empty if they are.
 
-    `cache` is only looked at. A yes costs one forward of 59 tokens and 15 of 8, a second or so
-    for SmolLM2-135M on two CPU cores; worth remembering for a model.
+    `cache` is not changed. A positive result costs one forward pass of 59 tokens and 15 of 8, about a second
+    for SmolLM2-135M on two CPU cores; save it.
     """
     trials = try_trees(model, cache)
     while True:
@@ -217,22 +210,24 @@ def why_no_trees(model: nn.Module, cache: Sequence[Any]) -> str:
 
 
 def try_trees(model: nn.Module, cache: Sequence[Any]) -> Generator[None, None, str]:
-    """The same in pieces, a few forwards a `next()`."""
+    """Like `why_no_trees`, in steps of a few forward passes; the reason is the generator's return value."""
     if reason := why_no_tree_masks(cache):
         return reason
     try:
         empty = make_prompt_cache(model)
-        empty[:] = [_alike(new, held) for new, held in zip(empty, cache, strict=True)]
+        empty[:] = [_same_kind(new, stored) for new, stored in zip(empty, cache, strict=True)]
         probe = _Probe(model, empty)
         if not any(probe.near_agrees(seed) for seed in range(_TRIALS)):
             return "its answers to a tree differ from its answers to the tree's branches"
         for tokens in _FAR_TOKENS:
             yield
             if not any(probe.far_agrees(seed, tokens) for seed in range(_TRIALS)):
-                return f"near {tokens:,} tokens it goes by a token's index in the block, not its position"
-    except Exception as error:  # Whatever a model's code raises: it has no trees, and we say why.
+                return f"near {tokens:,} tokens it depends on a token's index in the block, not its position"
+    except (
+        Exception
+    ) as error:  # Any exception of a model's code: it has no trees, and the reason is reported.
         if is_exhausted(error):
-            raise  # says something about the machine now, nothing about the model
+            raise  # depends on the machine's free memory, not on the model
         return f"a trial tree failed ({type(error).__name__}: {error})"
     return ""
 
@@ -253,7 +248,7 @@ class _Probe:
         tree = self._tree(block, _NEAR_PARENTS, deepcopy(cache))
         for path in _NEAR_PATHS:
             branch = [*block[:_LEAD], *(block[_LEAD + node] for node in path)]
-            # Filled up to the tree's width, for the same kernels; what follows a token cannot touch it.
+            # Padded to the tree's width, for the same kernels; later tokens cannot affect earlier ones.
             branch += block[len(branch) :]
             alone = self._logits(branch, deepcopy(cache))
             if not agree(_rows(tree, path), _rows(alone, range(len(path)))):
@@ -290,29 +285,29 @@ def _rows(logits: mx.array, nodes: Sequence[int]) -> mx.array:
     return mx.take(logits, mx.array([_LEAD + node for node in nodes]), axis=0)
 
 
-def _alike(new: Any, held: Any) -> Any:
-    """`new`, an empty entry, quantised if `held` is."""
+def _same_kind(new: Any, stored: Any) -> Any:
+    """`new`, an empty entry, quantised if `stored` is."""
     if isinstance(new, CacheList):
-        return CacheList(*map(_alike, new.caches, held.caches))
-    if isinstance(new, KVCache) and isinstance(held, QuantizedKVCache):
-        return new.to_quantized(group_size=held.group_size, bits=held.bits)
+        return CacheList(*map(_same_kind, new.caches, stored.caches))
+    if isinstance(new, KVCache) and isinstance(stored, QuantizedKVCache):
+        return new.to_quantized(group_size=stored.group_size, bits=stored.bits)
     return new
 
 
 _SPLIT_CONTEXT_TOKENS = 56
 _BLOCK_TOKENS = 6
-# The block stands so far across the length.
+# Tokens of the block before the length.
 _BEFORE_TOKENS = 3
 LENGTHS = tuple(1 << power for power in range(6, 18))
 _FILLED_TOKENS = 4096
-# A try may take so much memory; beyond it, longer contexts are not tried.
+# Memory limit of a trial; longer contexts are not tested.
 _MOST_BYTES = 1 << 30
 
 
 class Splits(Struct, frozen=True):
-    """Up to `agreed_tokens` of context no split mattered; None: at no length that was tried.
+    """The split did not matter up to `agreed_tokens` of context; None: at no tested length.
 
-    `reason` says in words what did matter; empty if nothing.
+    `reason` says what did matter; empty if nothing.
     """
 
     agreed_tokens: int | None = None
@@ -322,7 +317,7 @@ class Splits(Struct, frozen=True):
 def try_splits(
     model: Any, new_cache: Callable[[], list[Any]], context_tokens: int
 ) -> Generator[None, None, Splits]:
-    """Some forwards a `next()`. Lengths from `context_tokens` on do not matter and are not tried."""
+    """Runs some forward passes per `next()`. Lengths from `context_tokens` on are not tested."""
     agreed = 0
     for length in LENGTHS:
         if agreed and agreed >= context_tokens:
@@ -331,19 +326,19 @@ def try_splits(
         try:
             found = False
             for seed in range(_TRIALS):
-                caches = _standing(model, new_cache, length - _BEFORE_TOKENS, random.Random(seed))
+                caches = _cache_at(model, new_cache, length - _BEFORE_TOKENS, random.Random(seed))
                 if caches is None:
                     return Splits()
                 found = _agrees(model, caches, random.Random(seed))
                 yield
                 if found:
                     break
-        except Exception as error:  # whatever a model's code raises
+        except Exception as error:  # any exception of a model's code
             if is_exhausted(error):
-                raise  # says something about the machine now, nothing about the model
+                raise  # depends on the machine's free memory, not on the model
             if filled:
                 return Splits(agreed, f"a trial block failed ({type(error).__name__}: {error})")
-            return Splits()  # it knows no gaps, which plain reading never has
+            return Splits()  # it does not support gaps, which plain reading never has
         if not found:
             reason = f"near {length:,} tokens its answers depend on how many tokens are read at once"
             return Splits(agreed, reason)
@@ -351,17 +346,17 @@ def try_splits(
     return Splits()
 
 
-def _standing(
+def _cache_at(
     model: Any, new_cache: Callable[[], list[Any]], start: int, rng: random.Random
 ) -> list[Any] | None:
-    """A cache whose next token stands at `start`; None if that cannot be had."""
+    """A cache whose next token has position `start`; None if that is not possible."""
     cache = new_cache()
     known = all(kind_of(entry) != "unknown" for entry in leaves(cache))
     _logits(model, _ids(rng, min(_SPLIT_CONTEXT_TOKENS, start)), cache)
     if start <= _SPLIT_CONTEXT_TOKENS:
         return cache
     if not known:
-        # What nobody knows how to fill is read: one short context.
+        # Caches of unknown kinds cannot be filled: one short context is read.
         if start > 2 * _SPLIT_CONTEXT_TOKENS:
             return None
         _logits(model, _ids(rng, start - _SPLIT_CONTEXT_TOKENS), cache)

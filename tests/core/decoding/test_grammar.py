@@ -17,7 +17,7 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 from core.decoding.grammar import GrammarState
 from core.decoding.loop import DecodeLoop
 from core.decoding.probes.exactness import FAST, Exactness
-from core.decoding.sampling import NO_CHOICE, Rows, Sampler
+from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.drafting.draft import EMPTY, Draft, OffDrafter
 from core.errors import BrokenLogitsError, GrammarError
 from core.prefill.read import read_prompt
@@ -54,7 +54,7 @@ def told(row: Any) -> str:
 def test_what_is_forced_is_all_that_is_allowed() -> None:
     grammar = state()
     assert grammar.forced == ids('{"ab":"x')
-    assert grammar.forces == len(grammar.forced)
+    assert grammar.forced_count == len(grammar.forced)
     rows = grammar.allowed(Draft.chain(grammar.forced), VOCABULARY)
     assert [told(row) for row in rows] == [*'{"ab":"x', "yz"]
 
@@ -86,7 +86,7 @@ def test_stop_tokens_may_come_where_the_text_may_end_and_nothing_else_where_it_m
     assert told(number.allowed(EMPTY, VOCABULARY)[0]) == "..0123456789"
     # A guessed stop token is a node of its own, and nothing is behind it.
     draft = Draft((0, ids("2")[0], 2, ids("3")[0]), (-1, -1, 1, 0))
-    assert number.admit(draft) == Draft((0, ids("2")[0], 2), (-1, -1, 1))
+    assert number.filter_draft(draft) == Draft((0, ids("2")[0], 2), (-1, -1, 1))
 
 
 def test_only_what_is_allowed_is_admitted_with_the_rest_of_its_tree() -> None:
@@ -94,9 +94,9 @@ def test_only_what_is_allowed_is_admitted_with_the_rest_of_its_tree() -> None:
     x, y, z, quote = (ids(letter)[0] for letter in 'xyz"')
     lead = ids('{"ab":"x')
     draft = Draft((z, y, quote, x, quote), (-1, -1, 1, 1, 3), (0.5, 0.4, 0.3, 0.2, 0.1))
-    assert grammar.admit(draft, lead) == Draft((z, y, quote), (-1, -1, 1), (0.5, 0.4, 0.3))
-    assert grammar.admit(Draft.chain([y]), ids("nonsense")) == EMPTY
-    assert grammar.admit(Draft.chain([VOCABULARY - 1, 10**6]), lead) == EMPTY
+    assert grammar.filter_draft(draft, lead) == Draft((z, y, quote), (-1, -1, 1), (0.5, 0.4, 0.3))
+    assert grammar.filter_draft(Draft.chain([y]), ids("nonsense")) == EMPTY
+    assert grammar.filter_draft(Draft.chain([VOCABULARY - 1, 10**6]), lead) == EMPTY
     rows = grammar.allowed(Draft((*lead, z, y, quote, x), (*range(-1, 8), 7, 9, 9)), VOCABULARY)
     assert [told(row) for row in rows] == [*'{"ab":"x', "yz", '"', '"', ",", ""]
 
@@ -120,7 +120,7 @@ def test_choices_keep_to_what_is_allowed_and_broken_rows_stay_broken() -> None:
     allowed = mx.array([[False, True, True], [True, True, False], [False, True, False], [False] * 3])
     for sampling in (Sampling(), Sampling(temperature=0.7, top_p=0.9, top_k=2, min_p=0.1)):
         for dtype in (mx.float32, mx.bfloat16):
-            rows = Rows(range(4), allowed=allowed)
+            rows = RowInputs(range(4), allowed=allowed)
             chosen = Sampler(sampling).choose(logits.astype(dtype), rows).pull()
             assert chosen[0] in (1, 2)
             assert chosen[1:] == [NO_CHOICE] * 3
@@ -150,7 +150,7 @@ def test_a_grammar_that_comes_to_a_limit_ends_the_answer_and_says_so() -> None:
         for step in loop.steps(40):
             written.extend(step.tokens)
 
-    with pytest.raises(GrammarError, match="came to a limit"):
+    with pytest.raises(GrammarError, match="reached a limit"):
         run(grammar)
     assert written[:1] == [*ids("{")]
     model.model.norm.weight = model.model.norm.weight * float("nan")

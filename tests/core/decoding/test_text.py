@@ -274,19 +274,22 @@ def test_tells_what_stands_before_the_first_stop_text(text: str, stops: list[str
     said = "".join(token.text for token in told)
     found = [at for stop in stops if (at := text.find(stop)) >= 0]
     if not found:
-        assert (told, texts.stopped_by, texts.whole) == (tokens, "", len(tokens))
+        assert (told, texts.stopped_by, texts.complete_tokens) == (tokens, "", len(tokens))
         return
     # Of overlapping ones that one wins which is complete first; nothing behind its beginning is told.
     assert text.startswith(said + texts.stopped_by)
     assert not any(stop in said for stop in stops)
     assert [token.id for token in told] == list(range(len(told)))
-    assert all(token == tokens[token.id] for token in told[: texts.whole])
-    assert len(told) - texts.whole in (0, 1)
-    assert "".join(token.text for token in tokens[: texts.whole]) == said[: len(said) - _part(told, texts)]
+    assert all(token == tokens[token.id] for token in told[: texts.complete_tokens])
+    assert len(told) - texts.complete_tokens in (0, 1)
+    assert (
+        "".join(token.text for token in tokens[: texts.complete_tokens])
+        == said[: len(said) - _part(told, texts)]
+    )
 
 
 def _part(told: list[Token], texts: StopTexts) -> int:
-    return len(told[-1].text) if len(told) > texts.whole else 0
+    return len(told[-1].text) if len(told) > texts.complete_tokens else 0
 
 
 def test_tells_at_once_what_cannot_be_the_beginning_of_a_stop_text() -> None:
@@ -302,7 +305,7 @@ def test_tells_at_once_what_cannot_be_the_beginning_of_a_stop_text() -> None:
 def test_a_token_is_told_in_part() -> None:
     told, texts = run(["END"], tokens_of("ab.END cd", [2]))
     assert [token.text for token in told] == ["ab", "."]
-    assert (texts.stopped_by, texts.whole) == ("END", 1)
+    assert (texts.stopped_by, texts.complete_tokens) == ("END", 1)
 
 
 def test_of_two_that_begin_together_the_longer_is_named() -> None:
