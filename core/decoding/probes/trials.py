@@ -32,12 +32,12 @@ time, and reusing a cache splits a text at another position than a cold start. B
 split does not matter. It does if a mask for several tokens is wider than the window of single tokens
 (plamo3), if a block's rows are taken for the newest ones (phi3small's sparse blocks), and if keys depend on
 the length at which they were computed (dynamic rotary scaling). Around each power of two, one block is
-compared with the same tokens one at a time, each followed by one more token, which shows what the block left in the
-cache. To reach a length without reading that much, caches are filled: a short real context is repeated up to
-the length, in windows up to their size, with greater weights in the oldest columns, so that one column too
-many is detected. Beyond `_FILLED_TOKENS`, caches of whole texts have a gap before the length. Not detected:
-effects beyond `_FILLED_TOKENS` that depend on columns instead of positions, and windows and caches too large
-to be filled.
+compared with the same tokens one at a time, each followed by one more token, which shows what the block left
+in the cache. To reach a length without reading that much, caches are filled: a short real context is
+repeated up to the length, in windows up to their size, with greater weights in the oldest columns, so that
+one column too many is detected. Beyond `_FILLED_TOKENS`, caches of whole texts have a gap before the length.
+Not detected: effects beyond `_FILLED_TOKENS` that depend on columns instead of positions, and windows and
+caches too large to be filled.
 
 Worker's main thread.
 """
