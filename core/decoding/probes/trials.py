@@ -223,9 +223,7 @@ def try_trees(model: nn.Module, cache: Sequence[Any]) -> Generator[None, None, s
             yield
             if not any(probe.far_agrees(seed, tokens) for seed in range(_TRIALS)):
                 return f"near {tokens:,} tokens it depends on a token's index in the block, not its position"
-    except (
-        Exception
-    ) as error:  # Any exception of a model's code: it has no trees, and the reason is reported.
+    except Exception as error:  # any exception of a model's code is reported as the reason
         if is_exhausted(error):
             raise  # depends on the machine's free memory, not on the model
         return f"a trial tree failed ({type(error).__name__}: {error})"

@@ -1,7 +1,4 @@
-"""Texts of tokens: whatever the bytes, each character belongs to the token that completes it.
-
-Stop texts: what is told is exactly what stands before the first of them, wherever tokens begin and end.
-"""
+"""Text of tokens: each character belongs to the token that completes it; stop texts end an answer exactly."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""One forward of a tree gives every node the logits of its own path fed as a plain chain.
-
-TreeRows: masks and positions equal what walking the tree by hand gives.
+"""A tree in one forward pass gives every node the logits of its own path fed as a chain; masks and
+positions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Evidence: which source brings what, what an assumed place knows, what is learned.
-
-CopyCursor: it keeps its place across changed and left-out words, and lets go in the end.
-
-RecycledRankings: newest row a token, bounded; what was passed over and not said since.
-"""
+"""Evidence: sources of guesses, assumed positions, learning; the copy cursor; recycled rankings."""
 
 from __future__ import annotations
 

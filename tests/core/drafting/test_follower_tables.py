@@ -1,6 +1,5 @@
-"""LruTable against lists that are searched: order, recency, eviction, capacity.
-
-FrozenTable: what is counted, what is kept, and that pairs come from a sliding window.
+"""LruTable against a list-based model (order, recency, eviction, capacity); FrozenTable's counts and
+limits.
 """
 
 from __future__ import annotations

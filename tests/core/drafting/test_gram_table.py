@@ -1,7 +1,4 @@
-"""GramTable: what was put in is found by its context, longest first, and by no other.
-
-Two tables asked as one.
-"""
+"""GramTable: every context is found, longest first, and no other; two tables looked up as one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Learned: contexts become one probability a token, believed as far as they were seen.
-
-Remembered: what an earlier chat said comes back in another, with how far it has been right.
-"""
+"""Evidence from tables: interpolated prebuilt contexts, and the n-gram table across chats."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reading texts: all of them, in order, in pieces that together are the text.
-
-A gram table of texts: as much as asked for, a piece at a time.
-"""
+"""A corpus is read completely, in order, in pieces; a gram table of texts counts up to its limit."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Verdicts are kept apart, found again, and nothing is tried before a first token.
-
-why_no_trees finds out at run time what `tests.core.architectures` knows.
-
-try_splits finds models whose answers depend on how many tokens are read at once.
-"""
+"""Trials of models: verdicts are saved and found, trees and splits are tested at run time."""
 
 from __future__ import annotations
 
