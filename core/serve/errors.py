@@ -126,7 +126,10 @@ def of_error(error: DraftlightError) -> ApiError:
     """An error that was raised before the worker was asked."""
     status = _STATUSES.get(error.code, 400)
     return ApiError(
-        status, without_paths(str(error)), code=error.code.replace("-", "_"), headers=_again(status)
+        status,
+        without_paths(str(error)),
+        code=error.code.replace("-", "_"),
+        headers=_again(status, getattr(error, "retry_after_s", 0)),
     )
 
 
@@ -135,5 +138,6 @@ def without_paths(text: str) -> str:
     return _PATH.sub(lambda found: found[1] or "…", text)
 
 
-def _again(status: int) -> dict[str, str]:
-    return {"retry-after": "2"} if status == 503 else {}
+def _again(status: int, after_s: int = 0) -> dict[str, str]:
+    """`after_s` is 0 where the wait is unknown: while a model is loaded."""
+    return {"retry-after": str(after_s or 2)} if status == 503 else {}

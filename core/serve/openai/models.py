@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from core.errors import NoModelError
@@ -14,6 +16,27 @@ from core.serve.answers.answer import Answers
 from core.serve.errors import ApiError
 from core.serve.fields import change
 from core.serve.http.responses import send_json
+
+# As OpenRouter names what a request may have.
+_PARAMETERS = (
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_tokens",
+    "min_p",
+    "presence_penalty",
+    "repetition_penalty",
+    "response_format",
+    "seed",
+    "stop",
+    "structured_outputs",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_logprobs",
+    "top_p",
+)
 
 
 class NamesModel(Protocol):
@@ -59,7 +82,12 @@ class Models:
             listed = [shape(await loaded_model(self._answers, receive), self._since)]
         except NoModelError:
             listed = []
-        await send_json(send, {"object": "list", "data": listed})
+        if "anthropic-version" in Headers(scope=scope):
+            ends = {"first_id": listed[0]["id"], "last_id": listed[0]["id"]} if listed else {}
+            listed = [one | {"type": "model"} for one in listed]
+            await send_json(send, {"data": listed, "has_more": False, **ends})
+        else:
+            await send_json(send, {"object": "list", "data": listed})
 
 
 class Model:
@@ -75,19 +103,50 @@ class Model:
         wanted = scope["path_params"]["model"]
         if model is None or not is_called(model, wanted):
             raise not_here(wanted, model)
-        await send_json(send, shape(model, self._since))
+        kind = {"type": "model"} if "anthropic-version" in Headers(scope=scope) else {}
+        await send_json(send, shape(model, self._since) | kind)
 
 
 def shape(model: ModelInfo, since: int) -> dict[str, Any]:
-    """OpenAI's, and what Draftlight knows besides."""
+    """OpenAI's fields, Draftlight's, and those that clients of other servers read.
+
+    `max_context_length`, `state`, `arch` … are LM Studio's, `capabilities` LM Studio's and Ollama's,
+    `supported_parameters`, `architecture`, `top_provider` OpenRouter's, `max_model_len` vLLM's, `meta`
+    llama.cpp's, `display_name` and `created_at` Anthropic's.
+    """
+    context = model.context_tokens
+    thinks = model.thinks or model.format.thinks
     return {
         "id": model_id(model),
         "object": "model",
         "created": since,
+        "created_at": datetime.fromtimestamp(since, UTC).isoformat().replace("+00:00", "Z"),
         "owned_by": "draftlight",
-        "context_length": model.context_tokens,
+        "name": model.name,
+        "display_name": model.name,
+        "context_length": context,
+        "max_model_len": context,
+        "max_context_length": context,
+        "loaded_context_length": context,
+        "state": "loaded",
+        "type": "llm",
+        "publisher": "draftlight",
+        "arch": model.architecture,
+        "compatibility_type": "mlx",
         "parameters": model.parameters,
         "quantisation": model.quantisation,
+        "quantization": model.quantisation,
+        "capabilities": ["completion", "tools", "tool_use", "json_schema", *(["thinking"] if thinks else [])],
+        "supported_parameters": [*_PARAMETERS, *(["reasoning", "include_reasoning"] if thinks else [])],
+        "architecture": {
+            "modality": "text->text",
+            "input_modalities": ["text"],
+            "output_modalities": ["text"],
+            "tokenizer": model.family_name,
+        },
+        "top_provider": {"context_length": context, "max_completion_tokens": None, "is_moderated": False},
+        "pricing": {"prompt": "0", "completion": "0"},
+        "meta": {"n_ctx_train": context, "n_vocab": model.vocabulary, "n_params": model.parameters},
     }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from core.answer_format import CallArguments, CallBegun
+from core.answer_format import CallArguments, CallBegun, Delta
 from core.events import Change, Generate
 from core.serve import answering
 from core.serve.left_out import completed
@@ -340,12 +341,13 @@ def test_a_billing_header_is_not_part_of_the_prompt(served: Served) -> None:
     def blocks(turn: int) -> list[dict[str, Any]]:
         return [{"type": "text", "text": header(turn)}, {"type": "text", "text": "Be brief."}]
 
-    for path, asked in (
+    kinds: list[tuple[str, Callable[[int], dict[str, Any]]]] = [
         (MESSAGES, lambda turn: message(system=blocks(turn))),
         (MESSAGES, lambda turn: message(system=f"{header(turn)}\nBe brief.")),
         (CHAT, lambda turn: message({"role": "system", "content": f"{header(turn)}\nBe brief."}, user())),
         (RESPONSES, lambda turn: response(instructions=f"{header(turn)}\nBe brief.")),
-    ):
+    ]
+    for path, asked in kinds:
         assert len(changes(served, path, asked(1))) == 1
         first, second = (generate_of(served, served.ask("POST", path, asked(turn))) for turn in (1, 2))
         assert first.messages == second.messages
@@ -400,7 +402,7 @@ def test_custom_tools_are_functions_of_a_text(served: Served) -> None:
 )
 def test_the_call_of_a_custom_tool_has_its_text(arguments: str, text: str) -> None:
     output = Output({"patch"})
-    pieces = [
+    pieces: list[Delta] = [
         CallBegun(0, "patch", "call_1"),
         CallArguments(0, arguments[:5]),
         CallArguments(0, arguments[5:]),
