@@ -13,8 +13,17 @@ import logging
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import QHBoxLayout, QLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QCloseEvent, QKeyEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QHBoxLayout,
+    QLayout,
+    QMainWindow,
+    QMenu,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.chat.banner import Banner
 from app.chat.composer.composer import Composer
@@ -39,7 +48,7 @@ from app.session.turn.intents import Close
 from app.shell import strings
 from app.shell.chat_windows import make_archived, make_deleted
 from app.shell.columns import Arrangement, WindowColumns
-from app.shell.commands import Commands
+from app.shell.commands import Commands, is_typing
 from app.shell.menus import strings as menus_strings
 from app.shell.menus.actions import Actions
 from app.shell.menus.key_sheet import sheet
@@ -163,6 +172,16 @@ class MainWindow(QMainWindow):
             except Exception as error:
                 _report(error)
         self._closing = asyncio.ensure_future(self._close_down())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """What no part of the window has used: letters are the message's, Escape closes or stops."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.commands.escape()
+        elif is_typing(event) and self.views.composer.isVisible():
+            self.views.composer.edit.setFocus()
+            QApplication.sendEvent(self.views.composer.edit, event)
+        else:
+            super().keyPressEvent(event)
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         return pass_on(self, self.views, forward) or super().focusNextPrevChild(forward)
@@ -373,7 +392,7 @@ class MainWindow(QMainWindow):
         views = self.views
         views.banner.remedy_requested.connect(self._remedy)
         views.header.opened.connect(lambda name: self.menu_actions[name].trigger())
-        views.composer.edit.stop_requested.connect(self.columns.close_over)  # it keeps Escape for itself
+        views.composer.escaped.connect(self.commands.escape)  # the field keeps Escape for itself
         self.columns.uncovered.connect(views.composer.edit.setFocus)
         views.header.models_requested.connect(self._show_model_menu)
         views.header.inspector_toggled.connect(self.columns.show_inspector)

@@ -93,6 +93,7 @@ class Transcript(QScrollArea):
         self.finder = Finder(theme, self, lambda: self._entries, self._first_seen)
         self.finder.marks_changed.connect(self._mark_found)
         self.finder.shown.connect(self._go_to_match)
+        self.finder.opened.connect(self._make_room_to_find)
         bar = self.verticalScrollBar()
         bar.setSingleStep(_WHEEL_STEP_PX)
         bar.valueChanged.connect(self._scrolled)
@@ -411,6 +412,10 @@ class Transcript(QScrollArea):
 
     def _first_seen(self) -> int:
         return self._column.near().start
+
+    def _make_room_to_find(self, is_open: bool) -> None:
+        """The bar lies above the text, not over its first lines."""
+        self.setViewportMargins(0, self.finder.room_px if is_open else 0, 0, 0)
 
     def _mark_found(self) -> None:
         for entry, item in self._items.items():

@@ -64,6 +64,11 @@ class AskController(QObject):
         """Whether the open chat is being answered."""
         return self._answering.running is not None and not self._answering.elsewhere
 
+    @property
+    def is_editing(self) -> bool:
+        """Whether the composer holds a message that was sent before."""
+        return bool(self._editing.turn_id)
+
     def offer_to_go_on(self) -> None:
         """Below the last answer, if the model could write on there."""
         self._views.transcript.offer_to_go_on(self._unended())

@@ -121,6 +121,10 @@ class DocumentView(QAbstractScrollArea):
             self._choose_shown()
             self.scroll_to_character(first)
 
+    def set_room_above(self, height_px: int) -> None:
+        """Begin so far below the upper edge: what lies there covers no line."""
+        self.setViewportMargins(0, height_px, 0, 0)
+
     def show_matches(self, matches: Matches) -> None:
         """Mark words that were looked for, and go to the one that is looked at."""
         self._matches = matches

@@ -92,7 +92,7 @@ def test_busy_stops_and_does_not_send(qtbot: QtBot, composer: Composer) -> None:
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     assert messages == []
     assert composer.text == "Next"
-    with qtbot.waitSignal(composer.stop_requested, timeout=500):
+    with qtbot.waitSignal(composer.escaped, timeout=500):
         qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
     with qtbot.waitSignal(composer.stop_requested, timeout=500):
         qtbot.mouseClick(composer.send_button, Qt.MouseButton.LeftButton)
@@ -450,7 +450,7 @@ def test_a_chip_shows_its_text_and_escape_hides_it(qtbot: QtBot, composer: Compo
     composer.attach(Attachment("berths.csv", "north,1"))
     composer.attach(Attachment("long.txt", "x" * 300_000))
     stops = []
-    composer.stop_requested.connect(lambda: stops.append(True))
+    composer.escaped.connect(lambda: stops.append(True))
     composer.set_busy()
     first, second = composer._chips.chips
     qtbot.mouseClick(first, Qt.MouseButton.LeftButton)
