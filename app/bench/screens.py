@@ -145,6 +145,8 @@ class _Screens:
         from app.launch.scenario import Deadline
 
         self._window = window
+        window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
+        window.app_settings.set("look.tint", "always")
         self._folder = folder
         self._schemes = schemes
         self._forms = [(size, zoom_pct) for size in sizes for zoom_pct in zooms_pct]

@@ -1,6 +1,4 @@
-"""Header: the chat's title, what writes its answers, the token tint, the ways to the race, the tables and
-the lab, and the panels' switches.
-"""
+"""Header: the chat's title, what writes its answers, the token tint, and the panels' switches."""
 
 from __future__ import annotations
 
@@ -25,7 +23,6 @@ from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
 HEIGHT_PX = 52
 # Below these the title needs the room; what the buttons open is in the menus, too.
 _TINT_LABEL_FROM_PX = 740
-_OPENERS_FROM_PX = 560
 _ADDRESS_FROM_PX = 760
 _BUTTON_PAD_PX = 8
 _BUTTON_RADIUS_PX = 7
@@ -87,7 +84,6 @@ class Header(QWidget):
     sidebar_requested = Signal()
     new_chat_requested = Signal()
     models_requested = Signal()  # the menu under the model's name
-    opened = Signal(str)  # "race", "tables" or "lab"
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -102,7 +98,6 @@ class Header(QWidget):
         self._tint_label = TextLabel(theme, strings.TOKEN_TINT, 12, 16, "text2")
         self.tint = Segment(theme, strings.TINT_OPTIONS)
         self.tint.setAccessibleName(strings.TOKEN_TINT)
-        self.openers = {name: IconButton(theme, name, words) for name, words in strings.HEADER_OPENS.items()}
         self.model_button = ModelButton(theme)
         self._title, self._subtitle = self.model_button.title, self.model_button.subtitle
         self.server_button = CopyButton(theme, strings.SERVER)
@@ -116,8 +111,6 @@ class Header(QWidget):
         self.inspector_button.clicked.connect(self.inspector_toggled)
         self.sidebar_button.clicked.connect(self.sidebar_requested)
         self.new_chat_button.clicked.connect(self.new_chat_requested)
-        for name, button in self.openers.items():
-            button.clicked.connect(lambda checked=False, name=name: self.opened.emit(name))
         theme.changed.connect(self.update)
         theme.zoomed.connect(self._fit)
 
@@ -168,8 +161,6 @@ class Header(QWidget):
     def _fit(self) -> None:
         """Show what there is room for."""
         self._tint_label.setVisible(width_of(self) >= _TINT_LABEL_FROM_PX)
-        for button in self.openers.values():
-            button.setVisible(width_of(self) >= _OPENERS_FROM_PX)
         if self._address:
             host = urlsplit(self._address).netloc
             short = f":{host.rpartition(':')[2]}"
@@ -211,6 +202,4 @@ class Header(QWidget):
         row.addWidget(self.tint)
         add_gap(row, 10)
         row.addWidget(self.server_button)
-        for button in self.openers.values():
-            row.addWidget(button)
         row.addWidget(self.inspector_button)

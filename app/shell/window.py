@@ -362,6 +362,7 @@ class MainWindow(QMainWindow):
         place = preferences.window
         places = free_places()
         if place is None:
+            self.columns.set_wants(sidebar=True, inspector=False)
             room = places[0].size() - QSize(0, _TITLE_BAR_PX) if places else START_SIZE
             self.resize(START_SIZE.boundedTo(room).expandedTo(MINIMUM_SIZE))
             return
@@ -391,7 +392,6 @@ class MainWindow(QMainWindow):
     def _wire(self) -> None:
         views = self.views
         views.banner.remedy_requested.connect(self._remedy)
-        views.header.opened.connect(lambda name: self.menu_actions[name].trigger())
         views.composer.escaped.connect(self.commands.escape)  # the field keeps Escape for itself
         self.columns.uncovered.connect(views.composer.edit.setFocus)
         views.header.models_requested.connect(self._show_model_menu)

@@ -53,6 +53,7 @@ def play(
         window = MainWindow(Theme("light"), model, command, silence_s=silence_s, home=Home(folder))
         if window.controller.home.preferences.now.window is None:
             window.resize(START_SIZE)  # the screen of tests is smaller than any that people have
+            window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
         window.show()
         window.start()
         try:

@@ -191,6 +191,9 @@ class AnswerView(QWidget):
     def set_mode(self, mode: TintMode) -> None:
         """When tints show."""
         self.body.set_mode(mode)
+        if self.footer.strip.isHidden() != (mode == "never"):
+            self.footer.strip.setVisible(mode != "never")
+            self.height_changed.emit()
 
     def set_newest(self, newest: bool) -> None:
         """Whether this is the newest finished answer, whose actions always show."""

@@ -167,7 +167,7 @@ class AnswerFooter(QWidget):
         left = px(-_ACTIONS_LEFT_PX)
         column = width - 2 * left
         self.strip.setGeometry(left, 0, column, px(token_strip.HEIGHT_PX + 2 * token_strip.REACH_PX))
-        y = px(_STRIP_BOTTOM_PX) + px(_STATS_GAP_PX)
+        y = 0 if self.strip.isHidden() else px(_STRIP_BOTTOM_PX) + px(_STATS_GAP_PX)
         height = self.stats.height_for(column)
         self.stats.setGeometry(left, y, column, height)
         y += height

@@ -59,16 +59,6 @@ def test_the_inspectors_switch_says_what_is_wanted(qtbot: QtBot, header: Header)
     assert asked.args == [False]
 
 
-def test_race_tables_and_lab_are_asked_for_here_while_there_is_room(qtbot: QtBot, header: Header) -> None:
-    asked: list[str] = []
-    header.opened.connect(asked.append)
-    for button in header.openers.values():
-        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert asked == ["race", "tables", "lab"]
-    header.resize(540, HEIGHT_PX)
-    assert not any(button.isVisible() for button in header.openers.values())
-
-
 def test_all_of_the_title_opens_the_models_menu(header: Header, qtbot: QtBot) -> None:
     """It was an arrow of 16 pixels."""
     header.set_title("Tides")
