@@ -99,8 +99,9 @@ def _reference(path: Path, kind: str, scratch: Path) -> str:
         # Without names of pictures, and marks of deleted text; w3m leaves out the title.
         options = ["-cols", "4000", "-o", "pseudo_inlines=0", "-o", "display_ins_del=0"]
         body = _run(["w3m", "-dump", *options, "-O", "UTF-8", "-T", "text/html", str(path)])
-        title = _TITLE.search(path.read_bytes())
-        return f"{html.unescape(title[1].decode('utf-8', 'replace'))}\n{body}" if title else body
+        found = _TITLE.search(path.read_bytes())
+        title = " ".join(html.unescape(found[1].decode("utf-8", "replace")).split()) if found else ""
+        return body if " ".join(body[:1000].split()).startswith(title) else f"{title}\n{body}"
     scratch.mkdir(parents=True, exist_ok=True)
     home = f"-env:UserInstallation=file://{scratch.resolve()}/profile"
     form = "txt:Text (encoded):UTF8"

@@ -15,7 +15,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.table_layout import TableLayout
-from app.richtext.layout.text_chunk import is_rtl
+from app.richtext.layout.text_chunk import is_rtl, without_code
 from app.richtext.layout.text_style import TextStyle, style_of
 from app.richtext.layout.tint import InkTable
 from app.richtext.layout.tint_paint import LineMarks, marks_of
@@ -66,7 +66,7 @@ class PieceBox:
         self._marks: dict[int, LineMarks] = {}
         self.top = top
         self._zoom = zoom = theme.zoom
-        self.rtl = piece.kind != "code" and bool(is_rtl(piece.text))
+        self.rtl = _runs_from_the_right(piece)
         indent: float = zoom * (piece.depth * _LIST_INDENT_PX + piece.quotes * _QUOTE_INDENT_PX)
         # A wide marker hangs out a little, as far as nothing is cut off; then it pushes the text.
         self._marker_width = QFontMetricsF(_marker_font(zoom)).horizontalAdvance(piece.marker)
@@ -181,8 +181,8 @@ class PieceBox:
     def grows_to(self, piece: Piece) -> bool:
         """Whether `piece` is what is shown with more text at its end."""
         mine = replace(self.piece, text=piece.text, segments=piece.segments, source_end=piece.source_end)
-        turns = not self.is_code and bool(is_rtl(piece.text)) != self.rtl
-        return piece == mine and piece.text.startswith(self.piece.text) and not self.hidden and not turns
+        grows = piece == mine and piece.text.startswith(self.piece.text) and not self.hidden
+        return grows and _runs_from_the_right(piece) == self.rtl
 
     def extend(self, piece: Piece) -> int:
         """Show `piece`, which this `grows_to`. The number of the first changed line."""
@@ -272,6 +272,10 @@ class PieceBox:
             for rect in self.layout.rects(start, end):
                 rect.translate(self.text_left, self.text_top)
                 painter.drawRoundedRect(rect.adjusted(-2, 2, 2, -2), 4, 4)
+
+
+def _runs_from_the_right(piece: Piece) -> bool:
+    return piece.kind != "code" and bool(is_rtl(without_code(piece.text, piece.styles)))
 
 
 def _marker_font(zoom: float) -> QFont:

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QTextCharFormat, QTextLayout
 
-from app.richtext.layout.text_chunk import Chunk, VisualLine, is_rtl, lay_out
+from app.richtext.layout.text_chunk import Chunk, VisualLine, is_rtl, lay_out, without_code
 from app.richtext.layout.text_style import TextStyle
 from app.richtext.markdown.piece import Styled
 
@@ -159,11 +159,7 @@ class PieceLayout:
         """Lay out one hard line, in parts while it is long."""
         rtl = self._rtl
         if rtl is None:
-            # The beginning of the line, of which an earlier part may be laid out already.
-            line_start = self.text.rfind("\n", 0, start) + 1
-            rtl = is_rtl(self.text[line_start : line_start + _LONG_CHUNK_CHARACTERS])
-        if rtl is None:
-            rtl = is_rtl(self.text[:_LONG_CHUNK_CHARACTERS]) or False
+            rtl = self._direction(start)
         while True:
             top = len(self.lines) * self.style.line_px
             part = text[:_LONG_CHUNK_CHARACTERS]
@@ -182,6 +178,16 @@ class PieceLayout:
             self._chunks.append(chunk)
             self.lines += lines
             start, text = start + cut, text[cut:]
+
+    def _direction(self, start: int) -> bool:
+        """Whether the hard line at `start` runs from right to left; one without letters does as the text."""
+        line_start = self.text.rfind("\n", 0, start) + 1
+        for begin, stop in ((line_start, "\n"), (0, "\0")):
+            part = self.text[begin : begin + _LONG_CHUNK_CHARACTERS].partition(stop)[0]
+            found = is_rtl(without_code(part, self._styles, begin))
+            if found is not None:
+                return found
+        return False
 
     def _lay_out(self, chunk: Chunk) -> list[VisualLine]:
         return lay_out(chunk, self.style, self._width, self._styles_in(chunk), self._link)

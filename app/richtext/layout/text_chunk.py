@@ -27,6 +27,7 @@ _ALIGN = {
     "right": Qt.AlignmentFlag.AlignRight,
 }
 _TAB_PX = 4 * 7.5
+_CODE_STYLES = 50  # looked at for the direction of a text
 # Scripts that run from right to left, and the marks that make others do so.
 _RTL = re.compile(
     "[\u0590-\u08ff\u200f\u202b\u202e\u2067\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
@@ -39,6 +40,20 @@ def is_rtl(text: str) -> bool | None:
         return False if any(character.isalpha() for character in text) else None
     classes = map(unicodedata.bidirectional, text)
     return next((found != "L" for found in classes if found in ("L", "R", "AL")), None)
+
+
+def without_code(text: str, styles: Sequence[Styled], offset: int = 0) -> str:
+    """`text`, which is at `offset` of its piece, with spaces for the inline code at its beginning.
+
+    Code has no say in the direction of the words around it.
+    """
+    if not _RTL.search(text):
+        return text
+    for styled in styles[:_CODE_STYLES]:
+        start, end = max(0, styled.start - offset), min(styled.end - offset, len(text))
+        if styled.style == "code" and start < end:
+            text = text[:start] + " " * (end - start) + text[end:]
+    return text
 
 
 class Chunk:

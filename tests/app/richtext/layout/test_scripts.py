@@ -82,6 +82,8 @@ def test_a_sentence_from_the_right(qapp: QApplication) -> None:
 def test_each_hard_line_has_its_own_direction(qapp: QApplication) -> None:
     layout = PieceLayout(f"{HEBREW}\nIn English.\n(12)", answer_style(), 400)
     assert [line.chunk.rtl for line in layout.lines] == [True, False, True]
+    (item,) = pieces(f"- `code` {HEBREW}\n")
+    assert PieceLayout(item.text, answer_style(), 400, item.styles).lines[0].chunk.rtl
     assert [is_rtl(text) for text in ("12 - ", "a א", "(א) a", "中 א")] == [None, False, True, False]
     assert not any(line.chunk.rtl for line in PieceLayout(HEBREW, answer_style(), 400, rtl=False).lines)
 
@@ -134,6 +136,8 @@ def test_markers_and_rules_stand_where_the_text_starts(theme: Theme) -> None:
     assert (box.left, box.rtl) == (0, True)
     assert box.right < 400
     assert box.text_left + box.layout.lines[0].right == pytest.approx(box.right)
+    (with_code,) = pieces(f"- `code` {HEBREW}\n")
+    assert PieceBox(with_code, 0, 400, theme).rtl
     (english,) = pieces("12. English\n")
     assert (PieceBox(english, 0, 400, theme).left, PieceBox(english, 0, 400, theme).right) == (
         400 - box.right,
