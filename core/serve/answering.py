@@ -143,6 +143,7 @@ async def answer_with(
     it makes of a `Waiting` may not be sent.
     """
     generate = with_own_system_message(generate)
+    scope["draftlight.begun"] = True  # from here on its record says what becomes of it
     answer = answers.begin(generate, path=scope["path"], client=client_name(scope), streams=streams)
     # OpenAI's name of it, and Anthropic's.
     headers = {"x-request-id": generate.request, "request-id": generate.request}

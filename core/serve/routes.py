@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from core.errors import DraftlightError
+from core.serve.answering import client_name, new_id
 from core.serve.answers.answer import Answers, ClientGoneError
+from core.serve.answers.requests import ServedRequest
 from core.serve.anthropic.messages import CountEndpoint, MessagesEndpoint
 from core.serve.cancelling import CancelEndpoint
 from core.serve.errors import OURS, ApiError, of_error
@@ -50,6 +53,7 @@ def application(answers: Answers, serving: Serving, metrics: Metrics | None = No
     if metrics is not None:
         routes.append(_route("/metrics", "GET", metrics))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _our_error})
+    app.state.requests = answers.requests
     app.router.redirect_slashes = False
     return _tidy_paths(Guard(app, serving.doors))
 
@@ -78,9 +82,27 @@ class _Endpoint:
         except ClientGoneError:
             return
         except ApiError as error:
+            _note_refusal(scope, error)
             await refuse(error, send, scope["path"])
         except DraftlightError as error:
+            _note_refusal(scope, of_error(error))
             await refuse(of_error(error), send, scope["path"])
+
+
+def _note_refusal(scope: Scope, error: ApiError) -> None:
+    """Record a request that was refused before the worker was asked, for whoever watches the server."""
+    if scope["method"] == "POST" and "draftlight.begun" not in scope:
+        record = ServedRequest(
+            id=new_id("refused"),
+            path=scope["path"],
+            client=client_name(scope),
+            model="",
+            came_s=time.time(),
+            streams=False,
+            state="failed",
+            problem=error.message,
+        )
+        scope["app"].state.requests.refuse(record)
 
 
 def _route(path: str, method: str, endpoint: Endpoint) -> Route:

@@ -144,7 +144,9 @@ class ServerPage(QObject):
         one = self._now()
         transcript = self._window.transcript
         self._over = one is None or one.record.is_over
-        self._window.show_kept(one is None or one.asked is not None)
+        refused = one is not None and one.asked is None and bool(one.record.problem)
+        gone = strings.refused(one.record.problem) if one is not None and refused else strings.NOT_KEPT
+        self._window.show_kept(one is None or one.asked is not None, gone)
         if one is None or one.asked is None:
             transcript.clear()
         else:

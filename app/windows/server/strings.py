@@ -69,6 +69,10 @@ def model_named(name: str) -> str:
     return f"Model: {name}"
 
 
+def refused(problem: str) -> str:
+    return f"The server refused this request: {problem}"
+
+
 def waiting(position: int) -> str:
     return f"Waiting, {position} before" if position else NEXT
 

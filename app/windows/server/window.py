@@ -57,7 +57,7 @@ class ServerWindow(SideWindow):
         self.transcript = Transcript(theme, watched=True)
         self.facts = FactsPanel(theme)
         self._empty = TextLabel(theme, strings.NOTHING_OFF, 13, 18, align=Qt.AlignmentFlag.AlignCenter)
-        self._gone = TextLabel(theme, strings.NOT_KEPT, 13, 18, align=Qt.AlignmentFlag.AlignCenter)
+        self._gone = TextLabel(theme, "", 13, 18, wrap=True, align=Qt.AlignmentFlag.AlignCenter)
         self._pages = QStackedWidget()
         self._below = QStackedWidget()
         self._lay_out()
@@ -79,6 +79,11 @@ class ServerWindow(SideWindow):
         """What stands there instead of requests; empty if there are some."""
         return self._empty.text() if self._pages.currentIndex() else ""
 
+    @property
+    def gone_text(self) -> str:
+        """What is said instead of the opened request's words; empty if those are there."""
+        return self._gone.text() if self._below.currentIndex() else ""
+
     def show_server(self, subtitle: str, address: str, model: str = "") -> None:
         """How it stands, where it is found (nowhere if `address` is empty), what clients call the model."""
         self._subtitle.setText(subtitle)
@@ -98,8 +103,9 @@ class ServerWindow(SideWindow):
         self.delete_all.setEnabled(any(row.over for row in rows))
         self._show_buttons()
 
-    def show_kept(self, kept: bool) -> None:
-        """Whether what the opened request said is still there."""
+    def show_kept(self, kept: bool, why_not: str = strings.NOT_KEPT) -> None:
+        """Whether what the opened request said is there, and what is said instead of it."""
+        self._gone.setText(why_not)
         self._below.setCurrentIndex(0 if kept else 1)
 
     def ask(self, title: str, detail: str) -> Question:
