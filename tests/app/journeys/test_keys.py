@@ -416,7 +416,7 @@ def test_panels_tint_and_document(qapp: QApplication) -> None:
         views, actions = window.views, window.menu_actions
         await ready(window)
         await press(window, KEY.Key_T, CTRL)
-        assert views.header.tint.value == "hover"
+        assert views.header.tint.value == "never"
         for key, held, panel, name in (
             (KEY.Key_I, CTRL | ALT, views.side, "inspector"),
             (KEY.Key_S, SIDEBAR, views.sidebar, "sidebar"),
