@@ -79,6 +79,18 @@ def test_reading_everything_is_offered_only_where_everything_fits(transcript: Tr
         assert answer.footer.everything_button.isHidden() == (not offered)
 
 
+def test_without_tints_the_strip_goes_as_well(transcript: Transcript) -> None:
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer("t", finished())
+    before = answer.height_for(600)
+    transcript.set_tint_mode("never")
+    assert answer.footer.strip.isHidden()
+    assert answer.height_for(600) < before
+    transcript.set_tint_mode("hover")
+    assert not answer.footer.strip.isHidden()
+    assert answer.height_for(600) == before
+
+
 def test_an_answer_without_sources_has_no_row_for_them(transcript: Transcript) -> None:
     answer = stream(transcript, FERRY)
     transcript.finish_answer("t", finished())
