@@ -16,7 +16,7 @@ import mlx.core as mx
 from mlx.utils import tree_flatten
 from mlx_lm.models import llama
 
-from core.models.starter import starter_folder
+from core.models.starter import ensure_starter
 
 # Pieces that the starter's vocabulary does not have: they would keep their ids.
 SAID = ("All is well h", "ere today.")
@@ -45,7 +45,7 @@ def write_scripted_model(
 ) -> None:
     """Write the model into `folder`; it calls `tool` with `arguments`."""
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = json.loads((starter_folder() / "tokenizer.json").read_text())
+    tokenizer = json.loads((ensure_starter() / "tokenizer.json").read_text())
     vocabulary = (
         max(*tokenizer["model"]["vocab"].values(), *(one["id"] for one in tokenizer["added_tokens"])) + 1
     )
