@@ -111,7 +111,7 @@ def test_a_mask_is_as_wide_as_the_logits() -> None:
 
 
 def test_tokens_that_do_not_fit_are_named() -> None:
-    with pytest.raises(GrammarError, match="does not take"):
+    with pytest.raises(GrammarError, match="does not allow"):
         state().advance(ids("{a"))
 
 
