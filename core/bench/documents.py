@@ -1,10 +1,8 @@
-"""Documents to read, by kind: Draftlight's own code and reference text, a story, and generated ones.
+"""Documents for measurements of prefill, by kind and seed.
 
-A document is parts of text from a seeded start: generated kinds go on for ever, the others end
-where their text ends (the story has 5,500 to 7,700 tokens, so that what comes last is another page
-for another seed). Callers cut it to tokens. `code` and `manual` are this version's own sources and
-docstrings, so they change with it (the report names the commit); the others are the same in every
-version.
+`code` and `manual` are Draftlight's source files and docstrings; they change with the version, so reports
+name the commit. `story` is a bundled text of which the seed selects 5,500 to 7,700 tokens. `records` and
+`minutes` are generated without end. A document is an iterator of text parts; callers cut it to tokens.
 """
 
 from __future__ import annotations
@@ -21,15 +19,12 @@ from core.system.paths import resources_dir
 
 
 def document(kind: str, seed: int) -> Iterator[str]:
-    """Parts of a document of `kind`; each ends with its own line breaks.
-
-    Raises `RequestError` naming the known kinds.
-    """
+    """Parts of a document, each with its line breaks. Raises `RequestError` for an unknown kind."""
     try:
         make = KINDS[kind]
     except KeyError:
         raise RequestError(
-            f"There is no kind of document called “{kind}”.", f"Choose from {', '.join(KINDS)}."
+            f"Unknown kind of document “{kind}”.", f"Choose from {', '.join(KINDS)}."
         ) from None
     return make(Random(f"{kind} {seed}"))
 
@@ -50,7 +45,7 @@ def _modules() -> list[Path]:
 
 
 def _reference(path: Path) -> str:
-    """A module's docstrings as a page of reference: its own, then each class's and function's."""
+    """The docstrings of a module as a reference page."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     lines = [f"# {path.stem}", "", ast.get_docstring(tree) or ""]
     for node in ast.walk(tree):
@@ -116,6 +111,6 @@ KINDS: dict[str, Callable[[Random], Iterator[str]]] = {
 
 
 def _from(parts: list[str], start: float) -> Iterator[str]:
-    """`parts` from a place on, to the end; a text that came round again could be copied from itself."""
+    """The parts after the fraction `start`. The text is not repeated, because then it could be drafted."""
     for part in parts[int(start * len(parts)) :]:
         yield part.rstrip() + "\n\n"

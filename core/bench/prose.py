@@ -1,8 +1,6 @@
-"""Plain generated prose: sentences about a harbour town, the same for the same seed.
+"""Generated filler prose about a harbour town, equal for equal seeds.
 
-Filler that says nothing anybody asks about. Varied enough that no two paragraphs are alike, so
-a scorer cannot tell a planted sentence by its style alone. Text is built from small word lists;
-it claims no meaning beyond that.
+Paragraphs are varied enough that a scorer cannot recognise an inserted sentence by its style.
 """
 
 from __future__ import annotations
@@ -53,7 +51,7 @@ _REASONS = (
 
 
 def paragraphs(rng: Random) -> Iterator[str]:
-    """Paragraphs of three to six sentences, without end."""
+    """Endless paragraphs of three to six sentences."""
     while True:
         yield " ".join(_sentence(rng) for _ in range(rng.randint(3, 6)))
 

@@ -1,27 +1,80 @@
-"""One measured answer, by Draftlight or by mlx-lm, both timed the same way.
+"""Measured answers of Draftlight and of mlx-lm, timed the same way on the same model object.
 
-Decode speed is the tokens after the first step over the time from its end to the last token's,
-so that neither prefill nor a lucky first draft enters it.
+Decode speed is (tokens after the first step) / (time from the end of that step to the last token), so it
+contains neither prefill nor the first draft. Every run is on the main thread.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.events import Effective, Event, Finished, Generate, Message, Stats, Token
+from core.bench.harness import Environment, describe
+from core.events import Effective, Event, Finished, Generate, Message, ModelInfo, Stats, Token
 from core.settings import Settings
+from core.system.progress_line import ProgressLine
 
-if TYPE_CHECKING:  # importing it loads MLX, which a bench must prepare first
+if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
+    from core.decoding.probes.trials import Verdict
     from core.engine.engine import Engine
+    from core.models.loader import LoadedModel
+
+# ---- model
+
+
+def start_engine(options: argparse.Namespace) -> tuple[Engine, ModelInfo, Environment]:
+    """An engine with `--model` loaded and tested. Raises `ModelError`."""
+    from core.models.runtime.runtime import prepare
+
+    blas = prepare()
+    from core.engine.engine import Engine
+
+    engine = Engine()
+    info, environment = load_tried(engine, options.model, blas, quiet=options.quiet)
+    return engine, info, environment
+
+
+def load_tried(
+    engine: Engine, reference: str, blas: str, *, quiet: bool = False
+) -> tuple[ModelInfo, Environment]:
+    """Load a model and test which drafts are exact on it. Raises `ModelError`.
+
+    The window runs this test in idle time. Without it, trees are not used, and an untested architecture
+    gets no drafts at all. It takes some seconds at the first use of a model.
+    """
+    with ProgressLine(quiet) as line:
+        line.say(f"Loading {reference}", now=True)
+        info = engine.load(reference)
+        line.say(f"Testing trees and long prompts on {info.name}", now=True)
+        return info, describe(blas, info.dtype, found(engine.try_out()))
+
+
+def use_tried(engine: Engine, loaded: LoadedModel) -> Engine:
+    """Like `load_tried` for a model in memory; returns the engine."""
+    engine.use(loaded)
+    engine.try_out()
+    return engine
+
+
+def found(verdict: Verdict) -> str:
+    """The result of the test as text for a report."""
+    agreed = verdict.splits.agreed_tokens
+    trees = f"chains only ({verdict.why_no_trees})" if verdict.why_no_trees else "trees verified"
+    if agreed is None:
+        return trees
+    return f"{trees}, no drafts nor reuse beyond {agreed:,} tokens ({verdict.splits.reason})"
+
+
+# ---- answers
 
 
 class BenchRun(Struct, frozen=True):
-    """One answer. `stats` and `effective` are None for mlx-lm's."""
+    """One answer. `stats` and `effective` are None for mlx-lm."""
 
     tokens: list[int]
     ttft_s: float
@@ -31,10 +84,10 @@ class BenchRun(Struct, frozen=True):
 
 
 def draftlight(engine: Engine, ids: Sequence[int], settings: Settings, *, forget: bool = True) -> BenchRun:
-    """An answer by the engine.
+    """An answer by the engine to prompt token ids.
 
-    It starts from nothing, for a table that kept the last run's answer would know this one; with
-    `forget` off it goes on with what the conversation left.
+    `forget` clears the prefix cache and the tables first, because a table that holds the previous run's
+    answer would draft this one. Without it the run continues the conversation.
     """
     if forget:
         engine.forget(tables=True)
@@ -42,7 +95,7 @@ def draftlight(engine: Engine, ids: Sequence[int], settings: Settings, *, forget
 
 
 def draftlight_chat(engine: Engine, messages: tuple[Message, ...], settings: Settings) -> BenchRun:
-    """Like `draftlight` from nothing, but from messages, so that the engine knows document from question."""
+    """Like `draftlight` from messages, so that the engine can tell a document from the question."""
     engine.forget(tables=True)
     return _collect(engine.generate(Generate("bench", messages, settings)))
 
@@ -60,10 +113,10 @@ def _collect(events: Iterable[Event]) -> BenchRun:
 
 
 def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) -> BenchRun:
-    """An answer by `mlx_lm.stream_generate` on the engine's own model object.
+    """An answer by `mlx_lm.stream_generate` with the engine's model object.
 
-    `options` are its keyword arguments (`draft_model`, `num_draft_tokens`). Its speculative path
-    yields a whole round at one time, so the first round counts as its first step.
+    `options` are its keyword arguments (`draft_model`, `num_draft_tokens`). Its speculative path yields
+    all tokens of a round at the same time, so the first round counts as the first step.
     """
     from mlx_lm import stream_generate
 
@@ -80,7 +133,7 @@ def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) 
 
 
 def joined(runs: Sequence[BenchRun]) -> BenchRun:
-    """Several answers as one: all tokens, the first one's TTFT, speed over all decoding."""
+    """Several answers as one: all tokens, TTFT of the first, speed over all decode time."""
     tokens = [token for run in runs for token in run.tokens]
     with_time = [run for run in runs if run.tokens_per_s]
     timed = sum(len(run.tokens) - 1 for run in with_time)
@@ -99,9 +152,88 @@ def joined(runs: Sequence[BenchRun]) -> BenchRun:
     return BenchRun(tokens, runs[0].ttft_s, speed, total, runs[-1].effective)
 
 
+# ---- conversations
+
+
+class TurnRuns(Struct, frozen=True):
+    """Both answers of one turn; turns count from 1."""
+
+    turn: int
+    prompt_tokens: int
+    baseline: BenchRun
+    candidate: BenchRun
+
+
+def converse(engine: Engine, questions: Sequence[str], settings: Settings) -> Iterator[TurnRuns]:
+    """A conversation answered by mlx-lm (baseline, first) and Draftlight, turn by turn.
+
+    Each keeps its cache between turns, as in a chat. Both read mlx-lm's answers as history, so their
+    prompts are equal even if an answer differs. Nothing of an earlier conversation is kept.
+    """
+    from mlx_lm.models.cache import make_prompt_cache
+
+    from core.models.prompt import render
+
+    loaded = engine.loaded
+    cache = make_prompt_cache(loaded.model)
+    cached: list[int] = []
+    messages: list[Message] = []
+    engine.forget(tables=True)
+    for turn, question in enumerate(questions, 1):
+        messages.append(Message("user", question))
+        ids = render(loaded.tokenizer, messages, settings.chat.system_prompt).ids
+        cached, cache = _trimmed(loaded.model, cached, cache, ids)
+        baseline = mlx_lm(engine, ids[len(cached) :], settings.sampling.max_tokens, prompt_cache=cache)
+        # When mlx-lm stops, its cache already holds the last emitted token.
+        cached = [*ids, *baseline.tokens][: cache[0].offset]
+        yield TurnRuns(turn, len(ids), baseline, draftlight(engine, ids, settings, forget=False))
+        answer = [token for token in baseline.tokens if token not in loaded.eos]
+        messages.append(Message("assistant", loaded.tokenizer.decode(answer)))
+
+
+def _trimmed(
+    model: Any, cached: list[int], cache: list[Any], ids: Sequence[int]
+) -> tuple[list[int], list[Any]]:
+    """mlx-lm's cache trimmed to the longest common prefix with `ids`, and the tokens it then holds."""
+    from mlx_lm.models.cache import can_trim_prompt_cache, make_prompt_cache, trim_prompt_cache
+
+    shared = 0
+    while shared < min(len(cached), len(ids) - 1) and cached[shared] == ids[shared]:
+        shared += 1
+    excess = len(cached) - shared
+    if excess and not can_trim_prompt_cache(cache):
+        return [], make_prompt_cache(model)
+    if excess:
+        trim_prompt_cache(cache, excess)
+    return cached[:shared], cache
+
+
+# ---- comparison
+
+
 def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:
-    """The first index at which two answers differ, one being longer included; None if equal."""
+    """The first index where two answers differ, or where the shorter one ends; None if equal."""
     for index, (a, b) in enumerate(zip(one, other)):
         if a != b:
             return index
     return None if len(one) == len(other) else min(len(one), len(other))
+
+
+def margin(
+    engine: Engine,
+    ids: Sequence[int],
+    baseline: Sequence[int],
+    candidate: Sequence[int],
+    index: int,
+    width: int,
+) -> float:
+    """Logit of the baseline's token at `index` minus the candidate's, from a block of `width` tokens."""
+    import mlx.core as mx
+
+    known = [*ids, *baseline[:index]]
+    cache = engine.loaded.new_cache()
+    engine.loaded.model(mx.array(known[:-1])[None], cache=cache)
+    mx.eval([entry.state for entry in cache])
+    block = [known[-1], *(list(baseline[index:]) + [0] * width)[: width - 1]]
+    logits = engine.loaded.model(mx.array(block)[None], cache=cache)[0, 0].astype(mx.float32)
+    return float(logits[baseline[index]] - logits[candidate[index]])

@@ -1,4 +1,4 @@
-"""Paired comparisons: exact tests and medians, nothing that assumes a distribution."""
+"""Paired comparisons by exact tests and medians, without assumptions about distributions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from math import comb
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Two-sided exact p that a fair coin is at least this uneven; ties are left out beforehand.
+    """Two-sided p-value of the exact sign test; ties are excluded by the caller.
 
-    With wins and losses the discordant pairs of pass and fail, this is McNemar's exact test.
+    For the discordant pairs of two pass/fail series this is McNemar's exact test.
     """
     trials = wins + losses
     if not trials:
@@ -20,33 +20,29 @@ def sign_test(wins: int, losses: int) -> float:
 
 
 def compare(ours: Sequence[float], theirs: Sequence[float]) -> tuple[int, int]:
-    """How many pairs are lower on our side, how many on theirs."""
+    """The number of pairs where `ours` is lower, and where `theirs` is lower."""
     pairs = list(zip(ours, theirs, strict=True))
     return sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
 
 
 def median(values: Iterable[float]) -> float:
-    """The median; 0 of nothing."""
+    """The median; 0 for no values."""
     held = list(values)
     return statistics.median(held) if held else 0.0
 
 
 def speed_ratio(candidate_per_s: float, baseline_per_s: float) -> float:
-    """How many times as fast the candidate was; 0 if there is nothing to compare.
-
-    An answer that is all there after its first step, as one of one token is, has no decode time and
-    the speed 0.
-    """
+    """Candidate speed / baseline speed; 0 if either is 0, as for an answer that took a single step."""
     return candidate_per_s / baseline_per_s if candidate_per_s and baseline_per_s else 0.0
 
 
 def known(values: Iterable[float]) -> list[float]:
-    """Those that were measured: a speed or a ratio of speeds that nobody knows is 0."""
+    """The values that were measured; an unmeasured speed or ratio is 0."""
     return [value for value in values if value]
 
 
 def quartiles(values: Iterable[float]) -> tuple[float, float]:
-    """First and third quartile; the value itself where there is one, zeros of nothing."""
+    """First and third quartile; the value itself if there is one, zeros for no values."""
     held = sorted(values)
     if len(held) < 2:
         return (held[0], held[0]) if held else (0.0, 0.0)

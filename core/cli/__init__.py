@@ -1,8 +1,7 @@
-"""`draftlight`: the window, and every subcommand on the same engine.
+"""The command `draftlight`, which opens the window or runs a subcommand on the same engine.
 
-Exit status: 0 done, 1 the work failed (stderr says what and what to do), 2 wrong usage, 130 stopped
-by Ctrl-C, 141 nobody reads the output any more. Nothing is imported before `main()`, so that Ctrl-C
-is answered quietly from the start.
+Exit status: 0 success, 1 failure (explained on stderr), 2 wrong usage, 130 stopped by Ctrl-C, 141 the reader
+of the output closed it. Nothing is imported before `main()`, so Ctrl-C never prints a traceback.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point. `argv` defaults to the process's own arguments."""
+    """Entry point. `argv` defaults to `sys.argv[1:]`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments == ["--worker"]:
         from core.worker.main import main as worker

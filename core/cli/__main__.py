@@ -1,4 +1,4 @@
-"""`python -m core.cli`: how Draftlight starts its own child processes from a checkout."""
+"""`python -m core.cli`, with which Draftlight starts its child processes from a checkout."""
 
 import sys
 

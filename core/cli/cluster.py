@@ -1,9 +1,10 @@
-"""`draftlight cluster`: the machines that run one model together, looked at from this one."""
+"""`draftlight cluster` and `draftlight follow`: one model over several machines."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -11,32 +12,32 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.cli.console.arguments import readable_file
-from core.cli.console.parser import add_command, add_model, add_quiet
+from core.cli.arguments import add_command, add_model, add_quiet, readable_file
 from core.errors import ClusterError
 from core.events import ClusterEnded, MachinesChecked
 from core.settings.cluster import FOLLOW_PORT, Cluster, cluster_of
+from core.system.paths import data_dir
 from core.system.progress_line import ProgressLine
 
-if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
+if TYPE_CHECKING:  # importing it loads MLX, which `prepare()` must come before
     from core.engine.engine import Engine
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Add the commands of `draftlight cluster`."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    check = add_command(commands, "check", "whether a model runs over the machines, and what is missing", run)
+    check = add_command(commands, "check", "check whether a model can run over the machines", run)
     add_model(check)
-    status = add_command(commands, "status", "which machines are there, and what they are", run)
+    status = add_command(commands, "status", "show the machines and their state", run)
     status.set_defaults(model="")
-    start = add_command(commands, "start", "start draftlight follow by ssh where it does not run", begin)
+    start = add_command(commands, "start", "start missing followers (draftlight follow) by ssh", begin)
     start.set_defaults(model="")
-    start.add_argument("--ssh", default="ssh", metavar="PROGRAM", help="what reaches them (default ssh)")
+    start.add_argument("--ssh", default="ssh", metavar="PROGRAM", help="the ssh program (default ssh)")
     start.add_argument(
         "--command",
         default="draftlight",
         metavar="PATH",
-        help="what Draftlight is called there (default draftlight)",
+        help="the command of Draftlight on those machines (default draftlight)",
     )
     for command in (check, status, start):
         command.add_argument("cluster", type=readable_file, metavar="FILE", help=_FILE)
@@ -44,21 +45,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _SSH_S, _START_S, _REACH_S, _LOOK_S = 30.0, 20.0, 3.0, 0.2
-_FILE = 'the machines, as JSON (docs/cluster.md): {"machines": [{"name": "studio", "address": "10.0.0.2"}]}'
+_FILE = (
+    'JSON file with the machines (docs/cluster.md): {"machines": [{"name": "studio", "address": "10.0.0.2"}]}'
+)
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """The option of commands that can load a model over several machines."""
+    """Add `--cluster`."""
     parser.add_argument("--cluster", type=readable_file, metavar="FILE", help=f"run the model over {_FILE}")
 
 
 def read_cluster(path: Path) -> Cluster:
-    """Raises `SettingError` for what is no list of machines."""
+    """The cluster of a JSON file. Raises `SettingError` if the file is invalid."""
     return cluster_of(path.read_bytes(), str(path))
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look; exit status 0 only if nothing is missing. Raises `KeyFileError`, `ModelError`."""
+    """Check the machines. Exit status 0 if the model can run. Raises `KeyFileError`, `ModelError`."""
     cluster = read_cluster(options.cluster)
     from core.models.runtime.runtime import prepare
 
@@ -66,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     from core.cluster.loading import Gathering
 
     with ProgressLine(options.quiet) as line:
-        line.say(f"Asking {len(cluster.machines)} machines", now=True)
+        line.say(f"Checking {len(cluster.machines)} machines", now=True)
         with Gathering(cluster, options.model) as gathering:
             checked = gathering.checked()
     print(report(checked, options.model))
@@ -74,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def begin(options: argparse.Namespace) -> int:
-    """Start what is not there, then look. Raises `ClusterError` for a machine where that fails."""
+    """Start missing followers, then check. Raises `ClusterError` if a machine cannot be started."""
     from core.cluster.machine.addresses import host_and_port
 
     cluster = read_cluster(options.cluster)
@@ -83,20 +86,20 @@ def begin(options: argparse.Namespace) -> int:
         if _listens(host, port):
             continue
         follow = shlex.join([options.command, "follow", "--listen", f"{host}:{port}"])
-        # It goes on when the connection ends; its own secret's file is where it is looked for there.
-        asked = [options.ssh, "-o", "BatchMode=yes", host, f"nohup {follow} >/dev/null 2>&1 </dev/null &"]
+        # `nohup` keeps it running when the connection ends. It finds its secret in its default place.
+        command = [options.ssh, "-o", "BatchMode=yes", host, f"nohup {follow} >/dev/null 2>&1 </dev/null &"]
         try:
-            done = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SSH_S)
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SSH_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ClusterError(
-                f"{machine.name} ({host}) could not be reached by {options.ssh}: {error}.",
-                f"Run there: {follow}",
+                f"Cannot reach {machine.name} ({host}) with {options.ssh}: {error}.",
+                f"Run on that machine: {follow}",
             ) from None
         if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip()
+            problem = done.stderr.decode("utf-8", "replace").strip()
             raise ClusterError(
-                f"{options.ssh} could not start draftlight follow on {machine.name}: {said}.",
-                f"Run there: {follow}",
+                f"{options.ssh} could not start draftlight follow on {machine.name}: {problem}.",
+                f"Run on that machine: {follow}",
             )
         until = time.monotonic() + _START_S
         while not _listens(host, port) and time.monotonic() < until:
@@ -113,7 +116,7 @@ def _listens(host: str, port: int) -> bool:
 
 
 def report(checked: MachinesChecked, model: str) -> str:
-    """What was found, a machine a line."""
+    """The result of a check, one line per machine."""
     lines = []
     for rank, machine in enumerate(checked.machines):
         if not machine.reached:
@@ -138,7 +141,10 @@ def report(checked: MachinesChecked, model: str) -> str:
 
 
 def load_over(engine: Engine, path: Path, model: str, line: ProgressLine) -> None:
-    """Load `model` over the machines of a file. If the cluster ends, so does this process, with status 1."""
+    """Load `model` over the machines in the file `path`.
+
+    If the cluster ends, this process exits with status 1.
+    """
     from core.cluster.loading import Gathering
 
     def ended(event: ClusterEnded) -> None:
@@ -147,3 +153,48 @@ def load_over(engine: Engine, path: Path, model: str, line: ProgressLine) -> Non
 
     gathering = Gathering(read_cluster(path), model, ended, status=1)
     engine.use(gathering.load(lambda stage, fraction: line.say(stage), engine.make_room))
+
+
+# ---- follow
+
+
+def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `draftlight follow`."""
+    parser.add_argument(
+        "--listen", required=True, metavar="ADDRESS",
+        help=f"an address of this machine that the leader can reach, host or host:port (default port"
+        f" {FOLLOW_PORT}; 0 chooses a free one)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--secret-file", type=Path, default=data_dir() / "cluster-secret", metavar="F",
+        help="the secret shared by all machines; created if missing (default: in Draftlight's data folder)",
+    )  # fmt: skip
+    parser.set_defaults(run=follow)
+
+
+def follow(options: argparse.Namespace) -> int:
+    """Hold a part of a model for the leader until Ctrl-C. Raises `ClusterError`, `KeyFileError`."""
+    from core.cluster.following import Following
+    from core.cluster.machine.addresses import host_and_port
+    from core.system.key_file import key_of
+
+    host, port = host_and_port(options.listen, FOLLOW_PORT)
+    secret, made = key_of(options.secret_file)
+    if made:
+        print(
+            f"A new secret is in {options.secret_file}. Copy the file to the leader.",
+            file=sys.stderr,
+        )
+    following = Following(host, port, secret.encode(), lambda words: print(words, file=sys.stderr))
+    # On stdout for programs that start this one.
+    print(f"{host}:{following.port}", flush=True)
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        following.run()
+    except KeyboardInterrupt:
+        return 0
+    return 0

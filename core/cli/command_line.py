@@ -1,17 +1,21 @@
-"""The command line: every command, and how one ends."""
+"""All commands of `draftlight`, their exit statuses, and protection of the standard streams."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import io
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 from core.cli import (
     bench,
     cluster,
+    completion,
     doctor,
-    follow,
     generate,
     json_lines,
     launch,
@@ -19,27 +23,24 @@ from core.cli import (
     serve,
     settings,
     tables,
+    uninstall,
     window,
 )
-from core.cli.console.config import read_config
-from core.cli.console.output import OutputGoneError, guarded_output
-from core.cli.console.parser import Parser, UsageError, add_command
-from core.cli.installation import completion, uninstall
-from core.errors import DraftlightError, SettingError
+from core.cli.arguments import Parser, UsageError, add_command, read_config
+from core.errors import DraftlightError, RequestError, SettingError
 
-# 128 and SIGPIPE's number, as shells count what `head` ends.
-_NOBODY_READS = 141
+_PIPE_CLOSED = 141  # 128 + SIGPIPE, as shells report it
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Do what the arguments say; the status. Errors are said on stderr, Ctrl-C is passed on."""
+    """Run a command and return its exit status. Errors are printed on stderr; Ctrl-C is passed on."""
     try:
         with guarded_output():
             return _run(arguments)
     except (OutputGoneError, BrokenPipeError):
-        return _NOBODY_READS
-    except DraftlightError as error:  # the last of the output could not be written
-        return _say(error)
+        return _PIPE_CLOSED
+    except DraftlightError as error:  # the end of the output could not be written
+        return _print_error(error)
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -61,7 +62,7 @@ def _run(arguments: Sequence[str]) -> int:
     except DraftlightError as error:
         if as_lines:
             json_lines.fail(error)
-        return _say(error)
+        return _print_error(error)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -70,46 +71,121 @@ def _run(arguments: Sequence[str]) -> int:
         return 1
 
 
-def _say(error: DraftlightError) -> int:
+def _print_error(error: DraftlightError) -> int:
     print(f"draftlight: {error}", file=sys.stderr)
     return 2 if isinstance(error, SettingError | UsageError) else 1
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of all commands."""
+    """The parser of all commands."""
     root = Parser(prog="draftlight", description="Chat with a local model and see why it is fast.")
     root.add_argument("--version", action="version", version=importlib.metadata.version("draftlight"))
     window.add_arguments(root)
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
     generate.add_arguments(add_command(commands, "generate", "answer one prompt in the terminal"))
     serve.add_arguments(
-        add_command(commands, "serve", "answer editors and scripts on this machine by OpenAI's API")
+        add_command(commands, "serve", "serve the model on this machine with OpenAI's and Anthropic's APIs")
     )
     launch.add_arguments(
         add_command(commands, "launch", "start Claude Code, Codex or opencode with the local model")
     )
-    models.add_arguments(
-        add_command(commands, "models", "which are here, what fits, downloads, what a model costs")
-    )
+    models.add_arguments(add_command(commands, "models", "list, download, import, remove and profile models"))
     tables.add_arguments(
-        add_command(commands, "tables", "what the drafters learned: list, save, share, erase")
+        add_command(commands, "tables", "list, save, share, build and erase the tables of the drafters")
     )
     cluster.add_arguments(
-        add_command(commands, "cluster", "one model over several machines: are they there, does it run")
+        add_command(commands, "cluster", "check and start machines that run one model together")
     )
-    follow.add_arguments(add_command(commands, "follow", "hold a part of a model for another machine"))
+    cluster.add_follow_arguments(
+        add_command(commands, "follow", "hold a part of a model for another machine")
+    )
     settings.add_arguments(
-        add_command(commands, "settings", "what --set takes: bounds, defaults, what each is for")
+        add_command(commands, "settings", "list all settings with their allowed values and defaults")
     )
-    bench.add_arguments(add_command(commands, "bench", "measure"))
-    doctor.add_arguments(
-        add_command(commands, "doctor", "what is installed, what is fast, what is not and why")
-    )
-    uninstall.add_arguments(
-        add_command(commands, "uninstall", "list the files that Draftlight keeps, and remove them")
-    )
+    bench.add_arguments(add_command(commands, "bench", "measure speed, parity, quality and more"))
+    doctor.add_arguments(add_command(commands, "doctor", "check the installation and its speed"))
+    uninstall.add_arguments(add_command(commands, "uninstall", "list Draftlight's files and remove them"))
     completion.add_arguments(
-        add_command(commands, "completion", "a script that completes commands, flags and values in a shell"),
+        add_command(commands, "completion", "print a script for shell completion"),
         root,
     )
     return root
+
+
+# ---- standard streams
+
+
+class OutputError(RequestError):
+    """The standard output cannot be written to."""
+
+    code = "bad-output"
+
+
+class OutputGoneError(DraftlightError):
+    """The reader of the standard output has closed it, as `head` does."""
+
+    code = "output-gone"
+
+
+class _Stdout(io.FileIO):
+    """File descriptor 1. After the first failure, writes are dropped, so closing it does not fail again."""
+
+    failed = False
+
+    def write(self, data: Any) -> int:
+        if self.failed:
+            return memoryview(data).nbytes
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            self.failed = True
+            raise OutputGoneError("The reader of the output has closed it.") from None
+        except OSError as error:
+            self.failed = True
+            raise OutputError(
+                f"The output cannot be written: {error.strerror}.", "Redirect it to another file."
+            ) from None
+
+
+class _Stderr(io.FileIO):
+    """File descriptor 2. Failed writes are dropped."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+@contextmanager
+def guarded_output() -> Iterator[None]:
+    """Make failed writes to the process's own stdout raise `OutputGoneError` or `OutputError` (disk full).
+
+    Neither is an OSError, which a command could attribute to one of its files. Characters that the output's
+    encoding does not have are written as escapes. Replaced streams (of a test) are left alone.
+    """
+    before = sys.stdin, sys.stdout, sys.stderr
+    try:
+        # A stream is None if its descriptor was closed at the start.
+        sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+        sys.stdout = _guarded(sys.stdout, sys.__stdout__, _Stdout)
+        sys.stderr = _guarded(sys.stderr, sys.__stderr__, _Stderr)
+        yield
+    finally:
+        try:
+            sys.stdout.flush()
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = before
+
+
+def _guarded(stream: TextIO | None, own: TextIO | None, kind: type[io.FileIO]) -> TextIO:
+    if stream is None:
+        return open(os.devnull, "w")
+    if stream is not own:
+        return stream
+    raw = kind(stream.fileno(), "wb", closefd=False)
+    at_once = kind is _Stderr or raw.isatty()
+    buffered = io.BufferedWriter(raw)
+    return io.TextIOWrapper(
+        buffered, encoding=stream.encoding, errors="backslashreplace", line_buffering=at_once
+    )

@@ -1,9 +1,8 @@
-"""`draftlight doctor`: what is installed, what is fast, what is not and why.
+"""`draftlight doctor`: checks of the installation and its speed.
 
-A finding is one line: what was looked at, how it is, and what to do if it is not well. Only what
-keeps Draftlight from answering is `broken`; slow or absent things that it can do without are
-`note`. Each look is on its own: one that fails is a finding, never the end of the others.
-Exit status 1 if anything is broken.
+Each check gives findings of one line with a hint if something should be done. `broken` means that
+Draftlight cannot answer; `note` marks slow or missing optional parts. A check that fails is itself a
+finding and does not stop the others. Exit status 1 if anything is broken.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from core.errors import DraftlightError
 Health = Literal["ok", "note", "broken"]
 _MARKS: dict[Health, str] = {"ok": "ok    ", "note": "note  ", "broken": "BROKEN"}
 _PACKAGES = ("mlx", "mlx-lm", "PySide6-Essentials", "qasync", "msgspec", "numpy", "safetensors")
-# OpenBLAS on two cores gives 110 and more here, the reference BLAS 4.
+# OpenBLAS on two cores reaches 110 and more, the reference BLAS 4.
 _SLOW_GFLOPS = 20.0
-# How long, and from how much on, other programs are looked at.
-_LOOK_S = 0.3
+# Duration of the measurement of other programs' CPU use, and the use that is reported.
+_MEASURE_S = 0.3
 _BUSY_CORES = 0.5
-# The starter's folder, a table of every size, and room for a download to begin.
+# Enough for the starter, tables and the beginning of a download.
 _LOW_DISK_BYTES = 1_000_000_000
 _MOST_TABLE_BYTES = 1 << 30
 
 
 class Finding(Struct, frozen=True):
-    """`subject` is what was looked at, `text` how it is, `hint` what to do; empty if nothing."""
+    """The result of a check. `hint` says what to do; empty if nothing."""
 
     subject: str
     health: Health
@@ -46,22 +45,21 @@ class Finding(Struct, frozen=True):
     hint: str = ""
 
 
-Look = Callable[[], Iterable[Finding]]
+Check = Callable[[], Iterable[Finding]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes nothing."""
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look at everything, the window's needs too."""
+    """Run all checks, including the window's."""
     return report(find_window_part("doctor"))
 
 
-def report(window: Look | None = None) -> int:
-    """Print all findings. `window` looks at what the window needs, where there is one."""
-    looks: list[tuple[str, Look]] = [
+def report(window: Check | None = None) -> int:
+    """Print all findings and return the exit status. `window` is the window's check, if installed."""
+    checks: list[tuple[str, Check]] = [
         ("Draftlight", _program),
         ("Packages", _packages),
         ("Compute", _compute),
@@ -71,8 +69,8 @@ def report(window: Look | None = None) -> int:
         ("Folders", _folders),
         ("Tables", _tables),
     ]
-    looks.append(("Window", window or _no_window))
-    findings = [finding for subject, look in looks for finding in _looked(subject, look)]
+    checks.append(("Window", window or _no_window))
+    findings = [finding for subject, check in checks for finding in _checked(subject, check)]
     width = max(len(finding.subject) for finding in findings)
     for finding in findings:
         print(f"{_MARKS[finding.health]}  {finding.subject:{width}}  {finding.text}")
@@ -83,14 +81,14 @@ def report(window: Look | None = None) -> int:
     return 1 if broken else 0
 
 
-def _looked(subject: str, look: Look) -> Iterator[Finding]:
-    """What `look` finds; that it failed is found too."""
+def _checked(subject: str, check: Check) -> Iterator[Finding]:
+    """The findings of a check; its failure is a finding too."""
     try:
-        yield from look()
+        yield from check()
     except DraftlightError as error:
         yield Finding(subject, "broken", error.message, error.hint)
     except Exception as error:
-        yield Finding(subject, "broken", f"Looking at it failed: {type(error).__name__}: {error}.")
+        yield Finding(subject, "broken", f"The check failed: {type(error).__name__}: {error}.")
 
 
 def _program() -> Iterator[Finding]:
@@ -137,7 +135,7 @@ def _compute() -> Iterator[Finding]:
 
 
 def _threads() -> Iterator[Finding]:
-    """How many threads answers are computed with here, and why."""
+    """The number of compute threads and the reason for it."""
     from core.models.runtime import blas
     from core.models.runtime.blas_threads import ProcessorUse, usable_cores
 
@@ -147,7 +145,7 @@ def _threads() -> Iterator[Finding]:
             yield Finding(subject, "ok", f"always {most}: {why}")
         return
     use = ProcessorUse()
-    time.sleep(_LOOK_S)
+    time.sleep(_MEASURE_S)
     others = use.others()
     if others is None:
         yield Finding(subject, "note", f"always {most}: what other programs use is not known")
@@ -158,7 +156,7 @@ def _threads() -> Iterator[Finding]:
 
 
 def _exactness() -> Iterator[Finding]:
-    """What “exact” promises for the models that were compared, and on how many rows that rests."""
+    """The exactness profiles of the models compared on this machine."""
     from core.models.runtime.runtime import prepare
 
     prepare()
@@ -224,9 +222,9 @@ def _folders() -> Iterator[Finding]:
     from core.system.paths import cache_dir, data_dir
 
     for subject, folder in (("Data folder", data_dir()), ("Cache folder", cache_dir())):
-        there = _nearest(folder)
+        existing = _nearest(folder)
         try:
-            with tempfile.TemporaryFile(dir=there):
+            with tempfile.TemporaryFile(dir=existing):
                 pass
         except OSError as error:
             yield Finding(
@@ -236,7 +234,7 @@ def _folders() -> Iterator[Finding]:
                 "Make it writable, or set DRAFTLIGHT_HOME to a folder that is.",
             )
             continue
-        free_bytes = shutil.disk_usage(there).free
+        free_bytes = shutil.disk_usage(existing).free
         low = free_bytes < _LOW_DISK_BYTES
         yield Finding(
             subject,
@@ -247,12 +245,12 @@ def _folders() -> Iterator[Finding]:
 
 
 def _nearest(folder: Path) -> Path:
-    """`folder`, or the nearest folder above it that exists."""
+    """The folder, or its nearest existing ancestor."""
     return next(path for path in (folder, *folder.parents) if path.is_dir())
 
 
 def _tables() -> Iterator[Finding]:
-    """Every saved table is read whole, checksum and all, and left where it is."""
+    """Reads every saved table completely, including its checksum, and changes nothing."""
     from core.system.paths import tables_dir
     from core.tables.container import InvalidFileError, read_file
     from core.tables.folder import TableFolder

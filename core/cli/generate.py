@@ -9,10 +9,8 @@ from pathlib import Path
 import msgspec
 
 from core.cli import json_lines
+from core.cli.arguments import add_model, add_quiet, add_settings, readable_file, settings_from
 from core.cli.cluster import add_cluster, load_over
-from core.cli.console.arguments import readable_file
-from core.cli.console.parser import add_model, add_quiet
-from core.cli.console.settings_flags import add_settings, settings_from
 from core.errors import RequestError
 from core.events import (
     Attachment,
@@ -35,19 +33,19 @@ _STDIN = Path("-")
 
 
 class FileError(RequestError):
-    """A file that was named cannot be used."""
+    """A file given on the command line cannot be used."""
 
     code = "bad-file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Add the arguments."""
     add_model(parser)
     add_cluster(parser)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--prompt", help="the question")
     source.add_argument(
-        "--prompt-file", type=_file_or_stdin, metavar="F", help="the question, from a text file; - is stdin"
+        "--prompt-file", type=_file_or_stdin, metavar="F", help="a text file with the question; - for stdin"
     )
     source.add_argument(
         "--messages", type=readable_file, metavar="F.json", help='[{"role": …, "content": …}, …]'
@@ -58,10 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="F",
-        help="a text, PDF, Word or HTML file to ask about; may be given several times",
+        help="a text, PDF, Word or HTML file to ask about; repeatable",
     )
     add_settings(parser)
-    parser.add_argument("--json", action="store_true", help="one event a line (docs/json.md)")
+    parser.add_argument("--json", action="store_true", help="print one event per line (docs/json.md)")
     add_quiet(parser)
     parser.set_defaults(run=run)
 
@@ -71,8 +69,8 @@ def _file_or_stdin(text: str) -> Path:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer what `options` ask; returns the exit status. Raises `DraftlightError` kinds."""
-    settings_from(options)  # what is wrong is said before a model is loaded
+    """Answer the prompt. Raises `DraftlightError` kinds."""
+    settings_from(options)  # report errors before a model is loaded
     with ProgressLine(options.quiet) as line:
         messages = _messages(options, line)
     from core.models.runtime.runtime import prepare
@@ -132,28 +130,28 @@ def _reading(event: PrefillProgress) -> str:
 
 
 def model_notes(info: ModelInfo, settings: Settings) -> list[str]:
-    """What of the model's own sampling is not used as its file has it."""
-    moved = [each for each in info.defaults if each.given != each.value]
+    """Notes on sampling defaults of the model that were out of range and replaced."""
+    replaced = [each for each in info.defaults if each.given != each.value]
     notes = [
         f"{each.key}: {each.value:g} instead of the model's own {each.given:g}, which is not allowed"
-        for each in moved
+        for each in replaced
         if read(settings, each.key) == each.value
     ]
     return [*notes, info.defaults_problem] if info.defaults_problem else notes
 
 
 def summary(stats: Stats, effective: Effective) -> str:
-    """One line of figures, and one for each thing that was asked for and did not happen."""
-    # Where all came at once, or in one step, no time went by that a speed could be told from.
+    """One line of figures, and one line for each requested setting that was not used."""
+    # An answer of a single step has no decode time.
     parts = [
         f"{stats.tokens_per_s:.1f} tok/s" if stats.tokens_per_s else "no speed: it took one step",
         f"TTFT {stats.ttft_s:.2f} s",
         f"{stats.tokens:,} tokens",
     ]
     if stats.skipped_tokens:
-        held = stats.prompt_tokens - stats.skipped_tokens
+        kept = stats.prompt_tokens - stats.skipped_tokens
         chosen = f" ({effective.scorer})" if effective.scorer else ""
-        parts.append(f"read {held:,} of {stats.prompt_tokens:,} tokens{chosen}")
+        parts.append(f"read {kept:,} of {stats.prompt_tokens:,} tokens{chosen}")
     if stats.tested:
         parts.append(f"{stats.accepted}/{stats.tested} drafts accepted ({stats.acceptance:.0%})")
     parts += [f"mean {stats.mean_per_step:.1f}/step", effective.drafter]
@@ -170,7 +168,7 @@ def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message,
         except (OSError, msgspec.DecodeError) as error:
             raise FileError(
                 f"{options.messages} cannot be read as messages: {error}.",
-                'It takes a list like [{"role": "user", "content": "Hello"}].',
+                'Write a list such as [{"role": "user", "content": "Hello"}].',
             ) from None
         if messages and attachments:
             last = messages[-1]
@@ -181,7 +179,7 @@ def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message,
 
 
 def _document(path: Path, line: ProgressLine) -> Attachment:
-    """As in the window: HTML, PDF and Word become text, in a process of their own."""
+    """The text of a file. HTML, PDF and Word are converted in a child process, as in the window."""
     from core.documents.client import DocumentProgress, DocumentReading
     from core.documents.reading import quick_text, shown_name
 
@@ -200,7 +198,7 @@ def _prompt(path: Path) -> str:
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError:
-        raise FileError("What stdin gave is not UTF-8 text.", "Send plain UTF-8 text.") from None
+        raise FileError("The input on stdin is not UTF-8 text.", "Send plain UTF-8 text.") from None
 
 
 def _text(path: Path) -> str:

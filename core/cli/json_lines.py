@@ -1,7 +1,7 @@
-"""`draftlight generate --json`: its lines, and the schema of them in `docs/json-schema.json`.
+"""Output lines of `draftlight generate --json`, and their schema in `docs/json-schema.json`.
 
-The first line is always `Started`, whatever follows; the last is `Finished`, or `Failed` with what
-stderr says in words. `python -m core.cli.json_lines docs` writes the schema from the declarations.
+The first line is always `Started`; the last is `Finished`, or `Failed` with the message printed on stderr.
+`python -m core.cli.json_lines docs` writes the schema from the declarations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from core.errors import DraftlightError
 from core.events import Event, Failed, Finished, Gauges, PrefillProgress, ReadingMap, Token, encode, failure
 from core.events.wire import Wire
 
-# Goes up with every change that a reader of today could stumble over; more fields are none.
+# Incremented with every incompatible change; new fields are compatible.
 SCHEMA = 1
 REQUEST = "cli"
 
@@ -35,23 +35,23 @@ Line = Union[Started, PrefillProgress, ReadingMap, Token, Gauges, Finished, Fail
 
 
 def wanted(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for these lines, right or wrong as the rest of it may be."""
+    """Whether a command line requests this output, even if its other arguments are invalid."""
     return arguments[:1] == ["generate"] and "--json" in arguments
 
 
 def begin() -> None:
-    """The first line."""
+    """Write the first line."""
     started = Started(SCHEMA, importlib.metadata.version("draftlight"))
     _write(msgspec.json.encode(started) + b"\n")
 
 
 def tell(event: Event) -> None:
-    """A line."""
+    """Write an event."""
     _write(encode(event))
 
 
 def fail(error: DraftlightError) -> None:
-    """The last line, where there is no answer."""
+    """Write the last line after an error."""
     tell(failure(error, command="generate", request=REQUEST))
 
 
@@ -61,7 +61,7 @@ def _write(line: bytes) -> None:
 
 
 def schema() -> bytes:
-    """JSON Schema of a line, the same with every Python: from 3.13 on docstrings come without indentation."""
+    """JSON Schema of a line. Docstrings are dedented, as Python 3.13 does, so it is equal everywhere."""
     found = _cleaned(msgspec.json.schema(Line))
     found = {"title": f"A line of draftlight generate --json, schema {SCHEMA}", **found}
     return msgspec.json.format(msgspec.json.encode(found, order="deterministic"), indent=1) + b"\n"

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from core.cli.console.arguments import whole
-from core.cli.console.parser import add_model, add_quiet
-from core.cli.console.settings_flags import add_settings
+from core.cli.arguments import add_model, add_quiet, add_settings, whole
 from core.cli.serve import Console, base_settings, first_of, running, worker_ended
 from core.errors import RequestError
 from core.events import ModelInfo

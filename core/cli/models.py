@@ -1,6 +1,6 @@
-"""`draftlight models`: what is on this machine and fits it, downloads, imported folders, removal.
+"""`draftlight models`: list, download, import, remove and profile models.
 
-Downloads run in this process: Ctrl-C pauses one, and the same command goes on with it.
+Downloads run in this process. Ctrl-C pauses a download; the same command resumes it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from core.cli import models_profile
-from core.cli.console.arguments import whole
-from core.cli.console.parser import add_command, add_quiet
-from core.errors import ModelError
+from core.cli.arguments import add_command, add_model, add_quiet, confirmed, whole
 from core.events import DownloadProgress, ModelEntry, ModelList, fit_of
 from core.system.ctrl_c import ending_at_ctrl_c
 from core.system.paths import models_dir
 from core.system.progress_line import ProgressLine
 
-if TYPE_CHECKING:  # importing it loads MLX's words, which --help does not wait for
+if TYPE_CHECKING:  # importing it loads MLX, which `--help` does not need
     from core.models.library.catalogue import Catalogue
 
 _CONTEXT_TOKENS = 8192
@@ -36,37 +33,37 @@ _SOURCES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The actions and what they take."""
+    """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     listing = add_command(
-        actions, "list", "every model here: its size, whether it fits, who can draft for it", _list
+        actions, "list", "list installed models: size, memory, possible draft models", _list
     )
-    listing.add_argument("--json", action="store_true", help="one JSON object")
+    listing.add_argument("--json", action="store_true", help="print one JSON object")
     listing.add_argument(
         "--context",
         type=whole(),
         default=_CONTEXT_TOKENS,
         metavar="N",
-        help=f"tokens to work memory out for (default {_CONTEXT_TOKENS})",
+        help=f"context length for the memory estimate (default {_CONTEXT_TOKENS})",
     )
     download = add_command(
-        actions, "download", "get a model from the hub, or go on where its download stopped", _download
+        actions, "download", "download a model from the hub, or resume its download", _download
     )
     download.add_argument("model", metavar="OWNER/NAME")
     add_quiet(download)
-    download.add_argument("--discard", action="store_true", help="remove what arrived instead")
-    add_command(actions, "import", "list a model folder; it stays where it is", _import).add_argument(
+    download.add_argument("--discard", action="store_true", help="delete the partial download instead")
+    add_command(actions, "import", "add a model folder to the list without copying it", _import).add_argument(
         "path", type=Path, metavar="FOLDER"
     )
     remove = add_command(
-        actions, "remove", "erase a model; an imported one is only taken off the list", _remove
+        actions, "remove", "delete a model; an imported one is only removed from the list", _remove
     )
     remove.add_argument("model", metavar="MODEL", help="its name, hub name or folder")
-    remove.add_argument("--yes", action="store_true", help="do not ask")
-    models_profile.add_arguments(
-        add_command(actions, "profile", "measure what checking several tokens at once costs here")
-    )
+    remove.add_argument("--yes", action="store_true", help="remove without confirmation")
+    profile = add_command(actions, "profile", "measure the cost and exactness of verify blocks", _profile)
+    add_model(profile)
+    add_quiet(profile)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -79,8 +76,8 @@ def _list(options: argparse.Namespace) -> int:
     )
     if options.json:
         free = shutil.disk_usage(models_dir() if models_dir().exists() else Path.home()).free
-        told = ModelList("cli", str(models_dir()), entries, states, limit, free)
-        print(msgspec.json.encode(told).decode())
+        listed = ModelList("cli", str(models_dir()), entries, states, limit, free)
+        print(msgspec.json.encode(listed).decode())
         return 0
     for entry in entries:
         print(f"{entry.name}  ({entry.reference})" if entry.reference != entry.name else entry.name)
@@ -119,7 +116,7 @@ def _facts(entry: ModelEntry) -> tuple[str, ...]:
 
 
 def _drafts(entry: ModelEntry, entries: tuple[ModelEntry, ...]) -> list[str]:
-    """Smaller models of the same tokenizer that can be loaded."""
+    """Names of smaller usable models with the same tokenizer."""
     return [
         each.name
         for each in entries
@@ -135,16 +132,16 @@ def _download(options: argparse.Namespace) -> int:
 
     model: str = options.model
     if options.discard:
-        stood = standing(model)
+        partial = standing(model)
         discard(model)
-        print(f"Removed {_gb(stood.done_bytes)} of {model}.")
+        print(f"Removed {_gb(partial.done_bytes)} of {model}.")
         return 0
     print(f"Downloaded {model} to {_get(model, options.quiet)}.")
     return 0
 
 
 def fetch(model: str, *, quiet: bool = False) -> None:
-    """Download `model` if it is a hub name that is not on this machine; says so on stderr."""
+    """Download `model` if it is a hub name that is not installed; prints this on stderr."""
     from core.models.library.naming import is_hub_name
     from core.models.library.places import find
 
@@ -155,29 +152,29 @@ def fetch(model: str, *, quiet: bool = False) -> None:
 
 
 def _get(model: str, quiet: bool) -> Path:
-    """Download `model` and show how far that is; interrupted it says how to go on."""
+    """Download `model` with progress on stderr; if interrupted, print how to resume."""
     from core.models.library.download import Download, Meter, standing
 
     meter, line = Meter(model), ProgressLine(quiet)
 
-    def heard(done_bytes: int, total_bytes: int) -> None:
+    def show(done_bytes: int, total_bytes: int) -> None:
         if line.due() and (progress := meter.take(done_bytes, total_bytes)):
             left = f", {progress.seconds_left:.0f} s left" if progress.seconds_left is not None else ""
             speed = f"{progress.bytes_per_s / 2**20:.1f} MB/s"
             line.say(f"{_gb(done_bytes)} of {_gb(total_bytes)}, {speed}{left}")
 
     def paused() -> None:
-        stood = standing(model)
+        partial = standing(model)
         line.clear()
         print(
-            f"Paused: {_gb(stood.done_bytes)} of {_gb(stood.total_bytes)} are here."
+            f"Paused: {_gb(partial.done_bytes)} of {_gb(partial.total_bytes)} are here."
             f" To go on: draftlight models download {model}",
             file=sys.stderr,
         )
 
-    # What arrived is on the disk, so a download may end at any moment.
+    # A partial download is kept on disk, so it may be interrupted at any time.
     with line, ending_at_ctrl_c(paused):
-        return Download(model, heard).run()
+        return Download(model, show).run()
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -197,7 +194,7 @@ def _remove(options: argparse.Namespace) -> int:
         question = f"Erase {entry.name} ({_gb(entry.disk_bytes)}) from the cache that other programs share?"
     else:
         question = f"Erase {entry.name} ({_gb(entry.disk_bytes)})?"
-    if not options.yes and not _agreed(question):
+    if not options.yes and not confirmed(question):
         print("Nothing was removed.")
         return 1
     removed, freed = catalogue.remove(entry.reference)
@@ -207,10 +204,46 @@ def _remove(options: argparse.Namespace) -> int:
     return 0
 
 
-def _agreed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise ModelError("Nothing was removed, as nobody can be asked here.", "Add --yes.")
-    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+def _profile(options: argparse.Namespace) -> int:
+    """Measure T(w) and compare block widths completely, then print both. Raises `ModelError`."""
+    from core.models.runtime.runtime import prepare
+
+    prepare()
+    from core.engine.engine import Engine
+
+    engine = Engine()
+    with ProgressLine(options.quiet) as line:
+        line.say(f"Loading {options.model}", now=True)
+        info = engine.load(options.model)
+        line.say("Timing verify blocks of 1 token and more", now=True)
+        profile = engine.measure_cost()
+        line.clear()
+        print(f"{info.name}, {info.dtype}: time of a block of w tokens, in plain steps")
+        for context in profile.contexts:
+            base = context.seconds[1]
+            costs = "  ".join(f"{width}: {seconds / base:.2f}" for width, seconds in context.seconds.items())
+            print(
+                f"  context {context.context_tokens:,} (plain step {base * 1000:.0f} ms)  {costs}", flush=True
+            )
+        if profile.doubt:
+            print(
+                f"  not kept: {profile.doubt}. Other programs use the processor; run this again without them."
+            )
+        line.say("Trying trees and long prompts", now=True)
+        verdict = engine.try_out()
+        line.clear()
+        print(f"trees: {verdict.why_no_trees or 'exact'}")
+        agreed = verdict.splits.agreed_tokens
+        limit = "exact" if agreed is None else f"not beyond {agreed:,} tokens: {verdict.splits.reason}"
+        print(f"drafts and reuse: {limit}", flush=True)
+        line.say("Comparing blocks with plain steps (this can take minutes)", now=True)
+        found = engine.exactness_profile(complete=True)
+    print(f"exact: {found.summary}")
+    print(
+        f"guarded: logits differ by at most {found.noise:.2g}; closer choices than"
+        f" {found.guard:.2g} are repeated"
+    )
+    return 0
 
 
 def _catalogue() -> Catalogue:

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from core.cli.arguments import add_model, add_quiet, add_settings, settings_from, whole
 from core.cli.cluster import add_cluster, read_cluster
-from core.cli.console.arguments import whole
-from core.cli.console.parser import add_model, add_quiet
-from core.cli.console.settings_flags import add_settings, settings_from
 from core.errors import DraftlightError, ModelError, WorkerError
 from core.events import ClusterEnded, Failed, LoadProgress, ModelInfo, ModelLoaded
 from core.events.heard import WorkerExited, WorkerSilent

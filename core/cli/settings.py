@@ -1,6 +1,6 @@
-"""`draftlight settings`: every setting that `--set` takes, what it allows, and its default.
+"""`draftlight settings`: all settings with their allowed values and defaults.
 
-`docs/settings.md` is what `--markdown` prints.
+`docs/settings.md` is the output of `--markdown`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from core.settings import declared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """In which form."""
-    parser.add_argument("--markdown", action="store_true", help="as docs/settings.md has them")
+    """Add `--markdown`."""
+    parser.add_argument("--markdown", action="store_true", help="print docs/settings.md")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print them."""
+    """Print all settings."""
     if options.markdown:
         print(document(), end="")
         return 0
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def document() -> str:
-    """All of them as Markdown, a table a group."""
+    """All settings as Markdown, one table per group."""
     lines = [
         "# Settings",
         "",

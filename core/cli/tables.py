@@ -1,7 +1,7 @@
-"""`draftlight tables`: what the shared tables hold, saved, loaded, taken along, erased. No model, no MLX.
+"""`draftlight tables`: list, save, load, export, import, erase and build tables, without loading a model.
 
-A family goes by what people call it (SmolLM2), by its tokenizer's whole name or by the beginning of
-its fingerprint. A running Draftlight keeps its family's lock: then it is read here, and not changed.
+A family is named by its short name (SmolLM2), its tokenizer's full name, or a prefix of its fingerprint.
+While a running Draftlight has a family loaded, its tables are locked: they can be listed, but not changed.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from core.cli import tables_build
-from core.cli.console.arguments import out_file, readable_file, whole
-from core.cli.console.parser import add_command
+from core.cli.arguments import add_command, confirmed, out_file, readable_file, whole
 from core.errors import TableError
 from core.events import LearnedTable, TableInfo, TableStatus
 from core.models.library.naming import family_label, readable
 from core.system.paths import tables_dir
 
-if TYPE_CHECKING:  # importing it loads numpy, which no other command waits for
+if TYPE_CHECKING:  # importing it loads numpy, which other commands do not need
     from core.tables.memory import TableMemory, TableResult
 
 _Table = TypeVar("_Table", TableInfo, LearnedTable, TableInfo | LearnedTable)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The actions and what they take."""
+    """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     def action(
@@ -40,26 +39,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             added.add_argument("family", metavar="FAMILY", help=family)
         return added
 
-    whose = "its name in the list, or the beginning of its fingerprint"
-    listing = action("list", _list, "every table: how full, how useful, learned from which models")
-    listing.add_argument("--json", action="store_true", help="one JSON object")
-    show = action("show", _show, "all that is known of a family's tables", whose)
-    show.add_argument("--json", action="store_true", help="one JSON object")
-    action("save", _save, "check a family's files and save what is good as a new generation", whose)
-    load = action("load", _load, "load a family's tables as a model does, and say how that went", whose)
-    load.add_argument("--previous", action="store_true", help="go back to the save before the last")
-    export = action("export", _export, "write a copy of one table to a file", whose)
+    family = "the name of the family, or a prefix of its fingerprint"
+    listing = action("list", _list, "list all tables with their size, use and source models")
+    listing.add_argument("--json", action="store_true", help="print one JSON object")
+    show = action("show", _show, "show all figures of a family's tables", family)
+    show.add_argument("--json", action="store_true", help="print one JSON object")
+    action("save", _save, "check a family's files and save the valid tables as a new generation", family)
+    load = action("load", _load, "load a family's tables as for a model, and report the result", family)
+    load.add_argument("--previous", action="store_true", help="load the previous generation")
+    export = action("export", _export, "write a copy of one table to a file", family)
     export.add_argument("path", type=out_file, metavar="FILE")
     export.add_argument("--n", type=whole(), help="context length, if the family has several tables")
     export.add_argument("--slots", type=whole(), help="table size, if the family has several tables")
     export.add_argument("--replace", action="store_true", help="overwrite FILE")
-    action("import", _import, "take a table file as its family's table").add_argument(
+    action("import", _import, "use a table file as its family's table").add_argument(
         "path", type=readable_file, metavar="FILE"
     )
-    reset = action("reset", _reset, "erase all that was learned, older generations too", f"{whose}, or all")
-    reset.add_argument("--yes", action="store_true", help="do not ask")
+    reset = action(
+        "reset", _reset, "erase everything learned, including previous generations", f"{family}, or all"
+    )
+    reset.add_argument("--yes", action="store_true", help="erase without confirmation")
     tables_build.add_arguments(
-        add_command(actions, "build", "learn a table beforehand, from a model's own answers or from texts")
+        add_command(actions, "build", "build a table from a model's own answers or from texts")
     )
 
 
@@ -83,18 +84,18 @@ def _list(options: argparse.Namespace) -> int:
     for learned in listed.learned:
         origin = "shipped" if learned.shipped else "built here"
         print(
-            f"{_called(learned.family_name)}, {origin}, for {learned.drafter}: {learned.entries:,} entries"
+            f"{_label(learned.family_name)}, {origin}, for {learned.drafter}: {learned.entries:,} entries"
             f" from {learned.learned_from}"
         )
     for text in refused:
-        print(f"Cannot be used: {_whose(text, (*tables, *listed.learned))}{text}")
+        print(f"Cannot be used: {_family_prefix(text, (*tables, *listed.learned))}{text}")
     return 0
 
 
 def _row(info: TableInfo) -> tuple[str, ...]:
     figures = info.figures
     return (
-        _called(info.family_name),
+        _label(info.family_name),
         info.family[:12],
         str(info.n),
         f"{figures.used:,} of {figures.slots:,} ({figures.used / figures.slots:.1%})",
@@ -114,7 +115,7 @@ def _show(options: argparse.Namespace) -> int:
     for info in tables:
         figures = info.figures
         taught = sum(teacher.entries for teacher in info.learned_from) or 1
-        print(f"{_called(info.family_name)}, windows of {info.n} tokens, {figures.slots:,} slots")
+        print(f"{_label(info.family_name)}, windows of {info.n} tokens, {figures.slots:,} slots")
         print(f"  tokenizer     {info.family_name}")
         print(f"  fingerprint   {info.family}")
         print(f"  entries       {figures.used:,} ({figures.used / figures.slots:.2%})")
@@ -135,7 +136,7 @@ def _show(options: argparse.Namespace) -> int:
 def _save(options: argparse.Namespace) -> int:
     memory, info = _opened(options.family)
     try:
-        return _said("Saved", memory.save(force=True), _called(info.family_name))
+        return _print_done("Saved", memory.save(force=True), _label(info.family_name))
     finally:
         memory.close()
 
@@ -143,7 +144,7 @@ def _save(options: argparse.Namespace) -> int:
 def _load(options: argparse.Namespace) -> int:
     memory, info = _opened(options.family)
     try:
-        return _said("Loaded", memory.load(previous=options.previous), _called(info.family_name))
+        return _print_done("Loaded", memory.load(previous=options.previous), _label(info.family_name))
     finally:
         memory.close()
 
@@ -163,12 +164,12 @@ def _export(options: argparse.Namespace) -> int:
         )
     info = wanted[0]
     done = memory.export(info.family, info.n, info.figures.slots, options.path, replace=options.replace)
-    return _said("Exported", done, f"{_called(info.family_name)} to {done.path}")
+    return _print_done("Exported", done, f"{_label(info.family_name)} to {done.path}")
 
 
 def _import(options: argparse.Namespace) -> int:
     done = _memory().import_(options.path)
-    return _said("Imported", done, f"{_called(done.family_name)} from {done.path}")
+    return _print_done("Imported", done, f"{_label(done.family_name)} from {done.path}")
 
 
 def _reset(options: argparse.Namespace) -> int:
@@ -179,24 +180,20 @@ def _reset(options: argparse.Namespace) -> int:
     tables: Sequence[TableInfo | LearnedTable] = (*memory.listing()[0], *built)
     if options.family != "all":
         tables = _of_family(tables, options.family)
-    families = {info.family: _called(info.family_name) for info in tables}
+    families = {info.family: _label(info.family_name) for info in tables}
     entries = sum(info.figures.used if isinstance(info, TableInfo) else info.entries for info in tables)
     names = ", ".join(families.values())
     if not families:
         print("There are no tables.")
-    elif options.yes or _agreed(f"Erase the {names} tables? {entries:,} entries are lost, no copy is kept."):
+    elif options.yes or confirmed(
+        f"Erase the {names} tables? {entries:,} entries are lost, no copy is kept."
+    ):
         for family, name in families.items():
-            _said("Erased", memory.reset(family), name)
+            _print_done("Erased", memory.reset(family), name)
     else:
         print("Nothing was erased.")
         return 1
     return 0
-
-
-def _agreed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise TableError("Nothing was erased, as nobody can be asked here.", "Add --yes.")
-    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _memory() -> TableMemory:
@@ -211,7 +208,7 @@ def _memory() -> TableMemory:
 
 
 def _opened(family: str) -> tuple[TableMemory, TableInfo]:
-    """A memory that has the family's tables, as after a model of it was loaded."""
+    """A `TableMemory` with the family's tables open, as when one of its models is loaded."""
     from core.drafting.ngram_table import ID_END
 
     memory = _memory()
@@ -221,33 +218,33 @@ def _opened(family: str) -> tuple[TableMemory, TableInfo]:
 
 
 def _of_family(tables: Sequence[_Table], wanted: str) -> tuple[_Table, ...]:
-    """The tables of one family. Raises `TableError` with the known ones."""
+    """The tables of one family. Raises `TableError` if none or several match."""
     name = wanted.lower()
     found = tuple(
-        info for info in tables if name in (info.family_name.lower(), _called(info.family_name).lower())
+        info for info in tables if name in (info.family_name.lower(), _label(info.family_name).lower())
     )
     found = found or tuple(info for info in tables if len(name) >= 4 and info.family.startswith(name))
     if len({info.family for info in found}) == 1:
         return found
-    known = sorted({f"{_called(info.family_name)} ({info.family[:12]})" for info in tables})
+    known = sorted({f"{_label(info.family_name)} ({info.family[:12]})" for info in tables})
     raise TableError(
-        f"“{wanted}” names {'several families' if found else 'no family that has tables'}.",
+        f"“{wanted}” matches {'several families' if found else 'no family that has tables'}.",
         f"Choose one of {', '.join(known)}." if known else "There are no tables yet.",
     )
 
 
-def _called(family_name: str) -> str:
-    """What people call the family: `SmolLM2-135M-Instruct` is SmolLM2."""
+def _label(family_name: str) -> str:
+    """The short name of a family: SmolLM2 for `SmolLM2-135M-Instruct`."""
     return family_label([readable(family_name)])
 
 
-def _whose(text: str, tables: Sequence[TableInfo | LearnedTable]) -> str:
-    """The family's name before what is said of a file that begins with its fingerprint, if it is known."""
+def _family_prefix(text: str, tables: Sequence[TableInfo | LearnedTable]) -> str:
+    """The family name with a comma, if the message `text` starts with the fingerprint of a known family."""
     names = (info.family_name for info in tables if text.startswith(info.family[:16]))
-    return next((f"{_called(name)}, " for name in names), "")
+    return next((f"{_label(name)}, " for name in names), "")
 
 
-def _said(what: str, done: TableResult, whom: str) -> int:
+def _print_done(what: str, done: TableResult, whom: str) -> int:
     files = "1 file" if done.files == 1 else f"{done.files} files"
     print(f"{what} {whom}: {done.entries:,} entries, {files}, {done.took_s * 1000:.0f} ms.")
     return 0

@@ -1,10 +1,9 @@
-"""`draftlight tables build`: evidence learned beforehand, from a model's own answers or from texts.
+"""`draftlight tables build`: prebuilt tables from a model's own answers or from texts.
 
-From a model, a gram table for the `auto` drafter: its answers are kept as they come, so Ctrl-C
-loses only those under way. From texts, a frozen table for `cacheback`, in bounded memory: what was
-counted is on disk beside the table until that is made. The same command goes on where it stopped.
-From texts for `auto`, a gram table that is asked beside the answers'; it takes a minute and is
-counted anew if it was stopped.
+From a model: a gram table for `auto`. Finished answers are saved, so Ctrl-C loses only unfinished ones.
+From texts: a frozen table for `cacheback`, in bounded memory, with the counts on disk next to the table
+until it is complete. After an interruption, the same command continues both.
+From texts for `auto`: a second gram table, which takes a minute and restarts after an interruption.
 """
 
 from __future__ import annotations
@@ -15,58 +14,59 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.cli.console.arguments import out_file, readable_file, whole
-from core.cli.console.parser import UsageError, add_quiet
+from core.cli.arguments import UsageError, add_quiet, out_file, readable_file, whole
 from core.errors import RequestError, TableError
 from core.system.progress_line import ProgressLine
 
-if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
+if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     from core.rehearsal.rehearsal import Progress, Rehearsal
     from core.tables.corpus import Corpus, Encode
     from core.tables.leader_count import LeaderCount
 
-# Counted in memory: about a gigabyte.
+# Needs about 1 GB of memory for counting.
 _MOST_TEXT_TOKENS = 3_000_000
 
 
 def add_arguments(build: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Add the arguments."""
     source = build.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "--from-model",
         metavar="MODEL",
-        help="let this model answer prompts: starter, a folder, or a hub name",
+        help="answer prompts with this model: starter, a folder, or a hub name",
     )
     source.add_argument(
         "--corpus", nargs="+", type=Path, metavar="PATH", help="text files, or folders of them"
     )
     build.add_argument(
-        "--out", type=out_file, metavar="FILE", help="the table (for auto: default its own place)"
+        "--out",
+        type=out_file,
+        metavar="FILE",
+        help="the table to write (auto: default in Draftlight's data)",
     )
     build.add_argument(
-        "--kbytes", type=whole(), default=1500, help="about how large the table may be (default 1500)"
+        "--kbytes", type=whole(), default=1500, help="approximate size limit of the table (default 1500)"
     )
     build.add_argument(
         "--tokens",
         type=whole(0),
         default=0,
-        help=f"for auto: stop after so many, earlier runs' included (default all; of texts"
-        f" {_MOST_TEXT_TOKENS:,})",
+        help=f"for auto: token limit, including earlier runs (default all; for texts {_MOST_TEXT_TOKENS:,})",
     )
     model = build.add_argument_group("from a model")
     model.add_argument(
         "--prompts",
         type=readable_file,
         metavar="F.jsonl",
-        help="lines with prompt, class, then (default: ours)",
+        help="lines with prompt, class, then (default: bundled prompts)",
     )
-    model.add_argument("--max-tokens", type=whole(), default=200, help="of one answer (default 200)")
-    model.add_argument("--batch", type=whole(), default=16, help="answers under way at once (default 16)")
+    model.add_argument("--max-tokens", type=whole(), default=200, help="of an answer (default 200)")
+    model.add_argument("--batch", type=whole(), default=16, help="answers generated at once (default 16)")
     model.add_argument(
         "--ids",
         type=out_file,
         metavar="FILE",
-        help="write what was said there, too, as ids: enough to go on from elsewhere",
+        help="also write the answers as token ids, enough to continue on another machine",
     )
     texts = build.add_argument_group("from texts")
     texts.add_argument(
@@ -74,22 +74,25 @@ def add_arguments(build: argparse.ArgumentParser) -> None:
         dest="drafter",
         choices=("cacheback", "auto"),
         default="cacheback",
-        help="which drafter asks the table (default cacheback); the options below are cacheback's",
+        help="drafter of the table (default cacheback); the options below apply to cacheback",
     )
     texts.add_argument(
-        "--tokenizer", metavar="MODEL", default="starter", help="the family's tokenizer (default starter's)"
+        "--tokenizer",
+        metavar="MODEL",
+        default="starter",
+        help="model of the family (default starter)",
     )
-    texts.add_argument("--leader-tokens", type=whole(), default=1, help="tokens of a leader (default 1)")
-    texts.add_argument("--follower-tokens", type=whole(), default=3, help="tokens of a follower (default 3)")
-    texts.add_argument("--leaders", type=whole(), default=1 << 20, help="most leaders (default 1048576)")
-    texts.add_argument("--followers", type=whole(), default=128, help="most followers of one (default 128)")
-    texts.add_argument("--least-count", type=whole(), default=2, help="a follower's fewest times (default 2)")
+    texts.add_argument("--leader-tokens", type=whole(), default=1, help="tokens per leader (default 1)")
+    texts.add_argument("--follower-tokens", type=whole(), default=3, help="tokens per follower (default 3)")
+    texts.add_argument("--leaders", type=whole(), default=1 << 20, help="maximum leaders (default 1048576)")
+    texts.add_argument("--followers", type=whole(), default=128, help="maximum per leader (default 128)")
+    texts.add_argument("--least-count", type=whole(), default=2, help="minimum follower count (default 2)")
     add_quiet(build)
     build.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Build and say what it became. Raises `TableError`, `ModelError`, `RequestError`."""
+    """Build a table and print its size. Raises `TableError`, `ModelError`, `RequestError`."""
     if not options.corpus:
         return _from_model(options)
     return _texts_for_auto(options) if options.drafter == "auto" else _from_texts(options)
@@ -142,7 +145,7 @@ def _from_model(options: argparse.Namespace) -> int:
 
 
 def _answer(rehearsal: Rehearsal, quiet: bool) -> bool:
-    """Answer until all is done; whether it was stopped by Ctrl-C."""
+    """Answer all prompts. Returns whether it was stopped by Ctrl-C."""
     started = time.monotonic()
     line = ProgressLine(quiet)
     first: Progress | None = None
@@ -172,10 +175,10 @@ def _from_texts(options: argparse.Namespace) -> int:
     from core.tables.prebuilt_files import save_frozen
 
     if options.out is None:
-        raise UsageError("There is no place for the table.", "Give --out FILE.")
+        raise UsageError("A table from texts needs a file to write to.", "Give --out FILE.")
     corpus = Corpus(options.corpus)
     family = load_family(options.tokenizer)
-    # Two bytes an id, four where the family has more ids than that; leaders come on top.
+    # An id takes two bytes, or four if the vocabulary needs them; leaders are extra.
     follower_bytes = options.follower_tokens * (2 if family.vocabulary <= 1 << 16 else 4)
     shape = Shape(
         options.leader_tokens,
@@ -209,17 +212,17 @@ def _from_texts(options: argparse.Namespace) -> int:
             )
             count.discard()
     except OSError as error:
-        raise TableError(f"{options.out} cannot be written: {error}.", "Free some space there.") from error
+        raise TableError(f"{options.out} cannot be written: {error}.", "Free disk space.") from error
     followers = sum(len(held) for held in table.entries().values())
     print(
         f"{options.out}: {len(table):,} leaders, {followers:,} followers,"
         f" {options.out.stat().st_size / 1024:,.0f} KiB, from {learned_from}"
     )
-    _say_passed_over(corpus)
+    _print_skipped(corpus)
     return 0
 
 
-def _say_passed_over(corpus: Corpus) -> None:
+def _print_skipped(corpus: Corpus) -> None:
     if corpus.passed_over:
         print(f"{corpus.passed_over:,} files were passed over, as they are no UTF-8 text.")
 
@@ -249,7 +252,7 @@ def _texts_for_auto(options: argparse.Namespace) -> int:
     finally:
         line.clear()
     if not len(table):
-        raise RequestError("There is no text to learn from.", "Give texts that are not empty.")
+        raise RequestError("The files contain no text to learn from.", "Give files with text.")
     counted = grams.counted
     learned_from = f"{counted.tokens:,} tokens of text"
     path = options.out or texts_path(family.family_name)
@@ -257,12 +260,12 @@ def _texts_for_auto(options: argparse.Namespace) -> int:
     print(f"{path}: {len(table):,} contexts, {path.stat().st_size / 1024:,.0f} KiB, from {learned_from}")
     if counted.share < 1.0:
         print(f"That was {counted.share:.0%} of the text. --tokens reads more, at 320 bytes of memory each.")
-    _say_passed_over(corpus)
+    _print_skipped(corpus)
     return 0
 
 
 def _counted(count: LeaderCount, corpus: Corpus, encode: Encode, quiet: bool) -> bool:
-    """Count what is not counted yet; False if that was stopped by Ctrl-C."""
+    """Count the remaining text. Returns False if stopped by Ctrl-C."""
     line = ProgressLine(quiet)
     try:
         for piece in corpus.pieces(encode, after=count.mark.pieces):

@@ -292,7 +292,7 @@ class FollowerOdds:
     frequency ranks. `Calibration` then corrects each kind (support, and whether it is the most recent) by its
     outcomes in this answer.
 
-    The weights are logistic regressions (`core.bench.replay.fit`) on the even-numbered of 39 recorded answers
+    The weights are logistic regressions (`tests/tuning/fit.py`) on the even-numbered of 39 recorded answers
     of a 135M model with LL 1 and FL 3, without a frozen table and with the shipped one. Weights fitted on the
     odd-numbered answers give the same log loss on the others within 2%.
 

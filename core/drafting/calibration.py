@@ -70,7 +70,7 @@ class Weights(Struct, frozen=True):
 
 WEIGHTS = Weights()
 # With a prebuilt table: fitted with the shipped one on the even-numbered half of 131 answers that are not
-# part of the table (`draftlight bench fit --held-out 2`).
+# part of the table (`python -m tests.tuning fit --held-out 2`).
 WEIGHTS_LEARNED = Weights(
     anything=-0.852,
     reached=0.276,

@@ -1,1 +1,1 @@
-"""Scripts that make or choose what measurements need; none of them is a test."""
+"""Scripts for Draftlight's developers: they fit constants and measure what only tunes the product."""

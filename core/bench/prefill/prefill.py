@@ -22,12 +22,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.bench.documents import document
-from core.bench.environment import Environment
-from core.bench.journal import Journal
-from core.bench.model import load_tried
-from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
-from core.bench.results_folder import write_results
-from core.bench.runs import draftlight, draftlight_chat, mlx_lm
+from core.bench.harness import (
+    BenchPiece,
+    Environment,
+    Journal,
+    PieceProgress,
+    conditions,
+    measure,
+    of_run,
+    write_results,
+)
+from core.bench.runs import draftlight, draftlight_chat, load_tried, mlx_lm
 from core.bench.statistic import median
 from core.errors import RequestError
 from core.events import Attachment, Message
@@ -238,7 +243,7 @@ def _settings(options: argparse.Namespace, model: Path, scratch: Path) -> tuple[
         return settings, ""
     reference = options.draft_model
     if not reference:
-        from core.bench.truncated import truncated_copy
+        from core.bench.cases import truncated_copy
 
         reference = str(truncated_copy(model, options.draft_layers, scratch / "draft"))
     name = options.draft_model or f"the model's first {options.draft_layers} layers"

@@ -22,13 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.bench.documents import KINDS
-from core.bench.environment import describe
-from core.bench.journal import Journal
+from core.bench.harness import Journal, describe, write_results
 from core.bench.quality.reader_names import at_true_positions, hindsight
 from core.bench.quality.results import QualityResults
 from core.bench.quality.tasks import TASKS, task
 from core.bench.quality.trial import Trial
-from core.bench.results_folder import write_results
 from core.errors import RequestError
 from core.settings import Settings, assign
 from core.system.progress_line import ProgressLine
@@ -116,8 +114,8 @@ def _conditions(options: argparse.Namespace, loaded: LoadedModel, draft: str) ->
 
 def _readers(options: argparse.Namespace, loaded: LoadedModel, scratch: Path) -> tuple[list[Reader], str]:
     """The readers, dense first, and what the draft model is called (empty if none is needed)."""
+    from core.bench.cases import truncated_copy
     from core.bench.quality.readers import readers
-    from core.bench.truncated import truncated_copy
     from core.models.loader import load
 
     settings = assign(Settings(), "prefill.keep_pct", options.keep).prefill

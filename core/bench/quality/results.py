@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.bench.environment import Environment
+from core.bench.harness import Environment
 from core.bench.quality.trial import Trial
 
 

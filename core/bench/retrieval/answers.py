@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from core.bench.pieces import BenchPiece
+from core.bench.harness import BenchPiece
 from core.bench.retrieval.questions import Document, Question
 from core.errors import RequestError
 from core.events import Attachment, Message

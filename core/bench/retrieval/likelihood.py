@@ -23,10 +23,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from core.bench.environment import Environment
-from core.bench.journal import Journal
-from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
-from core.bench.results_folder import write_results
+from core.bench.harness import (
+    BenchPiece,
+    Environment,
+    Journal,
+    PieceProgress,
+    conditions,
+    measure,
+    of_run,
+    write_results,
+)
 from core.bench.retrieval.answers import nll, prompt_text, read
 from core.bench.retrieval.names import LIKELIHOOD_PARTS
 from core.bench.retrieval.questions import Document, Question, documents, questions
@@ -97,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
     from core.models.runtime.runtime import prepare
 
     blas = prepare()
-    from core.bench.environment import describe
+    from core.bench.harness import describe
     from core.models.loader import load
 
     every, missing = [], []

@@ -23,10 +23,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from core.bench.environment import Environment
-from core.bench.journal import Journal
-from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
-from core.bench.results_folder import write_results
+from core.bench.harness import (
+    BenchPiece,
+    Environment,
+    Journal,
+    PieceProgress,
+    conditions,
+    measure,
+    of_run,
+    write_results,
+)
 from core.bench.retrieval.answers import Answered, answer_pieces, answers_report, describe_answered
 from core.bench.retrieval.names import BASELINES
 from core.bench.retrieval.questions import Document, Question, documents, questions
@@ -93,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     # Before anything is loaded. Raises `SettingError`.
     settings = parse_all(Settings(), [tuple(text.split("=", 1)) for text in options.set]).prefill
     blas = prepare()
-    from core.bench.environment import describe
+    from core.bench.harness import describe
     from core.encoder.store import Embedder, VectorStore
     from core.models.loader import load
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from core.bench.environment import Environment
-from core.bench.results_folder import write_results
+from core.bench.harness import Environment, write_results
 from core.bench.retrieval.questions import Document, Question, documents, questions
 from core.errors import RequestError
 from core.events import Attachment, Message, Passage
@@ -52,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     from core.models.runtime.runtime import prepare
 
     blas = prepare()
-    from core.bench.environment import describe
+    from core.bench.harness import describe
     from core.models.loader import load
 
     texts = {document: document.text() for document in documents()}

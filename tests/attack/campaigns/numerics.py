@@ -336,7 +336,7 @@ def _prepare() -> str:
     from core.models.runtime.runtime import prepare
 
     blas = prepare()
-    from core.bench.environment import describe
+    from core.bench.harness import describe
 
     return describe(str(blas)).line
 

@@ -1,4 +1,4 @@
-"""Every bench that takes minutes: stopped by Ctrl-C it keeps what it has, and goes on with the rest."""
+"""Benches stopped by Ctrl-C keep their measurements, and the same command continues."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from core.bench.decode import draft_time
-from core.bench.journal import Journal
-from core.bench.sweep.sweep_record import Record
-from core.bench.tables import table_timing
+from core.bench import decode
+from core.bench.harness import Journal
+from core.bench.sweep_record import Record
 from core.cli import main
-from core.models.runtime import blas
 from core.rehearsal.streams import Stream, write_streams
 from core.system.ctrl_c import STOPPED
 from tests.core.toy import write_toy_model
@@ -24,7 +22,7 @@ from tests.thinned import thinned
 _BEFORE_STOP = 2
 _RNG = random.Random(2)
 
-# The words after `bench`, the file that its results go to as they come, and how many there are in the end.
+# Arguments, journal file, and number of journal entries of each bench.
 BENCHES: dict[str, tuple[list[str], str, int]] = {
     "decode": (["--drafters", "off,frequency", "--pairs", "1", "--max-tokens", "8"], "cells.jsonl", 4),
     "parity": (
@@ -37,12 +35,9 @@ BENCHES: dict[str, tuple[list[str], str, int]] = {
         "readings.jsonl",
         4,
     ),
-    "neighbours": (["--pairs", "2", "--max-tokens", "8"], "pairs.jsonl", 4),
-    "ttft": (["--pairs", "2"], "starts.jsonl", 4),
-    "tables": (["--parts", "timing"], "timing.jsonl", 3),
     "replay": (["--drafters", "frequency,ngram-simple", "--costs", "cpu,apple"], "rows.jsonl", 4),
 }
-_NO_PROMPTS = ("prefill", "tables", "replay")
+_NO_PROMPTS = ("prefill", "replay")
 _NO_MODEL = ("replay",)
 
 
@@ -63,18 +58,14 @@ def prompts(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts that measure much before they give one result, on less."""
-    monkeypatch.setattr(draft_time, "HISTORY_TOKENS", 1_000)
-    monkeypatch.setattr(draft_time, "_STEPS", 50)
-    monkeypatch.setattr(table_timing, "_ENTRIES", 2_000)
-    monkeypatch.setattr(table_timing, "_REPEATS", 1)
-    # The variable by which two test runs share the machine holds the threads.
-    monkeypatch.setattr(blas, "why_threads_are_fixed", lambda: "")
+    """Measure draft times with a short history and few steps."""
+    monkeypatch.setattr(decode, "HISTORY_TOKENS", 1_000)
+    monkeypatch.setattr(decode, "_STEPS", 50)
 
 
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Ctrl-C comes in the measurement after the second that was kept. Undo it to go on."""
+    """Raise KeyboardInterrupt during the third measurement, until it is undone."""
     with pytest.MonkeyPatch.context() as patch:
         add, kept = Journal.add, []
 
@@ -89,7 +80,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
 
 
 @pytest.mark.parametrize("bench", thinned(BENCHES, keep=list(BENCHES)[:2]))
-def test_what_was_measured_is_kept_and_gone_on_with(
+def test_measurements_are_kept_and_continued(
     bench: str,
     folder: Path,
     prompts: Path,
@@ -126,7 +117,7 @@ def test_what_was_measured_is_kept_and_gone_on_with(
     assert "Stopped" not in (out / "report.md").read_text()
 
 
-def test_a_sweep_goes_on_where_it_was_stopped(folder: Path, prompts: Path, tmp_path: Path) -> None:
+def test_an_interrupted_sweep_continues(folder: Path, prompts: Path, tmp_path: Path) -> None:
     words = ["bench", "sweep", "--model", str(folder), "--prompts", str(prompts), "--out", str(tmp_path)]
     words += ["--drafters", "frequency,ngram-simple", "--pairs", "1", "--max-tokens", "8", "--quiet"]
     words += ["--keep", "20,100", "--keep-tokens", "1200"]
@@ -155,7 +146,7 @@ def test_a_sweep_goes_on_where_it_was_stopped(folder: Path, prompts: Path, tmp_p
     assert whole["ended"]
     assert whole["answers"] == 8
     assert whole["took_s"] > held["took_s"]
-    # What has ended is not gone on with: it is measured anew.
+    # A complete sweep is measured again.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Record, "add", until_stopped)
         assert main(words) == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from core.bench.cluster.empty_heads import with_empty_heads
+from core.bench.cluster import with_empty_heads
 from core.cluster.machine.this_machine import folder_of
 from core.drafting.registry import DRAFTERS
 from tests.core.architectures import ARCHITECTURES

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.bench.replay.cost_table import cost_table
-from core.bench.replay.replay import ReplayTally, replay_stream
+from core.bench.replay import ReplayTally, cost_table, replay_stream
 from core.decoding.planner import Planner
 from core.drafting.draft import EMPTY, Draft, OffDrafter
 from core.drafting.predicted import ABSENT, MAX_TOKENS, PredictedDrafter, PredictionCursor, prediction_counts

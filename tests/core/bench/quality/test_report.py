@@ -7,7 +7,7 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from core.bench.environment import describe
+from core.bench.harness import describe
 from core.bench.quality.report import duel, nearness, passes, write_report
 from core.bench.quality.results import QualityResults
 from core.bench.quality.trial import Trial

@@ -13,8 +13,7 @@ from typing import Any, get_args
 import pytest
 from msgspec.structs import replace
 
-from core.bench.environment import describe
-from core.bench.pieces import PieceProgress
+from core.bench.harness import PieceProgress, describe
 from core.bench.retrieval import retrieval
 from core.bench.retrieval.answers import nll, prompt_text
 from core.bench.retrieval.answers import read as read_into

@@ -1,1 +1,0 @@
-"""`draftlight bench cluster`."""

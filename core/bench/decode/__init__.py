@@ -1,1 +1,0 @@
-"""Benches of decoding: speed, parity, first tokens, busy neighbours."""

@@ -1,0 +1,465 @@
+"""`draftlight bench replay`: drafters on recorded answers, without a model, at a named cost table.
+
+The speed of a drafter is tokens / Σ T(width), where a verify block of w tokens costs T(w) plain steps. The
+recorded answer takes the place of the verifier, so acceptance is exact and repeatable. Draft time is not
+included; `bench decode` measures it. A draft is verified whole; for drafters with a planner, the planner
+chooses the part that pays off at this cost table, and the gate is open.
+
+`--record` makes new recordings: prompts answered greedily through the chat template.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.bench.cases import Configuration, configurations, file_label
+from core.bench.harness import (
+    BenchPiece,
+    Environment,
+    Journal,
+    PieceProgress,
+    conditions,
+    describe,
+    measure,
+    of_run,
+    publish,
+)
+from core.decoding.accept import walk
+from core.decoding.planner import Planner
+from core.drafting.draft import Draft, Drafter, sanitise
+from core.drafting.follower_tables import FrozenTable
+from core.drafting.gate import Gate
+from core.drafting.gram_table import GramTable, JoinedTables
+from core.drafting.ngram_table import NgramTables
+from core.drafting.registry import DRAFTERS, Resources, drafter_spec
+from core.drafting.table_evidence import Continuations
+from core.errors import RequestError
+from core.rehearsal.streams import Stream, read_streams
+from core.settings import Settings, assign_all
+from core.settings.gate import Gate as GateSettings
+from core.tables.prebuilt_files import FROZEN, GRAMS
+
+# Above every id of a recorded stream; drafts are only checked for their form.
+_VOCABULARY = 1 << 24
+_NOWHERE = -1
+_DECILES = 10
+_OWN_OPTIONS = {"drafting.drafter": "--drafters", "gate.mode": "--gates"}
+
+# ---- cost tables
+
+
+class CostTable(Struct, frozen=True):
+    """T(w): the cost of a verify block of w tokens, as a multiple of a plain step.
+
+    `points` are (width, cost) in ascending width, starting with (1, 1.0). Costs between points are
+    interpolated; above the last point the last slope continues. Shipped tables are published or measured
+    values (`source`), so replays are comparable between machines.
+    """
+
+    name: str
+    source: str
+    points: tuple[tuple[int, float], ...]
+
+    def cost(self, width: int) -> float:
+        """T(width)."""
+        widths = [w for w, _ in self.points]
+        at = bisect_left(widths, width)
+        if at < len(widths) and widths[at] == width:
+            return self.points[at][1]
+        at = min(max(at, 1), len(self.points) - 1)
+        (w0, c0), (w1, c1) = self.points[at - 1], self.points[at]
+        return c0 + (c1 - c0) * (width - w0) / (w1 - w0)
+
+
+def _mean(name: str, source: str, tables: tuple[CostTable, ...]) -> CostTable:
+    widths = sorted({w for table in tables for w, _ in table.points})
+    return CostTable(name, source, tuple((w, sum(t.cost(w) for t in tables) / len(tables)) for w in widths))
+
+
+_CPU_256 = CostTable(
+    "cpu-256",
+    "SmolLM2-135M, float32 with OpenBLAS, 2 cores, context 256",
+    (
+        *((1, 1.00), (2, 1.18), (3, 1.24), (4, 1.30), (5, 1.52), (8, 1.48)),
+        *((12, 1.80), (16, 1.84), (32, 2.66), (64, 4.59)),
+    ),
+)
+_CPU_1024 = CostTable(
+    "cpu-1024",
+    "SmolLM2-135M, float32 with OpenBLAS, 2 cores, context 1024",
+    (
+        *((1, 1.00), (2, 1.18), (3, 1.31), (4, 1.36), (5, 1.53), (8, 1.64)),
+        *((12, 2.15), (16, 2.33), (32, 4.25), (64, 6.59)),
+    ),
+)
+_M3_MAX = CostTable(
+    "m3-max",
+    "M3 Max, 4-bit 5120 to 17408 matmul (mlx issue 3863); 10 to 32 rows cost about 4",
+    ((1, 1.00), (2, 1.00), (4, 1.28), (6, 2.04), (8, 2.50), (9, 3.14), (10, 4.00), (32, 4.00), (64, 8.00)),
+)
+_M4_PRO = CostTable(
+    "m4-pro",
+    "M4 Pro, MLP block (mlx issue 3839)",
+    ((1, 1.00), (2, 1.03), (3, 1.22), (4, 1.47), (6, 2.07), (8, 2.69)),
+)
+
+COST_TABLES: dict[str, CostTable] = {
+    table.name: table
+    for table in (
+        _mean("cpu", "the two CPU tables averaged", (_CPU_256, _CPU_1024)),
+        _mean("apple", "m3-max and m4-pro averaged", (_M3_MAX, _M4_PRO)),
+        _CPU_256,
+        _CPU_1024,
+        _M3_MAX,
+        _M4_PRO,
+    )
+}
+
+
+def cost_table(name: str) -> CostTable:
+    """The cost table with this name. Raises `RequestError` if there is none."""
+    try:
+        return COST_TABLES[name]
+    except KeyError:
+        raise RequestError(
+            f"There is no cost table called “{name}”.", f"Choose one of {', '.join(COST_TABLES)}."
+        ) from None
+
+
+# ---- reliability of confidences
+
+
+class Fate(Struct, frozen=True):
+    """Confidence of one drafted token and whether it was accepted."""
+
+    confidence: float
+    accepted: bool
+
+
+class Decile(Struct, frozen=True):
+    """Drafted tokens with a confidence in [`low`, `low` + 0.1); the last decile includes 1.0."""
+
+    low: float
+    nodes: int
+    mean_confidence: float
+    acceptance: float
+
+    @property
+    def error(self) -> float:
+        """Mean confidence minus acceptance; positive if the drafter is overconfident."""
+        return self.mean_confidence - self.acceptance
+
+
+def fates(draft: Draft, path: Sequence[int]) -> list[Fate]:
+    """Outcomes of the drafted tokens that the walk along `path` tested: those whose parent was accepted.
+
+    Empty if the draft has no confidences.
+    """
+    if len(draft.confidence) != len(draft):
+        return []
+    accepted = set(path)
+    return [
+        Fate(confidence, node in accepted)
+        for node, (parent, confidence) in enumerate(zip(draft.parents, draft.confidence))
+        if parent < 0 or parent in accepted
+    ]
+
+
+def deciles(all_fates: Iterable[Fate]) -> tuple[Decile, ...]:
+    """The non-empty deciles, lowest first."""
+    held: list[list[Fate]] = [[] for _ in range(_DECILES)]
+    for fate in all_fates:
+        held[min(_DECILES - 1, max(0, int(fate.confidence * _DECILES)))].append(fate)
+    return tuple(
+        Decile(
+            index / _DECILES,
+            len(inside),
+            sum(fate.confidence for fate in inside) / len(inside),
+            sum(fate.accepted for fate in inside) / len(inside),
+        )
+        for index, inside in enumerate(held)
+        if inside
+    )
+
+
+def worst_error(table: Sequence[Decile], least_nodes: int) -> float:
+    """The largest absolute error of a decile with at least `least_nodes` nodes; 0 if there is none."""
+    return max((abs(decile.error) for decile in table if decile.nodes >= least_nodes), default=0.0)
+
+
+# ---- replay
+
+
+class ReplayTally(Struct):
+    """Sums over streams."""
+
+    tokens: int = 0
+    steps: int = 0
+    accepted: int = 0
+    tested: int = 0
+    cost: float = 0.0
+    fates: list[Fate] = []
+
+    @property
+    def speed(self) -> float:
+        return self.tokens / self.cost if self.cost else 0.0
+
+    def add(self, other: ReplayTally) -> None:
+        self.tokens += other.tokens
+        self.steps += other.steps
+        self.accepted += other.accepted
+        self.tested += other.tested
+        self.cost += other.cost
+        self.fates += other.fates
+
+
+class ReplayRow(Struct, frozen=True):
+    """One configuration at one cost table. `kinds` maps each prompt class to its speed.
+
+    `reliability` is empty for drafters without confidences.
+    """
+
+    drafter: str
+    cost: str
+    gate: str
+    speed: float
+    mean_per_step: float
+    acceptance: float
+    kinds: dict[str, float]
+    reliability: tuple[Decile, ...] = ()
+    given: dict[str, str] = {}
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.drafter, self.cost, self.gate
+
+
+class ReplayResults(Struct, frozen=True):
+    """The content of `results.json`."""
+
+    bench: str
+    streams: str
+    count: int
+    rows: tuple[ReplayRow, ...]
+    environment: Environment
+    progress: PieceProgress
+
+
+def run(options: argparse.Namespace) -> int:
+    """Replay and write `rows.jsonl`, `results.json` and `report.md`."""
+    streams = read_streams(options.streams)
+    answers, texts = learned_table(options.learned), learned_table(options.texts)
+    learned = JoinedTables(answers, texts) if answers or texts else None
+    frozen = FROZEN.load_any(options.frozen, _VOCABULARY) if options.frozen else None
+    environment = describe()
+    files = [path for path in (options.streams, options.learned, options.texts, options.frozen) if path]
+    told = conditions(environment, *map(file_label, files))
+    journal = Journal(options.out / "rows.jsonl", told, ReplayRow)
+    names = options.drafters or _replayable()
+    chosen = configurations(names, [], sets=options.set, grids=options.grid, own_options=_OWN_OPTIONS)
+    pieces = [
+        BenchPiece((each.name, cost, gate), partial(_row, each, streams, cost, gate, learned, frozen))
+        for each in chosen
+        for cost in options.costs
+        for gate in options.gates
+    ]
+    progress = measure(journal, pieces, lambda row: [], quiet=options.quiet)
+    rows = tuple(of_run(journal, pieces))
+    results = ReplayResults("replay", Path(options.streams).name, len(streams), rows, environment, progress)
+    publish(options.out, results, write_report(results))
+    return progress.status(True)
+
+
+def _row(
+    configuration: Configuration,
+    streams: Sequence[Stream],
+    cost: str,
+    gate: str,
+    learned: Continuations | None,
+    frozen: FrozenTable | None,
+) -> ReplayRow:
+    row = replay(
+        configuration.drafter, streams, cost_table(cost), gate, learned, frozen, configuration.settings
+    )
+    return replace(row, drafter=configuration.name, given=configuration.given)
+
+
+def replay(
+    name: str,
+    streams: Sequence[Stream],
+    table: CostTable,
+    gate: str,
+    learned: Continuations | None = None,
+    frozen: FrozenTable | None = None,
+    settings: Settings | None = None,
+) -> ReplayRow:
+    """One drafter over all streams. Every stream is a new request with empty tables, except the `learned`
+    and `frozen` ones.
+    """
+    spec = drafter_spec(name)
+    settings = assign_all(settings or Settings(), [("drafting.drafter", name), ("gate.mode", gate)])
+    total = ReplayTally()
+    kinds: dict[str, ReplayTally] = {}
+    for stream in streams:
+        resources = Resources(1 << 17, "replay", NgramTables(), spec.trees, frozen, learned)
+        drafter = spec.build(settings, resources)
+        planner = Planner(table.cost) if spec.planned(settings) else None
+        one = replay_stream(drafter, stream, table.cost, settings.gate, planner)
+        total.add(one)
+        kinds.setdefault(stream.cls, ReplayTally()).add(one)
+    return ReplayRow(
+        name,
+        table.name,
+        gate,
+        total.speed,
+        total.tokens / total.steps if total.steps else 0.0,
+        total.accepted / total.tested if total.tested else 0.0,
+        {kind: tally.speed for kind, tally in sorted(kinds.items())},
+        deciles(total.fates),
+    )
+
+
+def replay_stream(
+    drafter: Drafter,
+    stream: Stream,
+    cost: Callable[[int], float],
+    gate_settings: GateSettings,
+    planner: Planner | None = None,
+) -> ReplayTally:
+    """One answer step by step. With a planner the gate stays open unless its mode is “prompt”."""
+    planned = planner is not None and gate_settings.mode != "prompt"
+    gate = Gate(gate_settings, forced=planned, cost=cost)
+    gate.begin(stream.prompt)
+    drafter.begin(stream.prompt)
+    tally, position = ReplayTally(), 0
+    while position < len(stream.out):
+        budget = len(stream.out) - position - 1
+        draft = Draft()
+        if budget and gate.should_draft():
+            draft = sanitise(drafter.draft(budget), vocabulary=_VOCABULARY, budget=budget)
+            if planner is not None:
+                draft = planner.shape(draft, budget)
+        found = walk(draft, _choices(draft, stream.out[position:]))
+        emitted = stream.out[position : position + len(found.path) + 1]
+        tally.tokens += len(emitted)
+        tally.steps += 1
+        tally.accepted += len(found.path)
+        tally.tested += found.tested
+        tally.cost += cost(1 + len(draft))
+        tally.fates += fates(draft, found.path)
+        if len(draft):
+            drafter.feedback(draft, len(found.path))
+        drafter.observe(emitted)
+        if stream.tops:
+            drafter.observe_top(stream.tops[position : position + len(emitted)])
+        gate.record(1 + len(draft), len(found.path))
+        if planner is not None:
+            planner.record(1 + len(draft), len(emitted))
+        position += len(emitted)
+    return tally
+
+
+def learned_table(path: Path | None) -> GramTable | None:
+    """The gram table at `path`; the streams' ids are assumed to be of the same family."""
+    return None if path is None else GRAMS.load_any(path, _VOCABULARY)
+
+
+def _choices(draft: Draft, coming: Sequence[int]) -> list[int]:
+    """The verifier's token at each row: known on the path of the recorded answer, `_NOWHERE` elsewhere."""
+    choices = [_NOWHERE] * (len(draft) + 1)
+    on_path = {-1: 0}
+    choices[0] = coming[0]
+    for node, (token, parent) in enumerate(zip(draft.tokens, draft.parents)):
+        depth = on_path.get(parent)
+        if depth is not None and depth + 1 < len(coming) and token == coming[depth]:
+            on_path[node] = depth + 1
+            choices[node + 1] = coming[depth + 1]
+    return choices
+
+
+def _replayable() -> list[str]:
+    return [name for name, spec in DRAFTERS.items() if not spec.needs_proposer]
+
+
+def write_report(results: ReplayResults) -> str:
+    """The results as Markdown."""
+    kinds = sorted({kind for row in results.rows for kind in row.kinds})
+    lines = [
+        "# Replay of recorded streams",
+        "",
+        *results.progress.lines,
+        f"{results.streams}, {results.count} streams; tokens ÷ Σ T(width), each starts with empty tables.",
+        "",
+        results.environment.line,
+        "",
+        "| drafter | cost | gate | speed | mean a step | accepted | " + " | ".join(kinds) + " |",
+        "|---|---|---|---|---|---|" + "---|" * len(kinds),
+    ]
+    for row in results.rows:
+        speeds = " | ".join(f"{row.kinds.get(kind, 0.0):.2f}" for kind in kinds)
+        lines.append(
+            f"| {row.drafter} | {row.cost} | {row.gate} | {row.speed:.3f} | {row.mean_per_step:.2f}"
+            f" | {row.acceptance:.0%} | {speeds} |"
+        )
+    for row in results.rows:
+        if row.reliability:
+            lines += ["", f"## Confidence of {row.drafter} at {row.cost}, gate {row.gate}", ""]
+            lines += ["| confidence | nodes | mean | accepted | error |", "|---|---|---|---|---|"]
+            lines += [
+                f"| {d.low:.1f} … {d.low + 0.1:.1f} | {d.nodes} | {d.mean_confidence:.3f}"
+                f" | {d.acceptance:.3f} | {d.error:+.3f} |"
+                for d in row.reliability
+            ]
+    return "\n".join(lines) + "\n"
+
+
+# ---- recording
+
+
+def record(options: argparse.Namespace) -> int:
+    """Answer `--prompts` and write the streams to the file `--record`. Raises `RequestError`, `ModelError`.
+
+    Finished answers are kept in a file next to it, so the same command continues after Ctrl-C.
+    """
+    from core.models.runtime.runtime import prepare
+
+    prepare()
+    from core.models.loader import load
+    from core.rehearsal.conversations import read_conversations
+    from core.rehearsal.records import read_records
+    from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
+    from core.rehearsal.streams import write_streams
+
+    conversations = read_conversations(options.prompts)
+    target: Path = options.record
+    growing = target.with_name(f"{target.name}.growing.jsonl")
+    plan = RehearsalPlan(growing, target, batch=options.batch, max_tokens=options.max_tokens)
+    rehearsal = Rehearsal(load(options.model), conversations, plan)
+    try:
+        for progress in rehearsal.answer():
+            print(
+                f"\r{progress.answered:,} of {progress.prompts:,} answers ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+    except KeyboardInterrupt:
+        print(f"\nStopped. The same command continues with {growing}.", file=sys.stderr)
+        return 130
+    print(file=sys.stderr)
+    streams = list(read_records(growing))
+    if not streams:
+        raise RequestError(f"No prompt of {options.prompts} fits the model's context.", "Give shorter ones.")
+    write_streams(target, streams)
+    growing.unlink()
+    growing.with_suffix(".lock").unlink(missing_ok=True)
+    print(f"{target}: {len(streams):,} streams, {sum(len(stream.out) for stream in streams):,} tokens")
+    return 0

@@ -1,1 +1,0 @@
-"""Drafters over recorded streams, without a model."""

@@ -1,1 +1,0 @@
-"""`draftlight bench serve`: Draftlight's local server beside mlx-lm's, asked the same by the same client."""

@@ -1,1 +1,0 @@
-"""The bench of n-gram tables."""

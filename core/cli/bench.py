@@ -1,0 +1,519 @@
+"""`draftlight bench`: the arguments of every bench. `core.bench` has the benches."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from core.bench.quality.reader_names import DENSE, SCORELESS, at_true_positions, hindsight
+from core.bench.retrieval.names import MEASURED
+from core.bench.serve import WORKLOADS
+from core.cli.arguments import (
+    UsageError,
+    add_command,
+    add_model,
+    add_quiet,
+    listed,
+    name,
+    names,
+    number,
+    of_setting,
+    out_file,
+    out_folder,
+    readable_file,
+    whole,
+)
+from core.cli.cluster import add_cluster
+from core.cli.window import window_part
+from core.settings.declaration import find
+from core.settings.prefill import SCORERS
+from core.settings.window_parts import PARTS
+
+DRAFTERS = find("drafting.drafter").choices
+# Benches measure plain decoding anyway.
+_DRAFTING = tuple(each for each in DRAFTERS if each != "off")
+
+# Settings that `bench retrieval` varies by options.
+_RETRIEVAL_OPTIONS = {"prefill.keep_pct": "--keep", "prefill.mode": "--answers"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add all benches."""
+    benches = parser.add_subparsers(title="benches", metavar="BENCH", required=True)
+
+    def bench(
+        name: str, text: str, add: Callable[[argparse.ArgumentParser], object], module: str = ""
+    ) -> argparse.ArgumentParser:
+        added = add_command(benches, name, text, _running(module or f"core.bench.{name}"))
+        add(added)
+        add_quiet(added)
+        return added
+
+    bench("decode", "decode speed of drafters relative to mlx-lm's own loop", _decode)
+    bench("parity", "whether drafted greedy output equals plain output in every run", _parity)
+    window = bench("window", "the window: launch, scrolling, streaming, memory, overhead", _window)
+    window.set_defaults(run=_run_window)
+    bench(
+        "prefill",
+        "time to first token of a long document relative to mlx-lm",
+        _prefill,
+        "core.bench.prefill.prefill",
+    )
+    bench(
+        "quality",
+        "the effect of sparse prefill on answers and likelihoods",
+        _quality,
+        "core.bench.quality.quality",
+    )
+    bench(
+        "retrieval",
+        "how often a scorer keeps the passage that a question is about",
+        _retrieval,
+        "core.bench.retrieval.retrieval",
+    )
+    cluster = bench("cluster", "one model over several machines: blocks, drafting, network delay", _cluster)
+    cluster.set_defaults(run=_run_cluster)
+    bench("serve", "the local server relative to mlx-lm's: edits, schemas, conversations", _serve)
+    bench("sweep", "every drafter on every class of prompts, as in the Lab", _sweep)
+    replay = bench("replay", "drafters on recorded answers, without a model", _replay)
+    # A replay needs no model, and a recording loads its own.
+    replay.set_defaults(run=_run_replay, loads=False)
+
+
+def _running(module: str) -> Callable[[argparse.Namespace], int]:
+    """Imports the bench when it runs, so that `--help` does not load MLX."""
+    return lambda options: int(import_module(module).run(options))
+
+
+# ---- options of several benches
+
+
+def add_out(parser: argparse.ArgumentParser, text: str = "for the results and the report") -> None:
+    """Add `--out`."""
+    parser.add_argument("--out", type=out_folder, required=True, metavar="DIR", help=text)
+
+
+def add_prompts(parser: argparse.ArgumentParser, text: str = "lines with prompt and class") -> None:
+    """Add `--prompts`."""
+    parser.add_argument("--prompts", type=readable_file, metavar="F.jsonl", help=text)
+
+
+def add_answer_length(parser: argparse.ArgumentParser, tokens: int = 128) -> None:
+    """Add `--max-tokens`."""
+    parser.add_argument("--max-tokens", type=whole(), default=tokens, help=f"of an answer (default {tokens})")
+
+
+def _add_draft_model(parser: argparse.ArgumentParser, layers: int) -> None:
+    """Add `--draft-model` and the number of layers of its substitute."""
+    parser.add_argument("--draft-model", default="", help="for draft-model (default: a truncated copy)")
+    parser.add_argument(
+        "--draft-layers",
+        type=whole(),
+        default=layers,
+        help=f"layers of that copy (default {layers})",
+    )
+
+
+def _add_grid(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="GROUP.FIELD=VALUE",
+        help="a setting for all configurations; repeatable",
+    )
+    parser.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="GROUP.FIELD=A,B,…",
+        help="values to try, combined with every other --grid, as ngram_mod.k=2,4,6,8",
+    )
+
+
+def _add_ngram_simple(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--k",
+        type=listed(of_setting("ngram_simple.k")),
+        default=(2, 7),
+        help="draft lengths of ngram-simple (default 2,7)",
+    )
+    parser.add_argument(
+        "--n-min",
+        type=listed(of_setting("ngram_simple.n_min")),
+        default=(2, 3),
+        help="shortest matches of ngram-simple (default 2,3)",
+    )
+
+
+def _add_drafters(parser: argparse.ArgumentParser, known: Sequence[str], *default: str) -> None:
+    shown = ",".join(default)
+    parser.add_argument(
+        "--drafters",
+        type=names("drafter", known),
+        default=default,
+        help=f"comma-separated names (default {shown or 'all'})",
+    )
+
+
+def _add_max_prompt(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-prompt-tokens", type=whole(), default=800, help="limit; longer prompts are cut (default 800)"
+    )
+
+
+# ---- decoding
+
+
+def _decode(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_prompts(parser)
+    parser.add_argument("--pairs", type=whole(), default=3, help="pairs per configuration (default 3)")
+    _add_drafters(parser, DRAFTERS, "off", "ngram-simple")
+    _add_ngram_simple(parser)
+    _add_draft_model(parser, layers=6)
+    _add_max_prompt(parser)
+    add_answer_length(parser)
+    _add_grid(parser)
+    add_out(parser)
+
+
+def _parity(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_prompts(parser)
+    parser.add_argument(
+        "--lengths",
+        type=listed(whole()),
+        default=(600, 800),
+        help="exact prompt lengths in tokens (default 600,800)",
+    )
+    _add_drafters(parser, _DRAFTING, "ngram-simple")
+    parser.add_argument(
+        "--exactness",
+        type=names("exactness", find("decoding.exactness").choices),
+        default=("fast",),
+        help="comma-separated: fast, guarded, exact (default fast)",
+    )
+    _add_draft_model(parser, layers=6)
+    _add_ngram_simple(parser)
+    parser.add_argument(
+        "--runs", type=whole(), default=3, help="runs per side (default 3, so 9 comparisons per cell)"
+    )
+    add_answer_length(parser)
+    _add_grid(parser)
+    add_out(parser)
+
+
+def _sweep(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument(
+        "--prompts",
+        type=readable_file,
+        action="append",
+        metavar="F.jsonl",
+        help="lines with prompt or turns, and class; repeatable",
+    )
+    parser.add_argument(
+        "--classes", type=listed(str), default=("all",), help="comma-separated classes (default all)"
+    )
+    _add_drafters(parser, _DRAFTING, "ngram-simple", "auto")
+    parser.add_argument("--pairs", type=whole(), default=3, help="pairs per prompt (default 3)")
+    parser.add_argument(
+        "--exactness",
+        type=name("exactness", find("decoding.exactness").choices),
+        default="fast",
+        help="fast, guarded or exact (default fast)",
+    )
+    _add_max_prompt(parser)
+    add_answer_length(parser)
+    _add_draft_model(parser, layers=6)
+    parser.add_argument(
+        "--keep",
+        type=listed(number(1, 100)),
+        default=(),
+        help="percentages of a long prompt to keep, as 10,20,50 (default none)",
+    )
+    parser.add_argument("--keep-tokens", type=whole(), default=4000, help="of the long prompt (default 4000)")
+    parser.add_argument(
+        "--scorer",
+        type=name("scorer", tuple(each for each in SCORERS if each != "draft-model")),
+        default="lexical",
+        help="scorer of the long prompt (default lexical)",
+    )
+    parser.add_argument("--json", action="store_true", help="one event per line on stdout")
+    _add_grid(parser)
+    add_out(parser)
+
+
+def _replay(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--streams", type=readable_file, metavar="F.jsonl.gz", help="recorded answers to replay"
+    )
+    source.add_argument("--record", type=out_file, metavar="F.jsonl.gz", help="record new answers instead")
+    add_model(parser)
+    add_prompts(parser, "prompts to answer for a recording")
+    add_answer_length(parser, 160)
+    parser.add_argument("--batch", type=whole(), default=1, help="answers recorded at once (default 1)")
+    _add_drafters(parser, DRAFTERS)
+    parser.add_argument(
+        "--costs",
+        type=names("cost table", _cost_tables),
+        default=("cpu", "apple"),
+        help="names of cost tables (default cpu,apple)",
+    )
+    parser.add_argument(
+        "--gates",
+        type=names("gate", find("gate.mode").choices),
+        default=("always",),
+        help="always, auto, or both (default always)",
+    )
+    parser.add_argument("--frozen", type=readable_file, metavar="TABLE", help="frozen table for cacheback")
+    _add_grid(parser)
+    parser.add_argument("--out", type=out_folder, metavar="DIR", help="for the report of a replay")
+    parser.add_argument("--learned", type=readable_file, metavar="TABLE", help="table of answers for auto")
+    parser.add_argument("--texts", type=readable_file, metavar="TABLE", help="table of texts for auto")
+
+
+def _cost_tables() -> Sequence[str]:
+    from core.bench.replay import COST_TABLES
+
+    return list(COST_TABLES)
+
+
+def _run_replay(options: argparse.Namespace) -> int:
+    if options.record is None:
+        if options.out is None:
+            raise UsageError("A replay needs a folder for its report.", "Give --out DIR.")
+        from core.bench.replay import run
+
+        return run(options)
+    if options.prompts is None:
+        raise UsageError("A recording needs prompts.", "Give --prompts F.jsonl, lines with prompt and class.")
+    from core.bench.replay import record
+    from core.cli.models import fetch
+
+    fetch(options.model)
+    return record(options)
+
+
+# ---- sparse prefill
+
+
+def _prefill(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument("--tokens", type=whole(), default=8000, help="prompt tokens (default 8000)")
+    parser.add_argument(
+        "--keep",
+        type=listed(number(1, 100)),
+        default=(10.0, 20.0, 30.0, 50.0, 100.0),
+        help="percentages kept (default 10,20,30,50,100)",
+    )
+    _add_draft_model(parser, layers=8)
+    parser.add_argument(
+        "--scorers",
+        type=names("scorer", SCORERS),
+        default=SCORERS,
+        help=f"comma-separated names (default {','.join(SCORERS)})",
+    )
+    parser.add_argument("--pairs", type=whole(), default=5, help="rounds of all configurations (default 5)")
+    parser.add_argument(
+        "--kind",
+        type=name("kind of document", _kinds),
+        default="minutes",
+        help="kind of generated document (default minutes)",
+    )
+    parser.add_argument("--seed", type=whole(0), default=1, help="of the generated document (default 1)")
+    parser.add_argument("--document", type=readable_file, metavar="F", help="a text file to read instead")
+    add_out(parser)
+
+
+def _quality(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument("--keep", type=number(1, 100), default=20.0, help="percentage kept (default 20)")
+    _add_draft_model(parser, layers=8)
+    parser.add_argument(
+        "--readers",
+        type=listed(_reader),
+        default=(*SCORERS, *SCORELESS),
+        help="scorers, and the baselines random, head-and-tail and end (default all these); hindsight-N"
+        " scores with the N tokens that follow; the suffix “-true” keeps true positions",
+    )
+    special = ("all", "none")
+    parser.add_argument(
+        "--tasks",
+        type=names("task", _tasks, others=special),
+        default=("all",),
+        help="comma-separated names, all or none",
+    )
+    parser.add_argument(
+        "--kinds",
+        type=names("kind of document", _kinds, others=special),
+        default=("all",),
+        help="kinds of documents to continue: names, all or none",
+    )
+    parser.add_argument(
+        "--passages",
+        type=names("kind of document", _kinds, others=special),
+        default=("all",),
+        help="kinds of documents to retrieve a passage from: names, all or none",
+    )
+    parser.add_argument("--seeds", type=whole(), default=20, help="prompts per task (default 20)")
+    parser.add_argument("--windows", type=whole(), default=4, help="documents per kind (default 4)")
+    parser.add_argument(
+        "--context", type=whole(), default=4096, help="prompt tokens of passages and tasks (default 4096)"
+    )
+    parser.add_argument(
+        "--document-context",
+        type=whole(),
+        default=7600,
+        help="document tokens before the predicted ones (default 7600)",
+    )
+    parser.add_argument("--continuation", type=whole(), default=256, help="predicted tokens (default 256)")
+    parser.add_argument("--quick", action="store_true", help="3 prompts per task, 1 document per kind")
+    add_out(parser, "for the results; an interrupted run continues")
+
+
+def _retrieval(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument(
+        "--scorers",
+        type=names("scorer", MEASURED),
+        default=MEASURED,
+        help=f"comma-separated names (default {','.join(MEASURED)})",
+    )
+    parser.add_argument(
+        "--documents",
+        type=names("document", _documents, others=("all",)),
+        default=("all",),
+        help="comma-separated names of documents, or all (default)",
+    )
+    parser.add_argument(
+        "--keep",
+        type=listed(number(1, 100)),
+        default=(10.0, 20.0, 30.0),
+        help="comma-separated percentages (default 10,20,30)",
+    )
+    parser.add_argument(
+        "--answers",
+        type=whole(0),
+        default=0,
+        metavar="N",
+        help="also measure how likely right answers to N questions are (default 0)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        type=_prefill_setting,
+        default=[],
+        metavar="PREFILL.FIELD=VALUE",
+        help="a setting of sparse prefill; repeatable",
+    )
+    add_out(parser, "for the results; an interrupted run continues")
+
+
+def _prefill_setting(text: str) -> str:
+    """`prefill.field=value`; the value is checked before the model is loaded."""
+    key, equals, _ = text.partition("=")
+    if not (key.startswith("prefill.") and equals):
+        raise argparse.ArgumentTypeError(f"“{text}” is not prefill.FIELD=VALUE")
+    if key in _RETRIEVAL_OPTIONS:
+        raise argparse.ArgumentTypeError(f"{key} is not set by --set. Use {_RETRIEVAL_OPTIONS[key]}")
+    return text
+
+
+def _reader(text: str) -> str:
+    known = (*SCORERS, *SCORELESS, DENSE)
+    if at_true_positions(text)[0] not in known and not hindsight(text):
+        raise argparse.ArgumentTypeError(
+            f"unknown reader “{text}”; choose from {', '.join(known)}, hindsight-N,"
+            " each optionally with “-true” for true positions"
+        )
+    return text
+
+
+def _kinds() -> Sequence[str]:
+    from core.bench.documents import KINDS
+
+    return list(KINDS)
+
+
+def _tasks() -> Sequence[str]:
+    from core.bench.quality.tasks import TASKS
+
+    return list(TASKS)
+
+
+def _documents() -> Sequence[str]:
+    from core.bench.retrieval.questions import documents
+
+    return [document.name for document in documents()]
+
+
+# ---- server, cluster, window
+
+
+def _serve(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument("--pairs", type=whole(), default=5, help="rounds of all requests (default 5)")
+    parser.add_argument(
+        "--workloads",
+        type=names("workload", WORKLOADS),
+        default=WORKLOADS,
+        help=f"comma-separated (default {','.join(WORKLOADS)})",
+    )
+    add_answer_length(parser, 700)
+    add_out(parser)
+
+
+def _cluster(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_cluster(parser)
+    parser.add_argument(
+        "--machines",
+        type=whole(2, 16),
+        default=2,
+        metavar="N",
+        help="without --cluster: processes on this machine, at best one per core (default 2)",
+    )
+    parser.add_argument(
+        "--delays",
+        type=listed(number(0.0, 100.0)),
+        default=(0.0, 0.2, 1.0, 5.0),
+        metavar="A,B,…",
+        help="milliseconds added to each collective (default 0,0.2,1,5)",
+    )
+    parser.add_argument(
+        "--drafter",
+        type=name("drafter", _DRAFTING),
+        default="auto",
+        help="drafter to compare with off (default auto)",
+    )
+    parser.add_argument("--pairs", type=whole(), default=1, help="pairs of answers per prompt (default 1)")
+    add_answer_length(parser, 32)
+    add_out(parser)
+    parser.add_argument("--lead", type=Path, help=argparse.SUPPRESS)
+
+
+def _run_cluster(options: argparse.Namespace) -> int:
+    from core.bench.cluster import lead, run
+
+    return run(options) if options.lead is None else lead(options.lead)
+
+
+def _window(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument(
+        "--parts",
+        type=names("part", PARTS),
+        default=PARTS,
+        help=f"comma-separated (default {','.join(PARTS)})",
+    )
+    parser.add_argument("--pairs", type=whole(), default=9, help="pairs for the overhead (default 9)")
+    add_out(parser)
+
+
+def _run_window(options: argparse.Namespace) -> int:
+    return int(window_part("bench")(str(options.out), options.model, options.parts, options.pairs))

@@ -1,1 +1,0 @@
-"""Benches of sparse prefill: its speed, what it costs, what its scorers find."""

@@ -1,1 +1,0 @@
-"""What every command shares: arguments, configuration, output and progress."""

@@ -1,0 +1,173 @@
+"""Replay: exact acceptance from recorded answers, costs from named tables."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.bench import replay as bench
+from core.bench.replay import COST_TABLES, cost_table, replay, replay_stream, worst_error
+from core.cli import main
+from core.decoding.planner import Planner
+from core.drafting.draft import Draft, OffDrafter
+from core.drafting.registry import DRAFTERS
+from core.errors import RequestError
+from core.rehearsal.streams import Stream, read_streams, write_streams
+from core.settings.gate import Gate
+
+ALWAYS = Gate(mode="always")
+
+
+class Fixed(OffDrafter):
+    """Drafts one after the other of what it was given."""
+
+    def __init__(self, *drafts: Draft) -> None:
+        self._drafts = list(drafts)
+
+    def draft(self, budget: int) -> Draft:
+        return self._drafts.pop(0).prefix(budget) if self._drafts else Draft()
+
+
+def cost(width: int) -> float:
+    return 1.0 + 0.1 * (width - 1)
+
+
+def test_plain_decoding_costs_a_step_a_token() -> None:
+    tally = replay_stream(OffDrafter(), Stream([1, 2], [3, 4, 5]), cost, ALWAYS)
+    assert (tally.tokens, tally.steps, tally.cost, tally.speed) == (3, 3, 3.0, 1.0)
+
+
+def test_a_chain_is_accepted_to_its_first_error() -> None:
+    drafter = Fixed(Draft.chain([3, 4, 9]))
+    tally = replay_stream(drafter, Stream([1, 2], [3, 4, 5, 6, 7]), cost, ALWAYS)
+    assert (tally.tokens, tally.steps, tally.accepted, tally.tested) == (5, 3, 2, 3)
+    assert tally.cost == pytest.approx(cost(4) + 2)
+
+
+def test_a_tree_is_walked_along_the_answer() -> None:
+    tree = Draft((9, 3, 8, 4, 5), (-1, -1, 1, 1, 3))
+    tally = replay_stream(Fixed(tree), Stream([1], [3, 4, 5, 6, 7, 8, 9]), cost, ALWAYS)
+    assert (tally.accepted, tally.steps) == (3, 4)
+
+
+def test_the_last_token_is_never_drafted() -> None:
+    tally = replay_stream(Fixed(Draft.chain([3, 4, 5])), Stream([1], [3, 4]), cost, ALWAYS)
+    assert (tally.tokens, tally.accepted, tally.steps) == (2, 1, 1)
+
+
+@given(st.sampled_from(sorted(COST_TABLES)), st.integers(1, 200))
+def test_tables_are_one_at_one_and_never_negative(name: str, width: int) -> None:
+    table = cost_table(name)
+    assert table.cost(1) == 1.0
+    assert table.cost(width) >= 1.0
+
+
+def test_tables_go_through_their_points_and_between_them() -> None:
+    table = cost_table("m4-pro")
+    assert table.cost(4) == 1.47
+    assert table.cost(5) == pytest.approx((1.47 + 2.07) / 2)
+    assert table.cost(10) == pytest.approx(2.69 + (2.69 - 2.07))
+    assert cost_table("cpu").cost(8) == pytest.approx((1.48 + 1.64) / 2)
+
+
+def test_an_unknown_table_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(RequestError, match="m3-max"):
+        cost_table("abacus")
+
+
+@pytest.mark.parametrize("name", [name for name, spec in DRAFTERS.items() if not spec.needs_proposer])
+def test_every_drafter_replays(name: str) -> None:
+    phrase = [7, 8, 9, 10, 11, 12, 13, 14]
+    stream = Stream(phrase * 6, phrase * 8, "loop")
+    row = replay(name, [stream], cost_table("cpu"), "always")
+    assert row.kinds.keys() == {"loop"}
+    assert row.speed == pytest.approx(1.0) if name == "off" else row.speed > 1.2
+
+
+def test_a_planner_verifies_what_pays_and_the_gate_stays_open() -> None:
+    sure = Draft((3, 4, 5), (-1, 0, 1), (0.99, 0.99, 0.01))
+    stream = Stream([1, 2], [3, 4, 5, 6, 7])
+    gated = Gate(repetition=1.0)
+    tally = replay_stream(Fixed(sure), stream, cost, gated, Planner(cost))
+    # The third guess was right, and rightly too unlikely to verify.
+    assert (tally.accepted, tally.tested, tally.steps) == (2, 2, 3)
+    assert [fate.accepted for fate in tally.fates] == [True, True]
+    assert replay_stream(Fixed(sure), stream, cost, gated).steps == 5
+
+
+def test_auto_plans_by_the_cost_and_reports_its_reliability() -> None:
+    phrase = list(range(7, 40))
+    stream = Stream(phrase * 3, phrase * 6, "loop")
+    cheap, dear = (replay("auto", [stream], cost_table(name), "auto") for name in ("cpu-256", "apple"))
+    assert cheap.mean_per_step > dear.mean_per_step > 2
+    assert sum(decile.nodes for decile in cheap.reliability) > 100
+    # What is certain is promised as nearly certain.
+    assert worst_error(cheap.reliability, 100) < 0.05
+
+
+def test_streams_survive_the_disk(tmp_path: Path) -> None:
+    streams = [Stream([1, 2], [3], "a", [[3, 4]]), Stream([5], [6, 7])]
+    for name in ("s.jsonl", "s.jsonl.gz"):
+        write_streams(tmp_path / name, streams)
+        assert read_streams(tmp_path / name) == streams
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "no streams"), (b'{"prompt": [1]}', "line 1"), (b'{"prompt": [1], "out": ["a"]}', "line 1")],
+)
+def test_bad_streams_are_refused_by_line(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "bad.jsonl.gz"
+    path.write_bytes(gzip.compress(content))
+    with pytest.raises(RequestError, match=words):
+        read_streams(path)
+    path.write_bytes(b"not gzip")
+    with pytest.raises(RequestError, match="cannot be read"):
+        read_streams(path)
+
+
+def test_the_command_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "streams.jsonl"
+    write_streams(path, [Stream([1, 2, 3, 4] * 5, [1, 2, 3, 4] * 5, "loop")])
+    out = tmp_path / "out"
+    status = main(["bench", "replay", "--streams", str(path), "--gates", "always,auto", "--out", str(out)])
+    assert status == 0
+    results = json.loads((out / "results.json").read_text())
+    drafters = [name for name, spec in DRAFTERS.items() if not spec.needs_proposer]
+    assert len(results["rows"]) == len(drafters) * 2 * 2
+    assert (out / "report.md").read_text() in capsys.readouterr().out + "\n"
+
+
+def test_a_grid_is_replayed_and_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "streams.jsonl"
+    write_streams(path, [Stream([1, 2, 3, 4] * 5, [1, 2, 3, 4] * 5, "loop")])
+    out = tmp_path / "out"
+    command = ["bench", "replay", "--streams", str(path), "--drafters", "ngram-mod", "--out", str(out)]
+    command += ["--grid", "ngram_mod.k=2,4,6,8", "--set", "ngram_mod.n=4", "--costs", "cpu"]
+    honest, calls = bench.replay, []
+
+    def third_is_stopped(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return honest(*arguments)
+
+    monkeypatch.setattr(bench, "replay", third_is_stopped)
+    assert main(command) == 130
+    assert "2 of 4" in capsys.readouterr().err
+    assert "Stopped after 2 of 4" in (out / "report.md").read_text()
+    assert main(command) == 0
+    assert len(calls) == 5, "two were not made again"
+    rows = json.loads((out / "results.json").read_text())["rows"]
+    assert [row["given"]["ngram_mod.k"] for row in rows] == ["2", "4", "6", "8"]
+    assert [row["drafter"] for row in rows] == [f"ngram-mod n=4 k={k}" for k in (2, 4, 6, 8)]
+    assert rows[0]["mean_per_step"] < rows[3]["mean_per_step"]
+    assert main([*command[:-4], "--grid", "gate.mode=auto"]) == 2

@@ -1,0 +1,65 @@
+"""The command line's defaults in a file: what they change, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.cli import main
+from core.cli.arguments import read_config
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    return tmp_path / "config.toml"
+
+
+def test_it_gives_the_defaults_and_flags_go_before_it(
+    config: Path, toy_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(
+        f"model = {json.dumps(str(toy_folder))}\n[sampling]\nmax_tokens = 4\n[ngram_simple]\nk = 3\n"
+    )
+    for flags, tokens in (([], 4), (["--max-tokens", "6"], 6)):
+        assert main(["generate", "--prompt", "x", "--json", *flags]) == 0
+        last = json.loads(capsys.readouterr().out.splitlines()[-1])
+        settings = last["effective"]["settings"]
+        assert (settings["sampling"]["max_tokens"], settings["ngram_simple"]["k"]) == (tokens, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[sampling]\nmax_token = 4", "Did you mean sampling.max_tokens"),
+        ("[sampling]\nmax_tokens = 0", "from 1 to"),
+        ("modle = 'x'", "Did you mean model?"),
+        ("model = 3", "model is “3”"),
+        ("[sampling", "cannot be used"),
+        ("a = " + "[" * 5000, "cannot be used"),
+    ],
+)
+def test_what_is_wrong_in_it_is_named(
+    config: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(text)
+    assert main(["generate", "--prompt", "x"]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert str(config) in said
+
+
+def test_its_paths_start_at_its_folder(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config.write_text(
+        'model = "models/small"\n[cacheback]\nfrozen_file = "tables/mine"\n'
+        '[draft_model]\nmodel = "owner/name"\n'
+    )
+    (tmp_path / "models" / "small").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    found = read_config()
+    assert found.model == str(tmp_path / "models" / "small")
+    assert found.settings.cacheback.frozen_file == str(tmp_path / "tables" / "mine")
+    assert found.settings.draft_model.model == "owner/name"

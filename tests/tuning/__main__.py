@@ -1,0 +1,167 @@
+"""`python -m tests.tuning COMMAND`: measurements that tune Draftlight and are not part of it.
+
+The commands take the same options as `draftlight bench`, and write the same kinds of files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+from core.bench.retrieval.names import LIKELIHOOD_PARTS
+from core.cli.arguments import (
+    Parser,
+    add_command,
+    add_model,
+    add_quiet,
+    name,
+    names,
+    number,
+    readable_file,
+    whole,
+)
+from core.cli.bench import DRAFTERS, add_answer_length, add_out, add_prompts
+from core.errors import DraftlightError
+
+_TEACHERS = ("same", "earlier", "rounded", "thinned")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    root = Parser(prog="python -m tests.tuning", description="Measurements that tune Draftlight.")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(
+        name: str, text: str, add: Callable[[argparse.ArgumentParser], object], module: str = ""
+    ) -> None:
+        module = module or f"tests.tuning.{name.replace('-', '_')}"
+        added = add_command(commands, name, text, lambda options: int(import_module(module).run(options)))
+        add(added)
+        add_out(added)
+        add_quiet(added)
+
+    command("fit", "fit the weights of auto's evidence to recorded answers", _fit)
+    command("neighbours", "adaptive BLAS threads next to a busy program", _neighbours)
+    command("ttft", "time to first token of a fresh installation, drafts on and off", _ttft)
+    command("warm-tables", "a conversation with cold and warm tables", _warm_tables)
+    command(
+        "likelihood",
+        "likelihood of right answers: positions, second turns",
+        _likelihood,
+        "core.bench.retrieval.likelihood",
+    )
+    command(
+        "sources",
+        "precision of the sources of an answer",
+        add_model,
+        "core.bench.retrieval.sources",
+    )
+    return root
+
+
+def _fit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--streams", type=readable_file, required=True, metavar="F.jsonl.gz")
+    parser.add_argument(
+        "--learned", type=readable_file, metavar="TABLE", help="a prebuilt table from other answers"
+    )
+    parser.add_argument(
+        "--held-out", type=whole(2), default=5, metavar="N", help="hold out every Nth answer (default 5)"
+    )
+
+
+def _neighbours(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_prompts(parser)
+    parser.add_argument(
+        "--pairs", type=whole(), default=5, help="pairs without and with a busy loop each (default 5)"
+    )
+    parser.add_argument("--drafter", type=name("drafter", DRAFTERS), default="auto", help="default auto")
+    parser.add_argument(
+        "--max-prompt-tokens", type=whole(), default=200, help="limit; longer prompts are cut (default 200)"
+    )
+    add_answer_length(parser, 48)
+
+
+def _ttft(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_prompts(parser, "lines with prompt; the first is used")
+    parser.add_argument(
+        "--drafter",
+        type=name("drafter", tuple(each for each in DRAFTERS if each != "off")),
+        default="auto",
+        help="drafter to compare with off (default auto)",
+    )
+    parser.add_argument("--pairs", type=whole(), default=9, help="pairs of processes (default 9)")
+
+
+def _warm_tables(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument("--pairs", type=whole(), default=2, help="pairs of conversations (default 2)")
+    add_answer_length(parser, 160)
+    parser.add_argument(
+        "--drafters",
+        type=names("drafter", DRAFTERS),
+        default=("auto", "ngram-mod"),
+        help="comma-separated (default auto,ngram-mod)",
+    )
+    parser.add_argument(
+        "--warmed-by",
+        type=names("way to warm a table", _TEACHERS),
+        default=_TEACHERS,
+        help="comma-separated: the same questions, earlier ones, the same by a rounded copy of the model or"
+        " by one without a layer (default same,earlier,rounded,thinned)",
+    )
+    parser.add_argument(
+        "--teacher",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="another model folder of the family that warms the table; repeatable",
+    )
+    parser.add_argument(
+        "--conversation",
+        type=readable_file,
+        metavar="FILE",
+        help="the requests (default tests/tuning/edits.json; see also list.json)",
+    )
+    parser.add_argument(
+        "--without-layer", type=whole(0), metavar="N", help="layer to remove (default: the middle one)"
+    )
+    parser.add_argument("--bits", type=whole(2, 8), default=8, help="bits of the rounded copy (default 8)")
+
+
+def _likelihood(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument(
+        "--parts",
+        type=names("part", LIKELIHOOD_PARTS),
+        default=LIKELIHOOD_PARTS,
+        help=f"comma-separated names (default {','.join(LIKELIHOOD_PARTS)})",
+    )
+    parser.add_argument("--keep", type=number(1, 100), default=20.0, help="percentage kept (default 20)")
+    parser.add_argument(
+        "--positions",
+        choices=("true", "closed-up"),
+        default="true",
+        help="positions in second turns (default true, so that passages can be inserted)",
+    )
+    parser.add_argument("--questions", type=whole(), default=112, help="for positions (default 112)")
+    parser.add_argument("--conversations", type=whole(), default=40, help="for turns (default 40)")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit status."""
+    try:
+        options = parser().parse_args(arguments)
+        if "model" in options and options.model is None:
+            options.model = "starter"
+        return int(options.run(options))
+    except DraftlightError as error:
+        print(f"tuning: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
