@@ -55,7 +55,19 @@ NAMES = frozenset(
     # names
     {"Draftlight", "Mac", "Markdown", "Apache", "Office", "Word", "Debian", "Ubuntu", "Qt", "Inter"}
     | {"Finder", "JetBrains", "Mono", "Anthropic", "Prometheus", "Return", "Right", "Ctrl", "Shift"}
-    | {"Thunderbolt", "Western", "Hebrew", "Baltic", "Roman", "Cyrillic", "Central", "European", "Greek", "Turkish", "Arabic"}
+    | {
+        "Thunderbolt",
+        "Western",
+        "Hebrew",
+        "Baltic",
+        "Roman",
+        "Cyrillic",
+        "Central",
+        "European",
+        "Greek",
+        "Turkish",
+        "Arabic",
+    }
     # windows, sections and values of settings, by their labels
     | {"Race", "Tables", "Lab", "Settings", "Document", "Auto", "Cacheback", "Reset", "Learning", "Exactness"}
 )
