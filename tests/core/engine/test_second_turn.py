@@ -17,11 +17,12 @@ from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
 
-from core.engine.branches import branches, shared_tokens
+from core.engine.branches import branches
 from core.engine.engine import Engine
 from core.errors import DraftlightError
 from core.events import Attachment, Finished, Generate, Message, ModelInfo, Token, Tool, ToolCall
 from core.kv import cached_sequence
+from core.kv.cached_sequence import shared_prefix
 from core.kv.entries import why_no_rollback
 from core.models.family import fingerprint
 from core.models.loader import LoadedModel
@@ -225,7 +226,7 @@ def test_real_templates_have_their_branch_where_the_second_turn_leaves_the_first
             first, second = rendered(question), rendered([*question, *more])
         except DraftlightError:
             continue  # it needs what the toy tokenizer lacks
-        shared = shared_tokens(first, second)
+        shared = shared_prefix(first, second)
         found = branches(first, Generate("r", tuple(question)), rendered)
         assert max(length for length in found if length <= shared) >= 0.95 * len(first), path.name
         tried += 1

@@ -1,0 +1,167 @@
+"""embedding and fusion: a passage that says it in other words is found; without vectors words alone count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_lm.utils import load_tokenizer
+from msgspec.structs import replace
+
+from core.encoder.store import Embedder, VectorStore
+from core.errors import EncoderUnavailableError
+from core.events import Attachment, Message
+from core.models.prompt import offsets, render
+from core.prefill.layout import layout, unknown_layout
+from core.prefill.scorers.embedding import fused, stands_out
+from core.prefill.scorers.lexical import words_of
+from core.prefill.scorers.registry import SCORERS
+from core.prefill.scorers.scorer import Scored, ScorerInputs, finished
+from core.settings.prefill import Prefill
+
+PLAIN = [
+    "The harbour office opens at nine, and closes at noon on market days. ",
+    "A pilot writes the names of all ships into the book before he goes home. ",
+    "Coal is landed at the east quay, and timber beside the old crane. ",
+    "In winter the lamps are lit at four, and put out when the last boat is in. ",
+]
+ANSWER = "Dogs must be kept on a leash along the promenade, or their owners pay forty crowns. "
+PARAPHRASE = "May I let my puppy run around freely by the sea?"
+CHINESE = "港口的引水员要等到涨潮以后才解开缆绳。港务长每天早晨签署航海日志。" * 12
+
+
+def document(at: int) -> str:
+    sentences = [PLAIN[number % 4] for number in range(36)]
+    sentences[at] = ANSWER
+    return "".join(sentences)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(toy_folder: Path) -> TokenizerWrapper:
+    return load_tokenizer(toy_folder)
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedder]:
+    embedder = Embedder(VectorStore(tmp_path_factory.mktemp("vectors")))
+    yield embedder
+    embedder.unload()
+
+
+def inputs_of(
+    tokenizer: TokenizerWrapper, text: str, question: str, embedder: Embedder | None, **values: Any
+) -> ScorerInputs:
+    prompt = render(tokenizer, (Message("user", question, (Attachment("a.txt", text),)),))
+    parts = layout(prompt, offsets(tokenizer, prompt))
+    settings = Prefill(**values)
+    loaded: Any = SimpleNamespace(tokenizer=tokenizer, word_rank=lambda word: 0.0)
+    return ScorerInputs(
+        *(loaded, prompt.ids, parts, parts.passages(0, len(prompt.ids), settings)),
+        lambda: words_of(tokenizer.convert_ids_to_tokens(prompt.ids)),
+        settings,
+        embedder=embedder,
+    )
+
+
+def place_of(inputs: ScorerInputs, tokenizer: TokenizerWrapper, scored: Scored, words: str) -> int:
+    """The rank of the passage that holds `words`, 0 for the best."""
+    firsts = inputs.passages.firsts
+    texts = [
+        str(tokenizer.decode(inputs.ids[first : first + length]))
+        for first, length in zip(firsts, inputs.passages.lengths)
+    ]
+    (at,) = [number for number, text in enumerate(texts) if words in text]
+    return int((scored.scores > scored.scores[at]).sum())
+
+
+@pytest.mark.parametrize("passages", ["sentences", "fixed"])
+@pytest.mark.parametrize("scorer", ["embedding", "fusion"])
+def test_what_is_said_in_other_words_is_found(
+    tokenizer: TokenizerWrapper, embedder: Embedder, scorer: str, passages: str
+) -> None:
+    inputs = inputs_of(tokenizer, document(20), PARAPHRASE, embedder, passages=passages, passage_tokens=96)
+    by_words = finished(SCORERS["lexical"].score(inputs))
+    scored = finished(SCORERS[scorer].score(inputs))
+    assert scored.scores.dtype == np.float32
+    assert scored.scores.shape == (len(inputs.passages),)
+    assert (scored.used, scored.without) == ("", "")
+    assert place_of(inputs, tokenizer, scored, "on a leash") <= 5
+    assert scored.stands_out
+    assert not by_words.stands_out
+
+
+def test_progress_is_told_while_texts_are_embedded(tokenizer: TokenizerWrapper, tmp_path: Path) -> None:
+    fresh = Embedder(VectorStore(tmp_path))
+    scoring = SCORERS["fusion"].score(inputs_of(tokenizer, document(5) * 3, PARAPHRASE, fresh))
+    done = list(scoring)
+    assert len(done) > 3
+    assert done == sorted(done)
+    assert done[-1] > 0
+    again = SCORERS["fusion"].score(inputs_of(tokenizer, document(5) * 3, "Who signs?", fresh))
+    assert len(list(again)) < len(done)  # from the disk
+    fresh.unload()
+
+
+@pytest.mark.parametrize("question", ["Summarise this.", "Translate the text into French.", "Proofread it."])
+def test_requests_for_the_whole_stand_out_nowhere(
+    tokenizer: TokenizerWrapper, embedder: Embedder, question: str
+) -> None:
+    scored = finished(SCORERS["fusion"].score(inputs_of(tokenizer, document(20), question, embedder)))
+    assert not scored.stands_out
+
+
+@pytest.mark.parametrize("scorer", ["embedding", "fusion"])
+def test_without_the_encoder_words_alone_score_and_say_why(
+    tokenizer: TokenizerWrapper, tmp_path: Path, scorer: str
+) -> None:
+    def missing() -> Any:
+        raise EncoderUnavailableError("The sentence encoder is damaged.", "Install Draftlight again.")
+
+    inputs = inputs_of(tokenizer, document(20), PARAPHRASE, Embedder(VectorStore(tmp_path), missing))
+    scored = finished(SCORERS[scorer].score(inputs))
+    by_words = finished(SCORERS["lexical"].score(inputs))
+    assert scored.scores.tolist() == by_words.scores.tolist()
+    assert scored.used == "lexical"
+    assert "damaged" in scored.without
+
+
+def test_a_language_that_the_encoder_does_not_know_is_scored_by_words(
+    tokenizer: TokenizerWrapper, embedder: Embedder
+) -> None:
+    inputs = inputs_of(tokenizer, CHINESE, "谁签署航海日志？", embedder)
+    scored = finished(SCORERS["fusion"].score(inputs))
+    assert scored.used == "lexical"
+    assert "language" in scored.without
+
+
+@pytest.mark.parametrize(("chosen", "says"), [("auto", False), ("fusion", True)])
+def test_token_ids_alone_are_scored_by_words(
+    tokenizer: TokenizerWrapper, embedder: Embedder, chosen: str, says: bool
+) -> None:
+    inputs = inputs_of(tokenizer, document(3), PARAPHRASE, embedder, scorer=chosen)
+    unknown = unknown_layout(len(inputs.ids))
+    alone = replace(inputs, layout=unknown, passages=unknown.passages(0, len(inputs.ids), inputs.settings))
+    scored = finished(SCORERS["fusion"].score(alone))
+    assert scored.used == "lexical"
+    assert bool(scored.without) == says
+
+
+def test_ranks_are_added_and_words_stand_in_for_what_has_no_vector() -> None:
+    words = np.array([3.0, 2.0, 1.0, 0.0], np.float32)
+    similarity = np.array([0.1, 2.0, np.nan, 1.0], np.float32)
+    found = fused(words, similarity)
+    assert found == pytest.approx([1 / 20 + 1 / 22, 1 / 21 + 1 / 20, 2 / 22, 1 / 23 + 1 / 21])
+    assert fused(words, np.full(4, np.nan, np.float32)).argsort().tolist() == [3, 2, 1, 0]
+
+
+def test_signs_in_words_need_less_similarity() -> None:
+    some = np.array([0.1, np.nan, 0.6], np.float32)
+    assert stands_out(some, by_words=True)
+    assert not stands_out(some, by_words=False)
+    assert stands_out(some + 1.0, by_words=False)
+    assert not stands_out(some - 0.5, by_words=True)
