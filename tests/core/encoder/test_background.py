@@ -18,12 +18,12 @@ from tests.core.encoder.texts import SENTENCES, finish, shipped_encoder
 SHORT = " ".join(SENTENCES)
 LONG = " ".join(SENTENCES * 60)
 ARTICLE = (
-    "The bakery opens at six. Bread is baked twice a day, and cakes on Saturdays. Orders for weddings are taken"
-    " two weeks ahead, and flour comes from the mill up the valley.",
-    "The ferry crosses the sound every hour. While a gale warning lasts it stays in the harbour, and the crossing"
-    " is made up for as soon as the wind drops. Passengers wait in the hall on the pier.",
-    "The library lends books for four weeks. Whoever returns them late pays a small fee, and children pay none."
-    " On Mondays stories are read aloud in the garden.",
+    "The bakery opens at six. Bread is baked twice a day, and cakes on Saturdays. Orders for weddings are"
+    " taken two weeks ahead, and flour comes from the mill up the valley.",
+    "The ferry crosses the sound every hour. While a gale warning lasts it stays in the harbour, and the"
+    " crossing is made up for as soon as the wind drops. Passengers wait in the hall on the pier.",
+    "The library lends books for four weeks. Whoever returns them late pays a small fee, and children pay"
+    " none. On Mondays stories are read aloud in the garden.",
 )
 
 
