@@ -48,9 +48,9 @@ class VectorStore:
 
     def of_digest(self, digest: str) -> tuple[Array, TextVectors] | None:
         """Passages and vectors of the text that `text_key` names so, the newest if there are several."""
-        paths = [path for path in self._files() if path.name.startswith(f"{digest}-")]
-        times = [(path.stat().st_mtime_ns, path) for path in paths if path.exists()]
-        return next((found for _, path in sorted(times, reverse=True) if (found := self._read(path))), None)
+        dated = sorted(self._dated(), reverse=True)
+        paths = [path for _, _, path in dated if path.name.startswith(f"{digest}-")]
+        return next((found for path in paths if (found := self._read(path))), None)
 
     def _read(self, path: Path) -> tuple[Array, TextVectors] | None:
         from safetensors import safe_open
@@ -90,7 +90,7 @@ class VectorStore:
         arrays = {
             "means": vectors.means,
             "counts": vectors.counts,
-            "passages": np.asarray(passages, np.int32),
+            "passages": np.ascontiguousarray(passages, np.int32),
         }
         content = save(arrays, notes)
         if len(content) > self._limit_bytes:
@@ -120,14 +120,19 @@ class VectorStore:
         """All files, and what a killed process left of those that it wrote."""
         return [*self._folder.glob(f"*{_SUFFIX}"), *self._folder.glob(f".*{_SUFFIX}.*.tmp")]
 
-    def _evict(self) -> None:
-        files = []
+    def _dated(self) -> list[tuple[int, int, Path]]:
+        """The files with when they were used last (ns) and their sizes."""
+        found = []
         for path in self._files():
             with contextlib.suppress(FileNotFoundError):  # another process removed it
                 facts = path.stat()
-                files.append((facts.st_mtime_ns, facts.st_size, path))
+                found.append((facts.st_mtime_ns, facts.st_size, path))
+        return found
+
+    def _evict(self) -> None:
+        files = sorted(self._dated())
         used = sum(size for _, size, _ in files)
-        for _, size, path in sorted(files):
+        for _, size, path in files:
             if used <= self._limit_bytes:
                 return
             _remove(path)
@@ -272,7 +277,7 @@ def _key(text: str, passages: Array) -> str:
 
 
 def _sum(vectors: TextVectors, passages: Array) -> str:
-    arrays = (vectors.means, vectors.counts, np.asarray(passages, np.int32))
+    arrays = (vectors.means, vectors.counts, np.ascontiguousarray(passages, np.int32))
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
